@@ -1,0 +1,66 @@
+import type { Quirks } from '../providers/provider.ts';
+
+/** Integer pico-USD per token, image, request, search or second. An absent class has no price of its own. */
+export interface Prices {
+  prompt?: number;
+  completion?: number;
+  request?: number;
+  image?: number;
+  image_token?: number;
+  image_output?: number;
+  audio?: number;
+  audio_output?: number;
+  input_audio_cache?: number;
+  input_cache_read?: number;
+  input_cache_write?: number;
+  input_cache_write_1h?: number;
+  internal_reasoning?: number;
+  web_search?: number;
+  /** A fraction taken off, 0 to 1. */
+  discount?: number;
+}
+
+/** What a client names: `author/slug`. */
+export interface Model {
+  id: string;
+  /** Never changes, also when `id` comes to mean a newer version. */
+  canonical_slug: string;
+  name: string;
+  description: string;
+  /** Unix seconds. */
+  created: number;
+  context_length: number | undefined;
+  input_modalities: readonly string[];
+  output_modalities: readonly string[];
+  tokenizer: string;
+  instruct_type: string | null;
+  /** YYYY-MM-DD. */
+  knowledge_cutoff: string | null;
+  expiration_date: string | null;
+  model_hub_id: string | null;
+  endpoints: readonly Endpoint[];
+}
+
+/** One model at one provider, with its price and limits. */
+export interface Endpoint {
+  /** Unique: `<tag>|<model id>`. */
+  id: string;
+  model: string;
+  /** Provider slug. */
+  provider: string;
+  /** Provider slug with an optional variant after a slash: `deepinfra/turbo`. */
+  tag: string;
+  /** What the provider calls the model. */
+  upstream_model: string;
+  context_length: number | undefined;
+  max_completion_tokens: number | undefined;
+  max_prompt_tokens: number | undefined;
+  pricing: Prices;
+  /** Undefined: all. */
+  supported_parameters: readonly string[] | undefined;
+  quantization: string;
+  supports_implicit_caching: boolean;
+  input_modalities: readonly string[];
+  /** The provider's quirks with the model's own over them. */
+  quirks: Quirks;
+}

@@ -1,0 +1,30 @@
+/** The statuses an answer of this service may carry: the specification's list, and 405 for a known path with another method. */
+export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 502 | 503;
+
+export interface GatewayErrorOptions {
+  /** Shown to the client as `error.metadata`. */
+  metadata?: Record<string, unknown>;
+  /** Shown to the client beside `error` as `gateway_metadata`. */
+  gateway_metadata?: Record<string, unknown>;
+  /** Sent as HTTP headers with the error, such as `retry-after`. */
+  headers?: Record<string, string>;
+  /** For the log only; never reaches a client. */
+  cause?: unknown;
+}
+
+/** The one error a client may see: its message is written for the client, its cause for the log. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly status: ErrorStatus;
+  readonly metadata: Record<string, unknown> | undefined;
+  readonly gateway_metadata: Record<string, unknown> | undefined;
+  readonly headers: Record<string, string> | undefined;
+
+  constructor(status: ErrorStatus, message: string, options: GatewayErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.status = status;
+    this.metadata = options.metadata;
+    this.gateway_metadata = options.gateway_metadata;
+    this.headers = options.headers;
+  }
+}

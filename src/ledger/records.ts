@@ -1,0 +1,85 @@
+import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
+
+/** One line of the arithmetic behind a cost: `amount_pico = units * unit_price_pico`. */
+export interface ChargeLine {
+  class: string;
+  units: number;
+  unit_price_pico: number;
+  amount_pico: number;
+}
+
+/** One try of one endpoint, as the generation record keeps it. */
+export interface AttemptRecord {
+  endpoint_id: string;
+  provider_name: string;
+  model_permaslug: string;
+  /** Null when there was no answer (no connection, timeout). */
+  status: number | null;
+  /** Milliseconds from the send to the headers or the failure. */
+  latency: number | null;
+  is_byok: boolean;
+  upstream_id: string | null;
+  /** Why the gateway moved on; null for the attempt that answered. */
+  failure: string | null;
+  cost_nano: number;
+}
+
+/** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
+export interface GenerationRecord {
+  id: string;
+  request_id: string;
+  upstream_id: string | null;
+  api_type: 'completions' | 'embeddings' | 'stt';
+  created_at: string;
+  key_hash: string;
+  workspace_id: string;
+  organization_id: string;
+  model: string;
+  requested_model: string | null;
+  provider_name: string | null;
+  endpoint_id: string | null;
+  outcome: 'completed' | 'failed' | 'cancelled' | 'unknown';
+  streamed: boolean;
+  cancelled: boolean;
+  is_byok: boolean;
+  finish_reason: FinishReason | null;
+  native_finish_reason: string | null;
+  external_user: string | null;
+  session_id: string | null;
+  http_referer: string | null;
+  title: string | null;
+  categories: string[];
+  user_agent: string | null;
+  service_tier: string | null;
+  /** Milliseconds to the first token (to the answer when not streamed). */
+  latency: number | null;
+  /** Milliseconds from the first byte sent upstream to the last received. */
+  generation_time: number | null;
+  usage: TokenClasses | null;
+  /** USD is integer nano-USD here. */
+  cost_nano: number;
+  upstream_cost_nano: number;
+  cache_discount_nano: number | null;
+  charges: ChargeLine[];
+  num_media_prompt: number | null;
+  num_input_audio_prompt: number | null;
+  attempts: AttemptRecord[];
+}
+
+/**
+ * The journal's records: one JSON line each, `t` first. See docs/decisions for the crash matrix.
+ * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
+ */
+export type JournalRecord =
+  /** Start: node, epoch, boot id of the machine, format. */
+  | { t: 'S'; node: string; epoch: number; boot: string; format: number }
+  /** Attempt. `record` is what the generation record would be if the outcome were never told. */
+  | { t: 'A'; id: string; attempt: number; endpoint: string; at: number; record: GenerationRecord }
+  /** Progress: metered so far, every 2 s of a stream. */
+  | { t: 'P'; id: string; usage: TokenClasses }
+  /** Outcome. */
+  | { t: 'O'; id: string; record: GenerationRecord }
+  /** Flushed: acknowledged by the store in this batch. */
+  | { t: 'F'; ids: string[]; batch: number }
+  /** Clean stop. */
+  | { t: 'C' };

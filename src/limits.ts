@@ -1,0 +1,64 @@
+/** Every bound of the service, in one place; the unit stands last in the name. Values that an operator may change are defaults here and settings in `config.ts`. */
+export const limits = {
+  /** A request body; setting `GATEWAY_BODY_BYTES_MAX`. */
+  body_bytes_max: 64 * 1024 * 1024,
+  header_bytes_max: 32 * 1024,
+  messages_max: 10_000,
+  models_max: 32,
+  stop_sequences_max: 4,
+  tools_max: 1_024,
+  metadata_pairs_max: 16,
+  metadata_key_chars_max: 64,
+  metadata_value_chars_max: 512,
+  session_id_chars_max: 256,
+  attribution_chars_max: 512,
+  key_name_chars_max: 200,
+  /** Above it, nano-USD no longer fit an exact JavaScript integer. */
+  usd_max: 9_007_199,
+
+  /** An upstream's whole answer, not streamed. */
+  upstream_body_bytes_max: 128 * 1024 * 1024,
+  /** An upstream's error body is read up to here, the rest is dropped. */
+  upstream_error_bytes_max: 64 * 1024,
+  /** One frame of an upstream's stream. */
+  stream_frame_bytes_max: 16 * 1024 * 1024,
+  /** The whole text of one streamed answer. */
+  stream_bytes_max: 256 * 1024 * 1024,
+  /** What of an upstream's error text is shown to a client. */
+  upstream_raw_chars_max: 2_000,
+  upstream_connections_per_origin_max: 1_024,
+
+  upstream_connect_ms_max: 10_000,
+  upstream_headers_ms_max: 300_000,
+  upstream_first_token_ms_max: 300_000,
+  upstream_idle_ms_max: 120_000,
+  upstream_total_ms_max: 3_600_000,
+  attempts_max: 16,
+  /** A client that does not read for this long is gone. */
+  client_stall_ms_max: 120_000,
+
+  heartbeat_first_ms: 3_000,
+  heartbeat_ms: 5_000,
+  /** After a client left, how long and how much of an upstream that bills anyway is still read. */
+  drain_ms_max: 60_000,
+  drain_bytes_max: 4 * 1024 * 1024,
+  /** After SIGTERM, how long running requests may finish. */
+  shutdown_ms_max: 30_000,
+
+  cool_down_ms_default: 10_000,
+  cool_down_ms_max: 300_000,
+  retry_after_ms_max: 3_600_000,
+
+  key_cache_entries_max: 10_000,
+  key_cache_ms_max: 10_000,
+
+  journal_segment_bytes_max: 16 * 1024 * 1024,
+  journal_keep_ms: 3_600_000,
+  journal_record_bytes_max: 4 * 1024 * 1024,
+  journal_unflushed_records_max: 50_000,
+  flush_interval_ms: 50,
+  flush_batch_records_max: 200,
+  database_busy_ms_max: 5_000,
+
+  config_bytes_max: 8 * 1024 * 1024,
+} as const;

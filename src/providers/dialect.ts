@@ -1,0 +1,157 @@
+import type { ChatChunk, ChatCompletion, ChatRequest, Wire } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { Quirks } from './provider.ts';
+
+/** What a dialect may know of the endpoint it encodes for: facts, no prices, no credential. */
+export interface DialectEndpoint {
+  /** Public id, `author/slug`. */
+  model: string;
+  provider: string;
+  /** What the provider calls the model. */
+  upstream_model: string;
+  /** Undefined when not known. */
+  max_completion_tokens: number | undefined;
+  context_length: number | undefined;
+  input_modalities: readonly string[];
+  quirks: Quirks;
+}
+
+/** A request parameter that could not be carried as sent, shown in the routing metadata. */
+export interface Report {
+  kind: 'dropped' | 'clamped' | 'changed';
+  /** The public field, such as `top_k` or `messages[3].content[1]`. */
+  field: string;
+  reason: string;
+}
+
+/** Media that the gateway must fetch before the dialect can encode: an http(s) URL of the request. */
+export interface MediaNeed {
+  url: string;
+  kind: 'image' | 'file' | 'audio' | 'video';
+}
+export type Media = ReadonlyMap<string, { mime_type: string; base64: string }>;
+
+export interface EncodeOptions {
+  media: Media;
+  /** Leave all opaque reasoning state out: set for the one retry after an upstream refused it. */
+  strip_state: boolean;
+}
+
+/**
+ * What the decoders of the same attempt must know of its request, such as renamed tools, or the tool call ids already
+ * used in the conversation. Plain data.
+ */
+export type AttemptState = Record<string, unknown> & {
+  /** The seed of minted tool call ids: the generation id. Set by the flow before decoding. */
+  generation_id: string;
+};
+
+export interface EncodedRequest {
+  method: 'POST';
+  /** Appended to the provider's base URL; starts with `/`. */
+  path: string;
+  headers: Record<string, string>;
+  body: JsonObject;
+  report: Report[];
+  state: Omit<AttemptState, 'generation_id'>;
+}
+
+/** The finished request, as it will be sent: what a signature covers. */
+export interface SignableRequest {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  payload: string;
+}
+
+/** One event of an upstream's stream, framed but not decoded. For `sse`: the joined `data` lines and the `event` name. */
+export interface Frame {
+  event: string | undefined;
+  data: string;
+}
+
+/**
+ * Why an upstream did not answer as hoped. The class decides what happens next (see `fallsOver`); the message is the
+ * upstream's own, shown to clients after secrets are cut out.
+ */
+export type FailureClass =
+  | 'rate_limited' // 429
+  | 'overloaded' // 529, 503 with that meaning
+  | 'unavailable' // 5xx, refused or broken connection
+  | 'timeout' // 408, or one of our own limits
+  | 'credential' // 401, 403: the operator's credential is at fault
+  | 'payment' // 402, and 400s that say the account has no credit
+  | 'not_found' // 404: the model is not there
+  | 'conflict' // 409, 425
+  | 'invalid_request' // 400, 413, 422: the caller's fault, final
+  | 'content_filter' // the provider refuses the content, final
+  | 'state_rejected' // opaque reasoning state refused: strip it and try the same endpoint once more
+  | 'invalid_response'; // what came is not an answer of this wire
+
+/** Thrown by decoders in mid-stream and returned by `decodeError`. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly failure: FailureClass;
+  /** The HTTP status, or what the error inside a 200 stands for; null when there was none (no connection). */
+  readonly status: number | null;
+  /** The upstream's own code or type, such as `overloaded_error`. */
+  readonly native_code: string | null;
+  readonly retry_after_ms: number | undefined;
+  /** The upstream's body, cut; goes to `error.metadata.raw`. */
+  readonly raw: string | undefined;
+
+  constructor(
+    failure: FailureClass,
+    message: string,
+    details: {
+      status?: number | null;
+      native_code?: string | null;
+      retry_after_ms?: number | undefined;
+      raw?: string | undefined;
+      cause?: unknown;
+    } = {},
+  ) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.failure = failure;
+    this.status = details.status ?? null;
+    this.native_code = details.native_code ?? null;
+    this.retry_after_ms = details.retry_after_ms;
+    this.raw = details.raw;
+  }
+}
+
+/** Reads one stream. One decoder a stream: what it must remember between frames dies with it. Synchronous. */
+export interface StreamDecoder {
+  /** Throws `UpstreamError` for an error event or a frame that is not of this wire. */
+  push(frame: Frame): ChatChunk[];
+  /**
+   * At the end of the bytes: closes open slots, infers a missing finish reason where the wire shows a complete answer,
+   * emits usage. Throws `UpstreamError` (`unavailable`) when the stream was cut short.
+   */
+  end(): ChatChunk[];
+}
+
+/** Pure: a dialect does no I/O, reads no clock and no environment, so a transcript is a complete test of it. */
+export interface ChatDialect {
+  wire: Wire;
+  frames: 'sse' | 'aws-event-stream' | 'json-array';
+  /** Empty when the wire takes URLs as they are. */
+  requiredMedia(request: ChatRequest, endpoint: DialectEndpoint): MediaNeed[];
+  /**
+   * Builds the upstream request. `request.stream` says whether a stream is wanted. Throws `GatewayError` 400 for what no
+   * endpoint of this wire can carry and must not be dropped. Never changes `request`.
+   */
+  encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest;
+  /** The headers that carry the credential. */
+  authorize(
+    credential: string | undefined,
+    request: SignableRequest,
+    now_ms: number,
+    quirks: Quirks,
+  ): Record<string, string>;
+  /** Throws `UpstreamError` (`invalid_response`, or an error inside a 200). `created` is Unix seconds. */
+  decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion;
+  createStreamDecoder(state: AttemptState, created: number): StreamDecoder;
+  /** `body` is the text as received, perhaps an HTML page, perhaps empty. Never throws. */
+  decodeError(status: number, headers: Record<string, string | string[] | undefined>, body: string): UpstreamError;
+}

@@ -1,0 +1,87 @@
+import type { Wire } from '../schemas/inner.ts';
+
+/**
+ * Named options of a dialect: how one provider's wire differs from the plain one. Every option is off when absent.
+ * A quirk is never an `if (provider === …)` in code.
+ */
+export interface Quirks {
+  // openai-chat
+  /** Field that carries the output bound. Default: as the client sent it. */
+  output_bound_field?: 'max_tokens' | 'max_completion_tokens';
+  /** How system and developer messages are named. Default: as sent. */
+  system_role?: 'system' | 'developer' | 'user';
+  /** Does not know `stream_options.include_usage`. */
+  no_stream_usage?: boolean;
+  /** Parameters the upstream refuses: dropped with a report. */
+  refused_parameters?: readonly string[];
+  /** Takes `cache_control` on parts and tools. */
+  cache_control?: boolean;
+  /** How reasoning of former turns goes back. Default: not at all. */
+  replay_reasoning?: 'reasoning_content' | 'reasoning' | 'reasoning_details' | 'thinking_part';
+  /** `<think>…</think>` at the start of content is reasoning. */
+  think_tags?: boolean;
+  /** Literal think tags inside the reasoning field are stripped. */
+  think_in_reasoning?: boolean;
+  /** How a reasoning wish is told. Default: `reasoning_effort`. */
+  reasoning_field?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'none';
+  /** Mistral and DeepSeek: a trailing assistant message needs `prefix: true`. */
+  prefill_prefix?: boolean;
+  /** Mistral: `tool_choice: "any"` stands for `required`. */
+  tool_choice_any?: boolean;
+  /** Tool call ids must match this: `mistral9` is nine of [A-Za-z0-9]. */
+  tool_call_id?: 'mistral9';
+  /** Mistral: `random_seed` in place of `seed`. */
+  random_seed?: boolean;
+  /** Mistral: an assistant message must stand between tool and user messages. */
+  assistant_between?: boolean;
+  /** Mistral: files by URL go as `document_url`. */
+  document_url?: boolean;
+  /** Takes `video_url` parts. */
+  video?: boolean;
+  /** Header that carries the credential in place of `authorization: Bearer`. */
+  api_key_header?: string;
+  /** Query string appended to the path, such as `api-version=2024-10-21`. */
+  query?: string;
+  /** Header in which the upstream tells its cached prompt tokens (Fireworks). */
+  cached_tokens_header?: string;
+
+  // anthropic-messages
+  /** The model has no sampling parameters (temperature, top_p, top_k are refused). */
+  no_sampling?: boolean;
+  /** Takes one of temperature and top_p, not both. */
+  one_sampling?: boolean;
+  /** How thinking is asked for. Default: `manual` (budget_tokens). */
+  thinking?: 'manual' | 'adaptive' | 'none';
+  /** The highest `output_config.effort` the model takes. */
+  effort_max?: 'high' | 'xhigh' | 'max';
+  /** The model refuses a trailing assistant message. */
+  no_prefill?: boolean;
+  /** Takes `role: system` in the middle of a conversation. */
+  mid_system?: boolean;
+  /** Lacks `output_config.format`: a JSON schema goes through a forced tool. */
+  json_schema_shim?: boolean;
+}
+
+/** What the operator says a provider does with data; `unknown` counts as the worst. */
+export interface DataPolicy {
+  training: boolean | 'unknown';
+  /** Days kept; 0 is zero retention. */
+  retention_days: number | 'unknown';
+}
+
+/** A company or deployment that serves models: a row of data. */
+export interface Provider {
+  slug: string;
+  /** Display name, as in `provider_name`. */
+  name: string;
+  dialect: Wire;
+  base_url: string;
+  /** What we show the upstream; undefined when it needs none. Never logged, never sent to a client. */
+  credential: string | undefined;
+  quirks: Quirks;
+  data_policy: DataPolicy;
+  /** Whether closing the connection ends the provider's work and its bill. */
+  abort_stops_billing: boolean;
+  /** Headers sent with every request. */
+  headers: Record<string, string>;
+}

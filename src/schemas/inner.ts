@@ -1,0 +1,355 @@
+/**
+ * The only inner language: the public chat-completion schema with one typed extension point a level.
+ *
+ * Flat fields are the only place of text; an extension (`ext`) holds what the chat schema has no place for: the order
+ * of blocks, blocks of unknown kinds, and the remainder of a wire's objects. Extensions and `native` objects never
+ * reach a client and are never taken from one.
+ */
+import type { JsonObject, JsonValue } from './json.ts';
+
+export type Wire =
+  | 'openai-chat'
+  | 'openai-responses'
+  | 'anthropic-messages'
+  | 'gemini-generate-content'
+  | 'bedrock-converse'
+  | 'cohere-chat';
+
+/** The remainder of one wire object, by its wire names, values untouched. Only code of the same wire reads `rest`. */
+export interface Ext {
+  wire: Wire;
+  rest: JsonObject;
+}
+
+/** A whole object of a kind the chat schema does not know, as received. Allowed as content part, tool and slot. */
+export interface Native {
+  type: 'native';
+  wire: Wire;
+  block: JsonObject;
+}
+
+export interface CacheControl {
+  type: 'ephemeral';
+  ttl?: '5m' | '1h';
+}
+
+export interface TextPart {
+  type: 'text';
+  text: string;
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+export interface ImagePart {
+  type: 'image_url';
+  image_url: { url: string; detail?: string };
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+export interface FilePart {
+  type: 'file';
+  /** `file_data` is a data URL or an http(s) URL. */
+  file: { file_data?: string; file_id?: string; filename?: string };
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+export interface AudioPart {
+  type: 'input_audio';
+  input_audio: { data: string; format: string };
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+export interface VideoPart {
+  type: 'video_url';
+  video_url: { url: string };
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+export type InnerPart = TextPart | ImagePart | FilePart | AudioPart | VideoPart | Native;
+
+export type ReasoningDetail = (
+  | { type: 'reasoning.text'; text?: string | null; signature?: string | null }
+  | { type: 'reasoning.summary'; summary: string }
+  | { type: 'reasoning.encrypted'; data: string }
+) & {
+  /** Which vendor's form this is; `unknown` when not told. Never null in answers. */
+  format?: string | null;
+  id?: string | null;
+  /** Ordinal of the detail in the message, from 0; all deltas of one detail repeat it. */
+  index?: number;
+};
+
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  /** `arguments` is a JSON string. */
+  function: { name: string; arguments: string };
+  ext?: Ext;
+}
+
+export interface UrlCitation {
+  type: 'url_citation';
+  /** Offsets in Unicode code points of the joined text; 0 and 0 when not known. */
+  url_citation: { url: string; title?: string; content?: string; start_index: number; end_index: number };
+}
+export type Annotation = UrlCitation | ({ type: 'file' } & JsonObject);
+
+export interface OutputImage {
+  type: 'image_url';
+  image_url: { url: string };
+  index?: number;
+}
+export interface OutputAudio {
+  id?: string;
+  data?: string;
+  transcript?: string;
+  expires_at?: number;
+}
+
+/** One block of an assistant turn, in the order the model made them. Absent order means: reasoning, text, images, audio, calls. */
+export interface Slot {
+  kind: 'reasoning' | 'text' | 'refusal' | 'image' | 'audio' | 'call' | 'native';
+  /** Index in `reasoning_details`, content parts, `images`, `tool_calls` or `ext.natives`; 0 for refusal and audio. */
+  at: number;
+  /** Entries taken, default 1. */
+  span?: number;
+  /** The block's remainder. */
+  ext?: Ext;
+}
+export interface MessageExt extends Ext {
+  order?: Slot[];
+  natives?: Native[];
+}
+
+export type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+
+export interface Message {
+  role: Role;
+  content?: string | InnerPart[] | null;
+  name?: string;
+  tool_call_id?: string;
+  tool_calls?: ToolCall[];
+  refusal?: string | null;
+  reasoning?: string | null;
+  reasoning_details?: ReasoningDetail[];
+  images?: OutputImage[];
+  audio?: OutputAudio | null;
+  annotations?: Annotation[];
+  ext?: MessageExt;
+}
+
+export interface FunctionTool {
+  type: 'function';
+  function: { name: string; description?: string; parameters?: JsonObject; strict?: boolean | null };
+  cache_control?: CacheControl;
+  ext?: Ext;
+}
+/** A tool that the gateway or the provider runs itself, such as `gateway:web_search`. */
+export interface ServerTool {
+  type: string;
+  parameters?: JsonObject;
+}
+export type InnerTool = FunctionTool | Native | ServerTool;
+
+export type ToolChoice =
+  | 'none'
+  | 'auto'
+  | 'required'
+  | { type: 'function'; function: { name: string } }
+  | ({ type: string } & JsonObject);
+
+export type ResponseFormat =
+  | { type: 'text' }
+  | { type: 'json_object' }
+  | {
+      type: 'json_schema';
+      json_schema: { name: string; description?: string; strict?: boolean | null; schema?: JsonObject };
+    }
+  | ({ type: string } & JsonObject);
+
+export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+
+export interface ReasoningOptions {
+  effort?: ReasoningEffort | null;
+  max_tokens?: number | null;
+  exclude?: boolean | null;
+  enabled?: boolean | null;
+  summary?: string | null;
+}
+
+export interface ProviderPreferences {
+  order?: string[] | null;
+  only?: string[] | null;
+  ignore?: string[] | null;
+  allow_fallbacks?: boolean | null;
+  require_parameters?: boolean | null;
+  data_collection?: 'allow' | 'deny' | null;
+  zdr?: boolean | null;
+  enforce_distillable_text?: boolean | null;
+  quantizations?: string[] | null;
+  sort?: string | { by: string; partition?: string | null } | null;
+  /** `prompt` and `completion` in USD per million tokens, the others in USD per unit. */
+  max_price?: Partial<Record<'prompt' | 'completion' | 'request' | 'image' | 'audio', number | string>> | null;
+  preferred_min_throughput?: JsonValue;
+  preferred_max_latency?: JsonValue;
+  /** Per provider slug: an object spread into the upstream's body. */
+  options?: Record<string, JsonObject> | null;
+}
+
+/** Which client API a request came through, and what it carried that the chat schema has no place for. */
+export interface RequestExt extends Ext {
+  client: 'chat' | 'completions' | 'responses' | 'messages';
+  seals?: 'emit' | 'off';
+}
+
+/**
+ * A request after the door: `messages` is always there, legacy forms are rewritten (`prompt`, `functions`).
+ * Fields that the schema does not know stay flat, as sent (`[field: string]`), and reach only `openai-chat` upstreams.
+ */
+export interface ChatRequest {
+  messages: Message[];
+  model?: string;
+  models?: string[];
+  route?: string | null;
+  provider?: ProviderPreferences | null;
+  stream?: boolean | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  top_a?: number | null;
+  frequency_penalty?: number | null;
+  presence_penalty?: number | null;
+  repetition_penalty?: number | null;
+  seed?: number | null;
+  stop?: string | string[] | null;
+  logit_bias?: Record<string, number> | null;
+  logprobs?: boolean | null;
+  top_logprobs?: number | null;
+  response_format?: ResponseFormat | null;
+  tools?: InnerTool[] | null;
+  tool_choice?: ToolChoice | null;
+  parallel_tool_calls?: boolean | null;
+  reasoning?: ReasoningOptions | null;
+  reasoning_effort?: ReasoningEffort | null;
+  include_reasoning?: boolean | null;
+  verbosity?: string | null;
+  prediction?: { type: 'content'; content: string | TextPart[] } | null;
+  modalities?: string[] | null;
+  audio?: JsonObject | null;
+  image_config?: JsonObject | null;
+  web_search_options?: JsonObject | null;
+  service_tier?: string | null;
+  user?: string | null;
+  metadata?: Record<string, string> | null;
+  cache_control?: CacheControl | null;
+  prompt_cache_key?: string | null;
+  session_id?: string | null;
+  plugins?: ({ id: string; enabled?: boolean } & JsonObject)[] | null;
+  debug?: { echo_upstream_body?: boolean } | null;
+  ext?: RequestExt;
+  [field: string]: unknown;
+}
+
+/** Counts of disjoint classes. `undefined` means not told by the upstream; 0 means told to be zero. */
+export interface TokenClasses {
+  in_uncached?: number;
+  in_cache_read?: number;
+  in_cache_write_5m?: number;
+  in_cache_write_1h?: number;
+  in_audio?: number;
+  in_image?: number;
+  out_text?: number;
+  out_reasoning?: number;
+  out_audio?: number;
+  out_image?: number;
+  counts?: { web_search?: number; web_fetch?: number; code?: number };
+  /** Work of other models inside the same call, billed at their own price. */
+  extra?: { model: string; classes: TokenClasses }[];
+  /** True when the gateway counted, not the upstream. */
+  estimated?: true;
+}
+
+export type FinishReason = 'tool_calls' | 'stop' | 'length' | 'content_filter' | 'error';
+
+export interface ResponseExt extends Ext {
+  stopSequence?: string;
+  /** Absent until the upstream told it. */
+  usage?: TokenClasses;
+  /** The upstream's own id of this answer; kept in the generation record only. */
+  requestId?: string;
+}
+
+export interface ChoiceError {
+  code: number;
+  message: string;
+  metadata?: JsonObject;
+}
+
+/** A whole answer. There is exactly one choice. Envelope fields (id, model, provider) are the client encoder's. */
+export interface ChatCompletion {
+  choices: [
+    {
+      index: 0;
+      message: Message & { role: 'assistant' };
+      finish_reason: FinishReason | null;
+      native_finish_reason: string | null;
+      logprobs?: JsonValue;
+      error?: ChoiceError;
+    },
+  ];
+  created: number;
+  system_fingerprint?: string | null;
+  service_tier?: string | null;
+  ext: ResponseExt;
+}
+
+export interface ToolCallDelta {
+  /** Ordinal of the call in the turn, from 0. */
+  index: number;
+  /** On the call's first delta only. */
+  id?: string;
+  type?: 'function';
+  function: { name?: string; arguments?: string };
+}
+
+export interface Delta {
+  role?: 'assistant';
+  content?: string | null;
+  refusal?: string | null;
+  reasoning?: string | null;
+  reasoning_details?: ReasoningDetail[];
+  tool_calls?: ToolCallDelta[];
+  images?: OutputImage[];
+  audio?: OutputAudio;
+  annotations?: Annotation[];
+}
+
+/** Which block this chunk's delta belongs to. One chunk carries at most one slot; the decoder splits. */
+export interface SlotEvent {
+  /** Ordinal of the block in the turn, from 0, in order of opening, never reused. */
+  n: number;
+  /** On the slot's first chunk. */
+  open?: { kind: Slot['kind']; ext?: Ext; native?: Native };
+  /** Native slots and citation deltas: the wire's own delta object. */
+  raw?: JsonObject;
+  /** On the slot's last chunk: the final remainder. */
+  close?: { ext?: Ext; native?: Native };
+}
+export interface ChunkExt {
+  slot?: SlotEvent;
+  /** On the first chunk (ids, input usage) and on the last (final usage). The later one wins, field by field. */
+  response?: Partial<ResponseExt>;
+}
+
+/** One step of a streamed answer. Usage travels in `ext.response.usage`, in one last chunk; the client encoder makes it public. */
+export interface ChatChunk {
+  delta: Delta;
+  finish_reason?: FinishReason | null;
+  native_finish_reason?: string | null;
+  logprobs?: JsonValue;
+  system_fingerprint?: string | null;
+  service_tier?: string | null;
+  ext?: ChunkExt;
+}
