@@ -1,5 +1,5 @@
 /** The statuses an answer of this service may carry: the specification's list, and 405 for a known path with another method. */
-export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 502 | 503;
+export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 422 | 429 | 500 | 502 | 503;
 
 export interface GatewayErrorOptions {
   /** Shown to the client as `error.metadata`. */

@@ -1,0 +1,56 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { GatewayError } from '../errors.ts';
+import { ValidationError } from './validation.ts';
+
+/** What every 500 says; the reason is in the log under the request id. */
+export const INTERNAL_MESSAGE = 'Internal Server Error';
+
+const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: (error) =>
+    new GatewayError(400, `The request body is not valid JSON (${jsonReason(error)})`),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new GatewayError(400, 'The request body is empty; a JSON object is expected'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new GatewayError(400, 'content-type must be application/json'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new GatewayError(400, 'The request body does not have the length that content-length tells'),
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),
+};
+
+/** Where the JSON breaks, if the parser told; the text it quotes is not echoed. */
+function jsonReason(error: FastifyError): string {
+  return /at position \d+|end of JSON input/i.exec(error.message)?.[0] ?? 'it cannot be parsed';
+}
+
+/** Turns anything thrown into the one error a client may see. Unknown throws become 500 with one fixed sentence. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  if (thrown instanceof ValidationError) {
+    return new GatewayError(400, thrown.message, { metadata: { violations: thrown.violations } });
+  }
+  const error = thrown as FastifyError;
+  const translate = typeof error?.code === 'string' ? TRANSLATED[error.code] : undefined;
+  if (translate) return translate(error);
+  if (error?.statusCode === 400) return new GatewayError(400, 'The request is not valid', { cause: thrown });
+  return new GatewayError(500, INTERNAL_MESSAGE, { cause: thrown });
+}
+
+/** The error body of the contract. */
+export function errorBody(error: GatewayError, user_id: string | null): Record<string, unknown> {
+  return {
+    error: { code: error.status, message: error.message, metadata: error.metadata ?? null },
+    gateway_metadata: error.gateway_metadata ?? null,
+    user_id,
+  };
+}
+
+/** Answers a failed request, once, in one form; what is not the client's fault is logged with its cause. */
+export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const error = toGatewayError(thrown);
+  if (error.status >= 500) {
+    request.log.error({ request_id: request.id, status: error.status, err: error.cause ?? error }, 'request failed');
+  }
+  void reply
+    .code(error.status)
+    .headers(error.headers ?? {})
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(errorBody(error, request.principal?.user_id ?? null)));
+}

@@ -1,0 +1,14 @@
+/** Who is calling: what the credential of a request stands for. */
+export interface Principal {
+  kind: 'key' | 'management';
+  /** Identity of the key; null for the management key of the environment. */
+  key_hash: string | null;
+  key_id: number | null;
+  organization_id: string;
+  workspace_id: string;
+  /** The user that owns the key, or the organization's owner for a management key without one. */
+  user_id: string | null;
+}
+
+/** Finds who a secret belongs to. Answers without a store round trip for keys seen lately. Throws `GatewayError` 401 when there is nobody. */
+export type Authenticate = (secret: string) => Principal | Promise<Principal>;

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import cors from '@fastify/cors';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyRequest,
+  type FastifyTypeProvider,
+  LogController,
+  type RawServerDefault,
+  type RouteOptions,
+} from 'fastify';
+import type { Static, TSchema } from 'typebox';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { sendError } from './error-envelope.ts';
+import type { Authenticate, Principal } from './principal.ts';
+import { validatorCompiler } from './validation.ts';
+
+interface TypeBoxProvider extends FastifyTypeProvider {
+  validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
+  serializer: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
+}
+
+/** The Fastify instance that operations are registered on. */
+export type Server = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxProvider
+>;
+
+/**
+ * Who may call a route. `public`: anybody, a valid credential is noted and a wrong one ignored. `open`: anybody, no
+ * credential is looked at. `key`: an ordinary key. `management`: a management key. `any`: either kind.
+ */
+export type Access = 'public' | 'open' | 'key' | 'management' | 'any';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access;
+  }
+  interface FastifyRequest {
+    principal: Principal | undefined;
+    /** Facts that an operation adds to the request's one log line. */
+    log_facts: Record<string, unknown> | undefined;
+  }
+}
+
+export interface ServerOptions {
+  authenticate: Authenticate;
+  logger: FastifyBaseLogger | false;
+  body_bytes_max: number;
+}
+
+const REQUEST_ID = /^[\w.:-]{1,128}$/;
+
+/** The secret of a request: a bearer token, or the header that Anthropic-style clients send. */
+function credentialOf(request: IncomingMessage): string | undefined {
+  const { authorization } = request.headers;
+  if (authorization !== undefined) {
+    const match = /^bearer +(\S+) *$/i.exec(authorization);
+    if (match) return match[1];
+  }
+  const key = request.headers['x-api-key'];
+  return typeof key === 'string' && key !== '' ? key : undefined;
+}
+
+function allow(access: 'key' | 'management', principal: Principal): void {
+  if (access === 'management' && principal.kind !== 'management') {
+    throw new GatewayError(403, 'Only management keys can perform this operation');
+  }
+  if (access === 'key' && principal.kind !== 'key') {
+    throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
+  }
+}
+
+/** Every route says who may call it, or the service does not start. Preflights, which the CORS plugin adds, are open. */
+function requireAccess(route: RouteOptions): void {
+  if (route.config?.access === undefined && route.method !== 'OPTIONS') {
+    throw new Error(`${route.method} ${route.url} declares no access`);
+  }
+}
+
+/** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
+function identify(authenticate: Authenticate, request: FastifyRequest, done: (error?: Error) => void): void {
+  const access = request.routeOptions.config.access ?? 'open';
+  if (access === 'open') {
+    done();
+    return;
+  }
+  const secret = credentialOf(request.raw);
+  const refuse = (error: unknown) => {
+    const ignored = access === 'public' && error instanceof GatewayError && error.status === 401;
+    done(ignored ? undefined : (error as Error));
+  };
+  const accept = (principal: Principal) => {
+    request.principal = principal;
+    if (access === 'key' || access === 'management') allow(access, principal);
+    done();
+  };
+  if (secret === undefined) {
+    refuse(new GatewayError(401, 'Missing Authentication header'));
+    return;
+  }
+  try {
+    const found = authenticate(secret);
+    if (found instanceof Promise) found.then(accept).catch(refuse);
+    else accept(found);
+  } catch (error) {
+    refuse(error);
+  }
+}
+
+/** Whether a path is one that a route pattern (`/keys/:hash`) stands for. */
+function fits(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/');
+  const given = path.replace(/\/$/, '').split('/');
+  return (
+    wanted.length === given.length &&
+    wanted.every((segment, index) => segment.startsWith(':') || segment === given[index])
+  );
+}
+
+/**
+ * Makes the shell that all operations stand in. Order of what happens to a request: CORS (preflights are answered
+ * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
+ */
+export function createServer(options: ServerOptions): Server {
+  const server = fastify({
+    ...(options.logger === false ? { logger: false } : { loggerInstance: options.logger }),
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: options.body_bytes_max,
+    routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
+    http: { maxHeaderSize: limits.header_bytes_max },
+    // Clients of other services call /v1; it is the same service under another name.
+    rewriteUrl: (request) => (request.url?.startsWith('/v1/') ? `/api${request.url}` : (request.url ?? '/')),
+    genReqId: (request) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable) return;
+      const status = (error as { code?: string }).code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+      const message = status === 431 ? 'The request headers are too large' : 'The request is not valid HTTP';
+      const body = JSON.stringify({
+        error: { code: status, message, metadata: null },
+        gateway_metadata: null,
+        user_id: null,
+      });
+      socket.end(
+        `HTTP/1.1 ${status} ${status === 431 ? 'Request Header Fields Too Large' : 'Bad Request'}\r\nconnection: close\r\n` +
+          `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+    },
+  }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
+
+  // Only JSON: a text body would reach validation as a string.
+  server.removeContentTypeParser('text/plain');
+  server.setValidatorCompiler(validatorCompiler);
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  server.decorateRequest('principal', undefined);
+  server.decorateRequest('log_facts', undefined);
+  server.addHook('onRoute', requireAccess);
+
+  server.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    done();
+  });
+  void server.register(cors, {
+    origin: '*',
+    methods: ['GET', 'OPTIONS', 'PATCH', 'DELETE', 'POST', 'PUT'],
+    exposedHeaders: ['X-Generation-Id', 'X-Provider-Name', 'X-Request-Id', 'Retry-After'],
+    maxAge: 86_400,
+    // Its preflight route is added by the plugin itself and has no access declaration of ours.
+    hook: 'onRequest',
+    preflight: true,
+    strictPreflight: false,
+  });
+  server.addHook('onRequest', (request, _reply, done) => identify(options.authenticate, request, done));
+
+  const known = new Map<string, Set<string>>();
+  server.addHook('onRoute', (route) => {
+    const methods = known.get(route.url) ?? new Set();
+    for (const method of [route.method].flat()) methods.add(method);
+    known.set(route.url, methods);
+  });
+  server.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?')[0] ?? '/';
+    const methods = [...known].filter(([pattern]) => fits(pattern, path)).flatMap(([, found]) => [...found]);
+    if (methods.length === 0)
+      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply);
+    const headers = { allow: methods.join(', ') };
+    const message = `${request.method} is not supported on ${path}; use ${methods.join(' or ')}`;
+    return sendError(new GatewayError(405, message, { headers }), request, reply);
+  });
+  return server;
+}

@@ -1,0 +1,21 @@
+import Type, { type TObject } from 'typebox';
+import type { ErrorStatus } from '../errors.ts';
+
+/** The one body of every error status (specification, section Errors). */
+export const ErrorBody = Type.Object(
+  {
+    error: Type.Object({
+      code: Type.Integer({ description: 'The HTTP status.' }),
+      message: Type.String(),
+      metadata: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+    }),
+    gateway_metadata: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+    user_id: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: 'Error' },
+);
+
+/** Declares the error statuses of an operation in its response schema. */
+export function errors(...statuses: ErrorStatus[]): Record<number, TObject> {
+  return Object.fromEntries(statuses.map((status) => [status, ErrorBody]));
+}
