@@ -1,0 +1,348 @@
+/**
+ * The public chat-completion schema: what `POST /chat/completions` accepts and answers (specification, sections
+ * "Chat completion message and response" and "Chat completions"; further fields: the public service's documentation).
+ *
+ * `null` stands for absent wherever clients are known to send it. Unknown fields are kept: they go to upstreams that
+ * speak the same schema.
+ */
+import Type, { type TProperties, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const open = <T extends TProperties>(properties: T, options: object = {}) =>
+  Type.Object(properties, { additionalProperties: true, ...options });
+
+export const CacheControl = open({
+  type: Type.Literal('ephemeral'),
+  ttl: orNull(Type.Union([Type.Literal('5m'), Type.Literal('1h')])),
+});
+
+const TextPart = open({ type: Type.Literal('text'), text: Type.String(), cache_control: orNull(CacheControl) });
+const ImagePart = open({
+  type: Type.Literal('image_url'),
+  image_url: open({ url: Type.String({ minLength: 1 }), detail: orNull(Type.String()) }),
+  cache_control: orNull(CacheControl),
+});
+const FilePart = open({
+  type: Type.Literal('file'),
+  file: open({
+    file_data: orNull(Type.String({ description: 'A base64 data URL, or a URL.' })),
+    file_id: orNull(Type.String()),
+    filename: orNull(Type.String()),
+  }),
+  cache_control: orNull(CacheControl),
+});
+const AudioPart = open({
+  type: Type.Literal('input_audio'),
+  input_audio: open({
+    data: Type.String({ description: 'Base64.' }),
+    format: Type.String({ description: 'For example wav, mp3, flac, m4a, ogg, aiff, aac, pcm16, pcm24.' }),
+  }),
+  cache_control: orNull(CacheControl),
+});
+const VideoPart = open({
+  type: Type.Union([Type.Literal('video_url'), Type.Literal('input_video')], {
+    description: '`input_video` is the deprecated name.',
+  }),
+  video_url: open({ url: Type.String({ minLength: 1 }) }),
+  cache_control: orNull(CacheControl),
+});
+const RefusalPart = open({ type: Type.Literal('refusal'), refusal: Type.String() });
+
+const ContentPart = Type.Union([TextPart, ImagePart, FilePart, AudioPart, VideoPart]);
+const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
+
+const ReasoningDetail = Type.Union([
+  open({
+    type: Type.Literal('reasoning.text'),
+    text: orNull(Type.String()),
+    signature: orNull(Type.String()),
+    format: orNull(Type.String()),
+    id: orNull(Type.String()),
+    index: orNull(Type.Integer()),
+  }),
+  open({
+    type: Type.Literal('reasoning.summary'),
+    summary: Type.String(),
+    format: orNull(Type.String()),
+    id: orNull(Type.String()),
+    index: orNull(Type.Integer()),
+  }),
+  open({
+    type: Type.Literal('reasoning.encrypted'),
+    data: Type.String(),
+    format: orNull(Type.String()),
+    id: orNull(Type.String()),
+    index: orNull(Type.Integer()),
+  }),
+]);
+
+const ToolCall = open({
+  id: Type.String(),
+  type: Type.Optional(Type.Literal('function')),
+  function: open({
+    name: Type.String({ minLength: 1 }),
+    arguments: Type.String({ description: 'A JSON string.' }),
+  }),
+});
+
+const instruction = (role: 'system' | 'developer') =>
+  open({ role: Type.Literal(role), content: Content, name: orNull(Type.String()) });
+
+export const ChatMessage = Type.Union(
+  [
+    instruction('system'),
+    instruction('developer'),
+    open({ role: Type.Literal('user'), content: Content, name: orNull(Type.String()) }),
+    open({
+      role: Type.Literal('assistant'),
+      content: orNull(Type.Union([Type.String(), Type.Array(Type.Union([ContentPart, RefusalPart]))])),
+      name: orNull(Type.String()),
+      tool_calls: orNull(Type.Array(ToolCall)),
+      refusal: orNull(Type.String()),
+      reasoning: orNull(Type.String()),
+      reasoning_details: orNull(Type.Array(ReasoningDetail)),
+      images: orNull(Type.Array(open({ image_url: open({ url: Type.String() }) }))),
+      function_call: orNull(open({ name: Type.String(), arguments: Type.String() })),
+    }),
+    open({
+      role: Type.Literal('tool'),
+      content: Content,
+      tool_call_id: Type.String({ minLength: 1 }),
+      name: orNull(Type.String()),
+    }),
+    open({ role: Type.Literal('function'), content: Type.Union([Type.String(), Type.Null()]), name: Type.String() }),
+  ],
+  { title: 'ChatMessage' },
+);
+
+const FunctionDefinition = open({
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  description: orNull(Type.String()),
+  parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
+  strict: orNull(Type.Boolean()),
+});
+const Tool = Type.Union([
+  open({ type: Type.Literal('function'), function: FunctionDefinition, cache_control: orNull(CacheControl) }),
+  open({ type: Type.String({ minLength: 1, description: 'A server tool, such as `gateway:web_search`.' }) }),
+]);
+const ToolChoice = Type.Union([
+  Type.Literal('none'),
+  Type.Literal('auto'),
+  Type.Literal('required'),
+  open({ type: Type.Literal('function'), function: open({ name: Type.String({ minLength: 1 }) }) }),
+  open({ type: Type.String({ minLength: 1 }) }),
+]);
+
+const ResponseFormat = Type.Union([
+  open({ type: Type.Literal('text') }),
+  open({ type: Type.Literal('json_object') }),
+  open({
+    type: Type.Literal('json_schema'),
+    json_schema: open({
+      name: Type.String({ minLength: 1, maxLength: 64 }),
+      description: orNull(Type.String()),
+      strict: orNull(Type.Boolean()),
+      schema: orNull(Type.Object({}, { additionalProperties: true })),
+    }),
+  }),
+  open({ type: Type.Literal('grammar'), grammar: Type.String() }),
+  open({ type: Type.Literal('python') }),
+]);
+
+const names = Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 });
+const Price = Type.Union([Type.Number({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 40 })]);
+
+export const ProviderPreferences = open(
+  {
+    order: orNull(names),
+    only: orNull(names),
+    ignore: orNull(names),
+    allow_fallbacks: orNull(Type.Boolean()),
+    require_parameters: orNull(Type.Boolean()),
+    data_collection: orNull(Type.Union([Type.Literal('allow'), Type.Literal('deny')])),
+    zdr: orNull(Type.Boolean()),
+    enforce_distillable_text: orNull(Type.Boolean()),
+    quantizations: orNull(names),
+    sort: orNull(
+      Type.Union([
+        Type.Enum(['price', 'throughput', 'latency', 'exacto']),
+        open({
+          by: Type.Enum(['price', 'throughput', 'latency', 'exacto']),
+          partition: orNull(Type.Enum(['model', 'none'])),
+        }),
+      ]),
+    ),
+    max_price: orNull(
+      open({
+        prompt: orNull(Price),
+        completion: orNull(Price),
+        request: orNull(Price),
+        image: orNull(Price),
+        audio: orNull(Price),
+      }),
+    ),
+    options: orNull(Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }))),
+  },
+  { title: 'ProviderPreferences', description: 'Prices of `max_price` are USD per million tokens, or per unit.' },
+);
+
+const Effort = Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+const penalty = Type.Number({ minimum: -2, maximum: 2 });
+const fraction = Type.Number({ minimum: 0, maximum: 1 });
+const bound = Type.Integer({ minimum: 1 });
+
+/** Ids of plugins: those of the specification, and those that clients of the public service send. */
+const PLUGINS = [
+  'web',
+  'file-parser',
+  'response-healing',
+  'context-compression',
+  'web-fetch',
+  'moderation',
+  'auto-router',
+  'pareto-router',
+  'fusion',
+];
+
+export const ChatCompletionBody = open(
+  {
+    messages: Type.Optional(Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages_max })),
+    prompt: Type.Optional(Type.String({ minLength: 1, description: 'Alternative to `messages`.' })),
+    model: orNull(Type.String({ minLength: 1, maxLength: 256, description: '`author/slug`.' })),
+    models: orNull(Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: limits.models_max })),
+    route: orNull(Type.Enum(['fallback', 'sort'])),
+    provider: orNull(ProviderPreferences),
+    response_format: orNull(ResponseFormat),
+    stop: orNull(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })])),
+    stream: orNull(Type.Boolean()),
+    stream_options: orNull(open({ include_usage: orNull(Type.Boolean()) })),
+    plugins: orNull(Type.Array(open({ id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) }))),
+    max_tokens: orNull(bound),
+    max_completion_tokens: orNull(bound),
+    temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
+    tools: orNull(Type.Array(Tool, { maxItems: limits.tools_max })),
+    tool_choice: orNull(ToolChoice),
+    parallel_tool_calls: orNull(Type.Boolean()),
+    functions: orNull(Type.Array(FunctionDefinition, { maxItems: limits.tools_max })),
+    function_call: orNull(Type.Union([Type.Literal('none'), Type.Literal('auto'), open({ name: Type.String() })])),
+    seed: orNull(Type.Integer()),
+    top_p: orNull(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+    top_k: orNull(Type.Number({ minimum: 1 })),
+    frequency_penalty: orNull(penalty),
+    presence_penalty: orNull(penalty),
+    repetition_penalty: orNull(Type.Number({ exclusiveMinimum: 0, maximum: 2 })),
+    logit_bias: orNull(Type.Record(Type.String({ pattern: '^-?[0-9]+$' }), Type.Number())),
+    logprobs: orNull(Type.Boolean()),
+    top_logprobs: orNull(Type.Integer({ minimum: 0, maximum: 20 })),
+    min_p: orNull(fraction),
+    top_a: orNull(fraction),
+    n: orNull(Type.Integer({ minimum: 1, maximum: 1, description: 'One answer a request.' })),
+    prediction: orNull(open({ type: Type.Literal('content'), content: Content })),
+    user: orNull(Type.String({ maxLength: limits.attribution_chars_max })),
+    cache_control: orNull(CacheControl),
+    debug: orNull(open({ echo_upstream_body: orNull(Type.Boolean()) })),
+    reasoning: orNull(
+      open({
+        effort: orNull(Effort),
+        max_tokens: orNull(Type.Integer({ minimum: 0 })),
+        exclude: orNull(Type.Boolean()),
+        enabled: orNull(Type.Boolean()),
+        summary: orNull(Type.String()),
+      }),
+    ),
+    reasoning_effort: orNull(Effort),
+    include_reasoning: orNull(Type.Boolean()),
+    verbosity: orNull(Type.Enum(['low', 'medium', 'high', 'xhigh', 'max'])),
+    modalities: orNull(Type.Array(Type.Enum(['text', 'image', 'audio']))),
+    service_tier: orNull(Type.String({ maxLength: 40 })),
+    session_id: orNull(Type.String({ maxLength: limits.session_id_chars_max })),
+    metadata: orNull(
+      Type.Record(
+        Type.String({ maxLength: limits.metadata_key_chars_max }),
+        Type.String({ maxLength: limits.metadata_value_chars_max }),
+        {
+          maxProperties: limits.metadata_pairs_max,
+        },
+      ),
+    ),
+  },
+  { title: 'ChatCompletionRequest', description: 'Either `messages` or `prompt` is required.' },
+);
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const FinishReason = nullable(Type.Enum(['tool_calls', 'stop', 'length', 'content_filter', 'error']));
+const ChoiceError = open({
+  code: Type.Number(),
+  message: Type.String(),
+  metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+});
+
+export const Usage = open(
+  {
+    prompt_tokens: Type.Number(),
+    completion_tokens: Type.Number(),
+    total_tokens: Type.Number(),
+    prompt_tokens_details: Type.Optional(
+      open({
+        cached_tokens: Type.Number(),
+        cache_write_tokens: Type.Number(),
+        audio_tokens: Type.Number(),
+        video_tokens: Type.Number(),
+      }),
+    ),
+    completion_tokens_details: Type.Optional(
+      open({ reasoning_tokens: Type.Number(), audio_tokens: Type.Number(), image_tokens: Type.Number() }),
+    ),
+    cost: Type.Optional(Type.Number({ description: 'USD.' })),
+    is_byok: Type.Optional(Type.Boolean()),
+    cost_details: Type.Optional(
+      open({
+        upstream_inference_cost: nullable(Type.Number()),
+        upstream_inference_prompt_cost: Type.Number(),
+        upstream_inference_completions_cost: Type.Number(),
+      }),
+    ),
+    server_tool_use: Type.Optional(open({ web_search_requests: Type.Number() })),
+  },
+  { title: 'Usage' },
+);
+
+const envelope = {
+  id: Type.String(),
+  created: Type.Integer({ description: 'Unix seconds.' }),
+  model: Type.String(),
+  provider: Type.Optional(Type.String({ description: 'Display name of the provider that answered.' })),
+  system_fingerprint: Type.Optional(nullable(Type.String())),
+  service_tier: Type.Optional(nullable(Type.String())),
+  gateway_metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+};
+
+/** Documentation of the answer; answers are written by the encoder, not by this schema. */
+export const ChatCompletionAnswer = open(
+  {
+    ...envelope,
+    object: Type.Literal('chat.completion'),
+    choices: Type.Array(
+      open({
+        index: Type.Integer(),
+        finish_reason: FinishReason,
+        native_finish_reason: nullable(Type.String()),
+        message: Type.Optional(
+          open({
+            role: Type.Literal('assistant'),
+            content: nullable(Type.String()),
+            refusal: nullable(Type.String()),
+            reasoning: nullable(Type.String()),
+            reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
+            tool_calls: Type.Optional(Type.Array(ToolCall)),
+          }),
+        ),
+        text: Type.Optional(Type.String({ description: 'In place of `message` when the request had `prompt`.' })),
+        error: Type.Optional(ChoiceError),
+      }),
+    ),
+    usage: Usage,
+  },
+  { title: 'ChatCompletion' },
+);

@@ -1,0 +1,57 @@
+import type { TokenClasses } from './inner.ts';
+
+/** The public `usage` object without its costs (specification, "Usage object"). */
+export interface PublicUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: {
+    cached_tokens: number;
+    cache_write_tokens: number;
+    audio_tokens: number;
+    video_tokens: number;
+  };
+  completion_tokens_details: { reasoning_tokens: number; audio_tokens: number; image_tokens: number };
+  server_tool_use?: { web_search_requests: number };
+}
+
+/** Tokens that went in, over all classes. */
+export function inputTokens(classes: TokenClasses): number {
+  return (
+    (classes.in_uncached ?? 0) +
+    (classes.in_cache_read ?? 0) +
+    (classes.in_cache_write_5m ?? 0) +
+    (classes.in_cache_write_1h ?? 0) +
+    (classes.in_audio ?? 0) +
+    (classes.in_image ?? 0)
+  );
+}
+
+/** Tokens that came out, over all classes. */
+export function outputTokens(classes: TokenClasses): number {
+  return (classes.out_text ?? 0) + (classes.out_reasoning ?? 0) + (classes.out_audio ?? 0) + (classes.out_image ?? 0);
+}
+
+/** The one place where the disjoint classes become the public token counts. */
+export function publicUsage(classes: TokenClasses): PublicUsage {
+  const prompt_tokens = inputTokens(classes);
+  const completion_tokens = outputTokens(classes);
+  const searches = classes.counts?.web_search;
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: {
+      cached_tokens: classes.in_cache_read ?? 0,
+      cache_write_tokens: (classes.in_cache_write_5m ?? 0) + (classes.in_cache_write_1h ?? 0),
+      audio_tokens: classes.in_audio ?? 0,
+      video_tokens: 0,
+    },
+    completion_tokens_details: {
+      reasoning_tokens: classes.out_reasoning ?? 0,
+      audio_tokens: classes.out_audio ?? 0,
+      image_tokens: classes.out_image ?? 0,
+    },
+    ...(searches === undefined ? {} : { server_tool_use: { web_search_requests: searches } }),
+  };
+}
