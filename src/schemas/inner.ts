@@ -349,6 +349,8 @@ export interface ChatChunk {
   finish_reason?: FinishReason | null;
   native_finish_reason?: string | null;
   logprobs?: JsonValue;
+  /** Why the answer ended with `finish_reason: 'error'`, where the upstream said so inside a whole answer. */
+  error?: ChoiceError;
   system_fingerprint?: string | null;
   service_tier?: string | null;
   ext?: ChunkExt;

@@ -1,0 +1,330 @@
+import type {
+  Annotation,
+  ChatChunk,
+  ChatCompletion,
+  ChoiceError,
+  Ext,
+  FinishReason,
+  Message,
+  MessageExt,
+  Native,
+  OutputAudio,
+  OutputImage,
+  ReasoningDetail,
+  ResponseExt,
+  Slot,
+  SlotEvent,
+  ToolCall,
+  ToolCallDelta,
+  Wire,
+} from './inner.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+
+/** Builds the whole answer out of its chunks. */
+export interface Accumulator {
+  add(chunk: ChatChunk): void;
+  /** The answer so far; may be asked at any time and as often as wanted. `created` is Unix seconds. */
+  result(created: number): ChatCompletion;
+}
+
+/** The whole answer that these chunks stream: what decoding the same answer's whole body gives. */
+export function accumulate(chunks: Iterable<ChatChunk>, created: number): ChatCompletion {
+  const accumulator = createAccumulator();
+  for (const chunk of chunks) accumulator.add(chunk);
+  return accumulator.result(created);
+}
+
+/** One block of the turn while it grows. */
+interface Block {
+  kind: Slot['kind'];
+  text: string;
+  details: ReasoningDetail[];
+  images: OutputImage[];
+  call: ToolCall | undefined;
+  ext: Ext | undefined;
+  native: Native | undefined;
+}
+
+/** The order of blocks that needs no telling. */
+const CANONICAL: readonly Slot['kind'][] = ['reasoning', 'text', 'refusal', 'image', 'audio', 'call'];
+
+/**
+ * Makes an empty accumulator.
+ *
+ * A chunk names the block that its delta belongs to by its slot; a delta without a slot continues the last block of its
+ * kind. Remainders (`ext`) of a call go to the tool call itself, those of other blocks to the message's `order`.
+ */
+export function createAccumulator(): Accumulator {
+  const blocks: Block[] = [];
+  const blocksBySlot: (Block | undefined)[] = [];
+  const calls: (Block | undefined)[] = [];
+  let audio: OutputAudio | undefined;
+  const annotations: Annotation[] = [];
+  let finishReason: FinishReason | null = null;
+  let nativeFinishReason: string | null = null;
+  let logprobs: JsonValue | undefined;
+  let error: ChoiceError | undefined;
+  let systemFingerprint: string | null | undefined;
+  let serviceTier: string | null | undefined;
+  let response: Partial<ResponseExt> = {};
+
+  function open(kind: Slot['kind']): Block {
+    const block: Block = {
+      kind,
+      text: '',
+      details: [],
+      images: [],
+      call: undefined,
+      ext: undefined,
+      native: undefined,
+    };
+    blocks.push(block);
+    return block;
+  }
+
+  function blockOf(kind: Slot['kind'], slotted: Block | undefined): Block {
+    if (slotted?.kind === kind) return slotted;
+    const last = blocks.at(-1);
+    return last?.kind === kind ? last : open(kind);
+  }
+
+  /** Without a slot, a detail is found again by its index, also when other blocks came between. */
+  function reasoningBlock(detail: ReasoningDetail, slotted: Block | undefined): Block {
+    if (slotted?.kind !== 'reasoning' && detail.index !== undefined) {
+      const known = blocks.findLast((block) => block.details.some((other) => isSameDetail(other, detail)));
+      if (known !== undefined) return known;
+    }
+    return blockOf('reasoning', slotted);
+  }
+
+  function addSlot(slot: SlotEvent): Block | undefined {
+    let block = blocksBySlot[slot.n];
+    if (block === undefined && slot.open !== undefined) {
+      block = open(slot.open.kind);
+      blocksBySlot[slot.n] = block;
+    }
+    if (block === undefined) return undefined;
+    for (const told of [slot.open, slot.close]) {
+      if (told?.ext !== undefined) block.ext = mergeExt(block.ext, told.ext);
+      if (told?.native !== undefined) block.native = told.native;
+    }
+    return block;
+  }
+
+  function addCall(delta: ToolCallDelta, slotted: Block | undefined): void {
+    let block = calls[delta.index];
+    if (block === undefined) {
+      block = slotted?.kind === 'call' && slotted.call === undefined ? slotted : open('call');
+      block.call = { id: '', type: 'function', function: { name: '', arguments: '' } };
+      calls[delta.index] = block;
+    }
+    const call = block.call!;
+    if (delta.id !== undefined) call.id = delta.id;
+    if (delta.function.name !== undefined) call.function.name = delta.function.name;
+    if (delta.function.arguments !== undefined) call.function.arguments += delta.function.arguments;
+  }
+
+  return {
+    add(chunk) {
+      const { delta, ext } = chunk;
+      const slotted = ext?.slot === undefined ? undefined : addSlot(ext.slot);
+      if (delta.content) blockOf('text', slotted).text += delta.content;
+      if (delta.reasoning_details !== undefined) {
+        for (const detail of delta.reasoning_details) addDetail(reasoningBlock(detail, slotted).details, detail);
+      } else if (delta.reasoning) {
+        const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
+        addDetail(blockOf('reasoning', slotted).details, plain);
+      }
+      if (delta.refusal) blockOf('refusal', slotted).text += delta.refusal;
+      if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
+      if (delta.images !== undefined) blockOf('image', slotted).images.push(...delta.images);
+      if (delta.audio !== undefined) {
+        if (audio === undefined) blockOf('audio', slotted);
+        audio = mergeAudio(audio, delta.audio);
+      }
+      if (delta.annotations !== undefined) annotations.push(...delta.annotations);
+      if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
+      if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;
+      if (chunk.logprobs != null) logprobs = mergeLogprobs(logprobs, chunk.logprobs);
+      if (chunk.error !== undefined) error = chunk.error;
+      if (chunk.system_fingerprint !== undefined) systemFingerprint = chunk.system_fingerprint ?? systemFingerprint;
+      if (chunk.service_tier !== undefined) serviceTier = chunk.service_tier ?? serviceTier;
+      if (ext?.response !== undefined) response = mergeResponse(response, ext.response);
+    },
+    result(created) {
+      const wire = response.wire ?? blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
+      const message = buildMessage(blocks, wire);
+      if (audio !== undefined) message.audio = audio;
+      if (annotations.length > 0) message.annotations = [...annotations];
+      return {
+        choices: [
+          {
+            index: 0,
+            message,
+            finish_reason: finishReason,
+            native_finish_reason: nativeFinishReason,
+            ...(logprobs === undefined ? {} : { logprobs: copyLists(logprobs) }),
+            ...(error === undefined ? {} : { error }),
+          },
+        ],
+        created,
+        ...(systemFingerprint == null ? {} : { system_fingerprint: systemFingerprint }),
+        ...(serviceTier == null ? {} : { service_tier: serviceTier }),
+        ext: { ...response, wire, rest: response.rest ?? {} },
+      };
+    },
+  };
+}
+
+/** The reasoning as one string: text and summaries, details apart by a blank line; null when there is none. */
+export function joinReasoning(details: readonly ReasoningDetail[]): string | null {
+  let joined: string | null = null;
+  for (const detail of details) {
+    const text =
+      detail.type === 'reasoning.text' ? detail.text : detail.type === 'reasoning.summary' ? detail.summary : undefined;
+    if (text) joined = joined === null ? text : `${joined}\n\n${text}`;
+  }
+  return joined;
+}
+
+function addDetail(details: ReasoningDetail[], delta: ReasoningDetail): void {
+  let detail: ReasoningDetail | undefined;
+  for (let i = details.length - 1; i >= 0 && detail === undefined; i -= 1) {
+    const candidate = details[i]!;
+    if (isSameDetail(candidate, delta)) detail = candidate;
+  }
+  // Without an index two encrypted parts cannot be deltas of one: each comes whole.
+  if (detail === undefined || (delta.type === 'reasoning.encrypted' && delta.index === undefined)) {
+    details.push({ ...delta });
+    return;
+  }
+  if (detail.type === 'reasoning.text' && delta.type === 'reasoning.text') {
+    if (delta.text != null) detail.text = (detail.text ?? '') + delta.text;
+    if (delta.signature != null) detail.signature = delta.signature;
+  } else if (detail.type === 'reasoning.summary' && delta.type === 'reasoning.summary') {
+    detail.summary += delta.summary;
+  } else if (detail.type === 'reasoning.encrypted' && delta.type === 'reasoning.encrypted') {
+    detail.data = delta.data;
+  }
+  if (delta.id != null) detail.id = delta.id;
+  if (delta.format != null) detail.format = delta.format;
+}
+
+function isSameDetail(a: ReasoningDetail, b: ReasoningDetail): boolean {
+  return a.index === b.index && a.type === b.type;
+}
+
+function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: 'assistant' } {
+  const details: ReasoningDetail[] = [];
+  const texts: string[] = [];
+  const images: OutputImage[] = [];
+  const calls: ToolCall[] = [];
+  const natives: Native[] = [];
+  const order: Slot[] = [];
+  let refusal = '';
+  let rank = 0;
+  let isTold = false;
+
+  for (const block of blocks) {
+    const slot: Slot = { kind: block.kind, at: 0 };
+    let taken = 1;
+    if (block.kind === 'reasoning') {
+      slot.at = details.length;
+      taken = block.details.length;
+      for (const detail of block.details) details.push({ ...detail, index: detail.index ?? details.length });
+    } else if (block.kind === 'text') {
+      slot.at = texts.length;
+      // A block that said nothing is kept only for what else it carries.
+      taken = block.text === '' && block.ext === undefined ? 0 : 1;
+      if (taken > 0) texts.push(block.text);
+    } else if (block.kind === 'image') {
+      slot.at = images.length;
+      taken = block.images.length;
+      images.push(...block.images);
+    } else if (block.kind === 'call') {
+      slot.at = calls.length;
+      taken = block.call === undefined ? 0 : 1;
+      if (block.call !== undefined) calls.push(finishCall(block.call, block.ext));
+    } else if (block.kind === 'native') {
+      slot.at = natives.length;
+      taken = block.native === undefined ? 0 : 1;
+      if (block.native !== undefined) natives.push(block.native);
+    } else if (block.kind === 'refusal') {
+      refusal += block.text;
+      taken = block.text === '' ? 0 : 1;
+    }
+    if (taken === 0) continue;
+    if (taken > 1) slot.span = taken;
+    if (block.ext !== undefined && block.kind !== 'call') slot.ext = block.ext;
+    const kindRank = CANONICAL.indexOf(block.kind);
+    isTold ||= kindRank < rank || slot.ext !== undefined;
+    rank = kindRank;
+    order.push(slot);
+  }
+
+  const message: Message & { role: 'assistant' } = { role: 'assistant', content: contentOf(texts) };
+  if (refusal !== '') message.refusal = refusal;
+  if (details.length > 0) {
+    message.reasoning = joinReasoning(details);
+    message.reasoning_details = details;
+  }
+  if (images.length > 0) message.images = images;
+  if (calls.length > 0) message.tool_calls = calls;
+  if (isTold) {
+    const ext: MessageExt = { wire, rest: {}, order };
+    if (natives.length > 0) ext.natives = natives;
+    message.ext = ext;
+  }
+  return message;
+}
+
+function contentOf(texts: readonly string[]): Message['content'] {
+  if (texts.length < 2) return texts[0] ?? null;
+  return texts.map((text) => ({ type: 'text', text }));
+}
+
+function finishCall(call: ToolCall, ext: Ext | undefined): ToolCall {
+  return { ...call, function: { ...call.function }, ...(ext === undefined ? {} : { ext }) };
+}
+
+function mergeExt(former: Ext | undefined, told: Ext): Ext {
+  return former === undefined ? told : { wire: told.wire, rest: { ...former.rest, ...told.rest } };
+}
+
+function mergeResponse(former: Partial<ResponseExt>, told: Partial<ResponseExt>): Partial<ResponseExt> {
+  if (former.rest === undefined || told.rest === undefined) return { ...former, ...told };
+  return { ...former, ...told, rest: { ...former.rest, ...told.rest } };
+}
+
+function mergeAudio(former: OutputAudio | undefined, delta: OutputAudio): OutputAudio {
+  if (former === undefined) return { ...delta };
+  const merged = { ...former, ...delta };
+  if (former.data !== undefined && delta.data !== undefined) merged.data = former.data + delta.data;
+  if (former.transcript !== undefined && delta.transcript !== undefined) {
+    merged.transcript = former.transcript + delta.transcript;
+  }
+  return merged;
+}
+
+/** Lists of token probabilities are told piece by piece; anything else is told whole. `former` is ours and grows. */
+function mergeLogprobs(former: JsonValue | undefined, delta: JsonValue): JsonValue {
+  if (!isObject(delta)) return delta;
+  if (!isObject(former)) return copyLists(delta);
+  for (const [key, value] of Object.entries(delta)) {
+    const before = former[key];
+    if (Array.isArray(before) && Array.isArray(value)) before.push(...value);
+    else if (value !== null || before === undefined) former[key] = Array.isArray(value) ? [...value] : value;
+  }
+  return former;
+}
+
+function copyLists(value: JsonValue): JsonValue {
+  if (!isObject(value)) return value;
+  const copy: JsonObject = {};
+  for (const [key, entry] of Object.entries(value)) copy[key] = Array.isArray(entry) ? [...entry] : entry;
+  return copy;
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
