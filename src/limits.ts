@@ -61,4 +61,10 @@ export const limits = {
   database_busy_ms_max: 5_000,
 
   config_bytes_max: 8 * 1024 * 1024,
+  /** A price of one token, image, request or search; above it, pico-USD no longer fit an exact JavaScript integer. */
+  unit_price_usd_max: 9_007,
+  management_key_chars_min: 32,
+  /** What `catalog refresh` reads. */
+  catalog_bytes_max: 64 * 1024 * 1024,
+  catalog_download_ms_max: 60_000,
 } as const;

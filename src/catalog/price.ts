@@ -1,0 +1,63 @@
+import { limits } from '../limits.ts';
+import type { Prices } from './model.ts';
+
+/** Price names that count tokens: stated per million tokens where people write them. The others are stated per unit. */
+export const tokenPrices = [
+  'prompt',
+  'completion',
+  'image_token',
+  'image_output',
+  'audio',
+  'audio_output',
+  'input_audio_cache',
+  'input_cache_read',
+  'input_cache_write',
+  'input_cache_write_1h',
+  'internal_reasoning',
+] as const satisfies (keyof Prices)[];
+export const unitPrices = ['request', 'image', 'web_search'] as const satisfies (keyof Prices)[];
+
+const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
+
+/** `value × 10^power` as digits and the number of them that stand after the point; undefined for what is no decimal. */
+function scaled(value: number | string, power: number): { digits: bigint; decimals: number } | undefined {
+  const match = DECIMAL.exec(String(value).trim());
+  if (!match) return undefined;
+  const [, whole = '', fraction = '', exponent = '0'] = match;
+  if (exponent.length > 4 || whole.length + fraction.length > 60) return undefined;
+  const decimals = fraction.length - Number(exponent) - power;
+  const digits = BigInt(whole + fraction);
+  return decimals < 0 ? { digits: digits * 10n ** BigInt(-decimals), decimals: 0 } : { digits, decimals };
+}
+
+/** What a price may be refused for. */
+export type PriceFault = 'not_a_price' | 'too_fine' | 'too_high';
+
+/**
+ * A price in USD (a number, read as the decimal it prints as, or a decimal string) as integer pico-USD per unit. Exact:
+ * what is finer than one pico-USD is refused rather than rounded.
+ */
+export function picoUsd(usd: number | string, per: 'unit' | 'million'): number | PriceFault {
+  const value = scaled(usd, per === 'unit' ? 12 : 6);
+  if (value === undefined) return 'not_a_price';
+  const divisor = 10n ** BigInt(value.decimals);
+  if (value.digits % divisor !== 0n) return 'too_fine';
+  const pico = value.digits / divisor;
+  return pico > BigInt(limits.unit_price_usd_max) * 1_000_000_000_000n ? 'too_high' : Number(pico);
+}
+
+/** As `picoUsd`, for facts of others, in which binary rounding shows (0.049999999999999996): to the nearest pico-USD. */
+export function nearestPicoUsd(usd: number | string, per: 'unit' | 'million'): number | undefined {
+  const value = scaled(usd, per === 'unit' ? 12 : 6);
+  if (value === undefined) return undefined;
+  const divisor = 10n ** BigInt(value.decimals);
+  const pico = (value.digits * 2n + divisor) / (divisor * 2n);
+  return pico > BigInt(limits.unit_price_usd_max) * 1_000_000_000_000n ? undefined : Number(pico);
+}
+
+/** Integer pico-USD as a plain decimal of USD, never in exponent form: 250000 is `"0.00000025"`. */
+export function usdText(pico: number): string {
+  const digits = String(BigInt(pico)).padStart(13, '0');
+  const fraction = digits.slice(-12).replace(/0+$/, '');
+  return fraction === '' ? digits.slice(0, -12) : `${digits.slice(0, -12)}.${fraction}`;
+}
