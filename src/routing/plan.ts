@@ -1,0 +1,306 @@
+import type { Endpoint, Model, Prices } from '../catalog/model.ts';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
+import type { Health } from './health.ts';
+
+/** One endpoint that a request could go to, and why it does not when it does not. */
+export interface Candidate {
+  model: Model;
+  endpoint: Endpoint;
+  provider: Provider;
+  excluded: { step: string; reason: string } | undefined;
+}
+
+/** How one request will be tried: endpoints in order, and everything that was considered. */
+export interface Plan {
+  requested: string;
+  strategy: 'direct' | 'fallback';
+  candidates: Candidate[];
+  /** The candidates to try, in order. Never empty. */
+  attempts: Candidate[];
+  /** How many endpoints each filter left. */
+  funnel: { step: string; endpoint_count: number }[];
+}
+
+export interface PlanContext {
+  /** The models that the request names, in order, found in the catalog. Not empty. */
+  models: readonly Model[];
+  provider(slug: string): Provider | undefined;
+  health: Health;
+  now_ms: number;
+  /** Whether endpoints without a known price may serve. */
+  allow_unpriced: boolean;
+}
+
+type Filter = { step: string; reason(candidate: Candidate): string | undefined };
+
+/** Whether a name of a client's list means this endpoint: a provider's slug or display name, or an endpoint's own tag. */
+function names(name: string, candidate: Candidate): boolean {
+  const wanted = name.toLowerCase();
+  const { provider, endpoint } = candidate;
+  return wanted === provider.slug || wanted === provider.name.toLowerCase() || wanted === endpoint.tag.toLowerCase();
+}
+
+function listed(list: readonly string[] | null | undefined, candidate: Candidate): boolean {
+  return (list ?? []).some((name) => names(name, candidate));
+}
+
+/** USD per million tokens, or per unit, as pico-USD per token or unit. */
+function picoLimit(value: number | string, per_million: boolean): number {
+  const usd = typeof value === 'number' ? value : Number(value);
+  if (!Number.isFinite(usd) || usd < 0) throw new GatewayError(400, 'provider.max_price must hold numbers of USD');
+  return usd * (per_million ? 1e6 : 1e12);
+}
+
+const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio', boolean][] = [
+  ['prompt', true],
+  ['completion', true],
+  ['request', false],
+  ['image', false],
+  ['audio', false],
+];
+
+function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
+  for (const [name, per_million] of CAPPED) {
+    const cap = preferences.max_price?.[name];
+    if (cap === undefined || cap === null) continue;
+    if ((prices[name] ?? 0) > picoLimit(cap, per_million))
+      return `its ${name} price is above provider.max_price.${name}`;
+  }
+  return undefined;
+}
+
+/** Kinds of content that the request holds, beyond text. */
+export function inputModalities(request: ChatRequest): Set<string> {
+  const found = new Set<string>();
+  for (const message of request.messages) {
+    if (!Array.isArray(message.content)) continue;
+    for (const part of message.content as InnerPart[]) {
+      if (part.type === 'image_url') found.add('image');
+      else if (part.type === 'input_audio') found.add('audio');
+      else if (part.type === 'video_url') found.add('video');
+    }
+  }
+  return found;
+}
+
+/** Request parameters that an endpoint may or may not support, by their name in `supported_parameters`. */
+const PARAMETERS = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'top_a',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'seed',
+  'stop',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+  'web_search_options',
+  'verbosity',
+  'prediction',
+] as const;
+
+/** The parameters of a request that this endpoint does not list as supported. */
+export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
+  const supported = endpoint.supported_parameters;
+  if (supported === undefined) return [];
+  const found: string[] = [];
+  for (const name of PARAMETERS) {
+    const value = request[name];
+    if (value === undefined || value === null || supported.includes(name)) continue;
+    // One capability under several names.
+    if (name === 'tool_choice' && supported.includes('tools')) continue;
+    if (name === 'parallel_tool_calls' && supported.includes('tools')) continue;
+    if (name === 'response_format' && supported.includes('structured_outputs')) continue;
+    if (/reasoning/.test(name) && supported.includes('reasoning')) continue;
+    found.push(name);
+  }
+  return found;
+}
+
+function filters(request: ChatRequest, context: PlanContext): Filter[] {
+  const preferences = request.provider ?? {};
+  const media = [...inputModalities(request)];
+  const output = request.modalities ?? [];
+  const list: Filter[] = [
+    {
+      step: 'Filter by Input Modalities',
+      reason: ({ model }) => {
+        const missing = media.find((kind) => !model.input_modalities.includes(kind));
+        return missing === undefined ? undefined : `the model does not take ${missing} input`;
+      },
+    },
+    {
+      step: 'Filter by Model Output Modalities',
+      reason: ({ model }) => {
+        const missing = output.find((kind) => !model.output_modalities.includes(kind));
+        return missing === undefined ? undefined : `the model does not make ${missing} output`;
+      },
+    },
+  ];
+  if (!context.allow_unpriced) {
+    list.push({
+      step: 'Filter by Known Price',
+      reason: ({ endpoint: { pricing } }) =>
+        pricing.prompt === undefined || pricing.completion === undefined ? 'its price is not known' : undefined,
+    });
+  }
+  if (preferences.only?.length) {
+    list.push({
+      step: 'Filter by Allowed Providers',
+      reason: (candidate) => (listed(preferences.only, candidate) ? undefined : 'it is not in provider.only'),
+    });
+  }
+  if (preferences.ignore?.length) {
+    list.push({
+      step: 'Filter by Ignored Providers',
+      reason: (candidate) => (listed(preferences.ignore, candidate) ? 'it is in provider.ignore' : undefined),
+    });
+  }
+  if (preferences.data_collection === 'deny') {
+    list.push({
+      step: 'Filter by Data Policy',
+      reason: ({ provider: { data_policy } }) =>
+        data_policy.training === false ? undefined : 'its provider may train on data',
+    });
+  }
+  if (preferences.zdr === true) {
+    list.push({
+      step: 'Filter by Zero Data Retention',
+      reason: ({ provider: { data_policy } }) =>
+        data_policy.retention_days === 0 ? undefined : 'its provider is not known to keep no data',
+    });
+  }
+  if (preferences.require_parameters === true) {
+    list.push({
+      step: 'Filter by Parameters',
+      reason: ({ endpoint }) => {
+        const missing = unsupportedParameters(request, endpoint);
+        return missing.length === 0 ? undefined : `it does not support ${missing.join(', ')}`;
+      },
+    });
+  }
+  if (preferences.quantizations?.length) {
+    list.push({
+      step: 'Filter by Quantization',
+      reason: ({ endpoint }) =>
+        preferences.quantizations?.includes(endpoint.quantization)
+          ? undefined
+          : `its quantization is ${endpoint.quantization}`,
+    });
+  }
+  if (preferences.max_price) {
+    list.push({ step: 'Filter by Max Price', reason: ({ endpoint }) => overPrice(preferences, endpoint.pricing) });
+  }
+  return list;
+}
+
+const MESSAGES: Record<string, string> = {
+  'Filter by Max Price': 'No endpoints found that satisfy the max price for this request',
+  'Filter by Allowed Providers': 'No allowed providers are available for the selected model',
+  'Filter by Ignored Providers': 'All providers of the selected model are ignored by this request',
+  'Filter by Data Policy': 'No endpoints found matching your data policy',
+  'Filter by Zero Data Retention': 'No endpoints found with zero data retention',
+  'Filter by Parameters': 'No endpoints found that can handle the requested parameters',
+  'Filter by Quantization': 'No endpoints found with the requested quantizations',
+  'Filter by Known Price':
+    'The price of the selected model is not known; the operator can set it or allow unpriced models',
+};
+
+function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): GatewayError {
+  const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? 'Initial Endpoints';
+  const reasons = [...new Set(plan.candidates.flatMap((candidate) => candidate.excluded?.reason ?? []))];
+  const message =
+    MESSAGES[failed] ??
+    (failed === 'Initial Endpoints'
+      ? `No endpoints found for ${plan.requested}; no provider that serves it is configured`
+      : `No endpoints found for ${plan.requested}: ${reasons.join('; ')}`);
+  const metadata: Record<string, unknown> = { routing_funnel: plan.funnel, failed_routing_step: failed };
+  if (request.provider?.only?.length) {
+    metadata['available_providers'] = [...new Set(plan.candidates.map((candidate) => candidate.provider.slug))];
+    metadata['requested_providers'] = request.provider.only;
+  }
+  return new GatewayError(404, message, { metadata });
+}
+
+/** Ascending by what a typical call costs (three prompt tokens to one of completion); endpoints that cool down come last. */
+function byRank(health: Health, now_ms: number) {
+  const rank = ({ endpoint }: Candidate) => ({
+    cooling: health.coolingUntil(endpoint.id, now_ms),
+    price: 3 * (endpoint.pricing.prompt ?? 0) + (endpoint.pricing.completion ?? 0),
+  });
+  return (a: Candidate, b: Candidate) => {
+    const [left, right] = [rank(a), rank(b)];
+    return left.cooling - right.cooling || left.price - right.price;
+  };
+}
+
+/** The order within one model: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
+function arrange(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
+  const ranked = [...candidates].sort(byRank(context.health, context.now_ms));
+  if (!preferences.order?.length) return ranked;
+  const first = preferences.order.flatMap((name) => ranked.filter((candidate) => names(name, candidate)));
+  const chosen = [...new Set(first)];
+  if (preferences.allow_fallbacks === false) return chosen;
+  return [...chosen, ...ranked.filter((candidate) => !chosen.includes(candidate))];
+}
+
+/**
+ * Decides where a request goes: which endpoints may serve it and in what order. Pure. Throws `GatewayError` 404, with
+ * the funnel that shows which step left nothing, when no endpoint may.
+ */
+export function plan(request: ChatRequest, context: PlanContext): Plan {
+  const candidates = context.models.flatMap((model) =>
+    model.endpoints.flatMap((endpoint): Candidate[] => {
+      const provider = context.provider(endpoint.provider);
+      return provider ? [{ model, endpoint, provider, excluded: undefined }] : [];
+    }),
+  );
+  const funnel = [{ step: 'Initial Endpoints', endpoint_count: candidates.length }];
+  let left = candidates;
+  for (const { step, reason } of filters(request, context)) {
+    for (const candidate of left) {
+      const why = reason(candidate);
+      if (why !== undefined) candidate.excluded = { step, reason: why };
+    }
+    left = left.filter((candidate) => candidate.excluded === undefined);
+    funnel.push({ step, endpoint_count: left.length });
+  }
+  const requested = context.models[0]?.id ?? '';
+  const base = {
+    requested,
+    strategy: context.models.length > 1 ? ('fallback' as const) : ('direct' as const),
+    candidates,
+    funnel,
+  };
+  const preferences = request.provider ?? {};
+  const arranged = context.models.map((model) =>
+    arrange(
+      left.filter((candidate) => candidate.model === model),
+      preferences,
+      context,
+    ),
+  );
+  // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
+  const attempts = arranged.flatMap((group) =>
+    preferences.allow_fallbacks === false && !preferences.order?.length ? group.slice(0, 1) : group,
+  );
+  if (attempts.length === 0) {
+    if (left.length > 0) funnel.push({ step: 'Filter by Provider Order', endpoint_count: 0 });
+    throw refuse(base, request);
+  }
+  return { ...base, attempts: attempts.slice(0, limits.attempts_max) };
+}
