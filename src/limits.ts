@@ -59,6 +59,13 @@ export const limits = {
   flush_interval_ms: 50,
   flush_batch_records_max: 200,
   database_busy_ms_max: 5_000,
+  /** How long a statement waits for the process's one SQLite writer. */
+  database_turn_ms_max: 30_000,
+  /** Prepared statements kept per SQLite connection. */
+  database_statements_max: 500,
+  database_connections_max: 10,
+  database_connect_ms_max: 5_000,
+  database_statement_ms_max: 30_000,
 
   config_bytes_max: 8 * 1024 * 1024,
   /** A price of one token, image, request or search; above it, pico-USD no longer fit an exact JavaScript integer. */
