@@ -1,0 +1,41 @@
+import { createServer } from 'node:http';
+import { Pool } from 'undici';
+
+/**
+ * The floor for a streamed chunk in Node: `node:http` in, undici's lowest interface out, bytes passed through untouched,
+ * one write per read. Arguments: the upstream's origin, and a port or 0.
+ */
+const [origin = '', port = '0'] = process.argv.slice(2);
+const pool = new Pool(origin, { connections: 1_024 });
+
+const server = createServer((request, response) => {
+  pool.dispatch(
+    { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body: request },
+    {
+      onRequestStart: (controller) => {
+        response.on('close', () => {
+          if (!response.writableFinished) controller.abort(new Error('The client left.'));
+        });
+        response.on('drain', () => controller.resume());
+      },
+      onResponseStart: (_controller, status, headers) => {
+        response.writeHead(status, { 'content-type': headers['content-type'] });
+      },
+      onResponseData: (controller, bytes) => {
+        if (!response.write(bytes)) controller.pause();
+      },
+      onResponseEnd: () => {
+        response.end();
+      },
+      onResponseError: () => {
+        response.destroy();
+      },
+    },
+  );
+});
+
+server.listen({ host: '127.0.0.1', port: Number(port), backlog: 4_096 }, () => {
+  const address = server.address();
+  if (address !== null && typeof address === 'object') process.stdout.write(`listening ${address.port}\n`);
+});
+process.on('SIGTERM', () => process.exit(0));

@@ -1,0 +1,125 @@
+import { createServer, type Socket } from 'node:net';
+import { HttpReader } from '../http-reader.ts';
+import { ANSWER_BODY, STREAM_EVENTS, type StreamShape, streamShape } from '../workload.ts';
+
+/**
+ * The benchmark's provider: chat completions over HTTP/1.1 on plain sockets, so that it costs a fraction of what any server
+ * under test costs. A paced stream makes one write per chunk, as providers do.
+ */
+
+const chunked = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+
+const ANSWER = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(ANSWER_BODY)}\r\n\r\n${ANSWER_BODY}`,
+);
+const STREAM_HEAD = Buffer.from(
+  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n' +
+    chunked(STREAM_EVENTS.role),
+);
+const CONTENT = Buffer.from(chunked(STREAM_EVENTS.content));
+const streamTail = (chunks: number) =>
+  chunked(STREAM_EVENTS.finish) + chunked(STREAM_EVENTS.usage(chunks)) + chunked(STREAM_EVENTS.done) + '0\r\n\r\n';
+
+interface OpenStream {
+  socket: Socket;
+  shape: StreamShape;
+  left: number;
+}
+
+/** A wheel of one-millisecond slots; one timer serves every open stream. */
+const SLOTS = 2_048;
+const UNREAD_BYTES_MAX = 1024 * 1024;
+const wheel: OpenStream[][] = Array.from({ length: SLOTS }, () => []);
+let open = 0;
+let started = 0;
+let turned_ms = 0;
+
+function now_ms(): number {
+  return Math.floor(performance.now());
+}
+
+function turn(): void {
+  const until = now_ms();
+  while (turned_ms < until) {
+    turned_ms += 1;
+    const due = wheel[turned_ms % SLOTS]!;
+    if (due.length === 0) continue;
+    wheel[turned_ms % SLOTS] = [];
+    for (const stream of due) advance(stream, turned_ms);
+  }
+  if (open > 0) setTimeout(turn, 1);
+}
+
+function schedule(stream: OpenStream, due_ms: number): void {
+  wheel[Math.max(due_ms, turned_ms + 1) % SLOTS]!.push(stream);
+}
+
+function advance(stream: OpenStream, at_ms: number): void {
+  if (stream.socket.destroyed) {
+    open -= 1;
+    return;
+  }
+  if (stream.left === 0) {
+    stream.socket.write(streamTail(stream.shape.chunks));
+    open -= 1;
+    return;
+  }
+  // A reader that is far behind gets no more until it reads: its memory is measured there, not here.
+  if (stream.socket.writableLength < UNREAD_BYTES_MAX) {
+    stream.socket.write(CONTENT);
+    stream.left -= 1;
+  }
+  schedule(stream, at_ms + stream.shape.interval_ms);
+}
+
+function startStream(socket: Socket, shape: StreamShape): void {
+  socket.write(STREAM_HEAD);
+  if (shape.interval_ms === 0) {
+    socket.write(Buffer.concat(new Array<Buffer>(shape.chunks).fill(CONTENT)));
+    socket.write(streamTail(shape.chunks));
+    return;
+  }
+  socket.write(CONTENT);
+  started += 1;
+  if (open === 0) {
+    turned_ms = now_ms();
+    setTimeout(turn, 1);
+  }
+  open += 1;
+  // Streams that were opened together would tick together; multiples of the golden ratio spread them evenly over the interval.
+  const phase_ms = Math.ceil(((started * 0.618_034) % 1) * shape.interval_ms);
+  schedule({ socket, shape, left: shape.chunks - 1 }, now_ms() + phase_ms);
+}
+
+function answer(socket: Socket, head: string, body: string): void {
+  if (!head.startsWith('POST ')) {
+    socket.write('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+    return;
+  }
+  const request = JSON.parse(body) as { model: string; stream?: boolean };
+  if (request.stream === true) startStream(socket, streamShape(request.model));
+  else socket.write(ANSWER);
+}
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let head = '';
+  let body = '';
+  const reader = new HttpReader({
+    onHead: (text) => {
+      head = text;
+      body = '';
+    },
+    onBody: (bytes, start, end) => {
+      body += bytes.latin1Slice(start, end);
+    },
+    onEnd: () => answer(socket, head, body),
+  });
+  socket.on('data', (bytes) => reader.push(bytes));
+  socket.on('error', () => socket.destroy());
+});
+
+server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 4_096 }, () => {
+  const address = server.address();
+  if (address !== null && typeof address === 'object') process.stdout.write(`listening ${address.port}\n`);
+});
+process.on('SIGTERM', () => process.exit(0));
