@@ -27,6 +27,15 @@ export const limits = {
   /** What of an upstream's error text is shown to a client. */
   upstream_raw_chars_max: 2_000,
   upstream_connections_per_origin_max: 1_024,
+  /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
+  output_tokens_default: 8_192,
+  /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */
+  cache_breakpoints_max: 4,
+  tool_name_chars_max: 64,
+  tool_call_id_chars_max: 64,
+  /** The range of a manual thinking budget (Anthropic, documentation page "Extended thinking"; the public API's own upper end). */
+  thinking_budget_tokens_min: 1_024,
+  thinking_budget_tokens_max: 128_000,
 
   upstream_connect_ms_max: 10_000,
   upstream_headers_ms_max: 300_000,

@@ -58,8 +58,16 @@ export interface Quirks {
   no_prefill?: boolean;
   /** Takes `role: system` in the middle of a conversation. */
   mid_system?: boolean;
-  /** Lacks `output_config.format`: a JSON schema goes through a forced tool. */
+  /** Lacks `output_config.format` and `strict`: a JSON schema goes through a forced tool. */
   json_schema_shim?: boolean;
+  /** Takes `max` effort but no `xhigh`. */
+  no_xhigh?: boolean;
+  /** Thinks also when nothing is said of it; `always`: it cannot be turned off. */
+  thinking_default?: 'on' | 'always';
+  /** Leaves the text of its thinking out unless `display: "summarized"` is asked for. */
+  thinking_hidden?: boolean;
+  /** Refuses `tool_choice` of `any` and `tool`. */
+  no_forced_tool?: boolean;
 }
 
 /** What the operator says a provider does with data; `unknown` counts as the worst. */
