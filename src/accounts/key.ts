@@ -1,0 +1,133 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { GatewayError } from '../errors.ts';
+import type { Key, LimitReset } from '../schemas/key.ts';
+import { toUsd } from '../schemas/money.ts';
+
+/** An API key as it is stored: everything but the secret. */
+export interface StoredKey {
+  id: number;
+  hash: string;
+  organization_id: string;
+  workspace_id: string;
+  creator_user_id: string | null;
+  name: string;
+  label: string;
+  is_management: boolean;
+  disabled: boolean;
+  limit_nano: number | null;
+  limit_reset: LimitReset | null;
+  include_byok_in_limit: boolean;
+  expires_at: string | null;
+  created_at: string;
+  updated_at: string | null;
+}
+
+/** Nano-USD over the four periods that the key record shows. */
+export interface PeriodSums {
+  total: number;
+  daily: number;
+  weekly: number;
+  monthly: number;
+}
+
+/** What a key has spent: on the gateway's account, and on the organization's own provider accounts. */
+export interface KeyUsage {
+  usage: PeriodSums;
+  byok_usage: PeriodSums;
+}
+
+/** First day (YYYY-MM-DD, UTC) of the windows that a moment lies in. */
+export interface WindowStarts {
+  daily: string;
+  weekly: string;
+  monthly: string;
+}
+
+const PREFIX = 'sk-gw-v1-';
+const DAY_MS = 86_400_000;
+
+/** The identity of a key: lower-case hex SHA-256 of its whole secret. */
+export function hashSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}
+
+/** What may be shown of a secret: `sk-gw-v1-au7...890`. */
+export function labelOf(secret: string): string {
+  return `${secret.slice(0, PREFIX.length + 3)}...${secret.slice(-3)}`;
+}
+
+/** Makes a new secret, the only place that does. It is shown once; hash and label are what is kept. */
+export function createSecret(): { secret: string; hash: string; label: string } {
+  const secret = PREFIX + randomBytes(32).toString('hex');
+  return { secret, hash: hashSecret(secret), label: labelOf(secret) };
+}
+
+/** The windows of a moment: UTC days, weeks from Monday, calendar months. */
+export function windowStarts(now: number): WindowStarts {
+  const daily = new Date(now).toISOString().slice(0, 10);
+  const midnight = Date.parse(daily);
+  const daysSinceMonday = (new Date(midnight).getUTCDay() + 6) % 7;
+  return {
+    daily,
+    weekly: new Date(midnight - daysSinceMonday * DAY_MS).toISOString().slice(0, 10),
+    monthly: `${daily.slice(0, 7)}-01`,
+  };
+}
+
+/** What a key has spent in the window that its limit speaks of, nano-USD. */
+function countedUsage(key: StoredKey, { usage, byok_usage }: KeyUsage): number {
+  const period = key.limit_reset ?? 'total';
+  return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
+}
+
+/** The public record of a key. */
+export function describeKey(key: StoredKey, spent: KeyUsage): Key {
+  const { usage, byok_usage } = spent;
+  return {
+    hash: key.hash,
+    id: key.id,
+    name: key.name,
+    label: key.label,
+    disabled: key.disabled,
+    created_at: key.created_at,
+    updated_at: key.updated_at,
+    expires_at: key.expires_at,
+    creator_user_id: key.creator_user_id,
+    workspace_id: key.workspace_id,
+    limit: key.limit_nano === null ? null : toUsd(key.limit_nano),
+    limit_remaining: key.limit_nano === null ? null : toUsd(Math.max(0, key.limit_nano - countedUsage(key, spent))),
+    limit_reset: key.limit_reset,
+    include_byok_in_limit: key.include_byok_in_limit,
+    usage: toUsd(usage.total),
+    usage_daily: toUsd(usage.daily),
+    usage_weekly: toUsd(usage.weekly),
+    usage_monthly: toUsd(usage.monthly),
+    byok_usage: toUsd(byok_usage.total),
+    byok_usage_daily: toUsd(byok_usage.daily),
+    byok_usage_weekly: toUsd(byok_usage.weekly),
+    byok_usage_monthly: toUsd(byok_usage.monthly),
+  };
+}
+
+/** Whether a key opens the door at a moment. */
+export function isUsable(key: Pick<StoredKey, 'disabled' | 'expires_at'>, now: number): boolean {
+  return !key.disabled && (key.expires_at === null || Date.parse(key.expires_at) > now);
+}
+
+// RFC 3339 section 5.6, with the offset kept apart.
+const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)([Zz]|[+-]\d{2}:\d{2})$/;
+
+/** Reads `expires_at`: a moment to come, told in UTC. The specification rejects other time zones. */
+export function parseExpiry(text: string, now: number): string {
+  const [, date, time, offset] = TIMESTAMP.exec(text) ?? [];
+  const moment = Date.parse(`${date}T${time}Z`);
+  // A day that the calendar lacks (30 February) parses as another one.
+  if (Number.isNaN(moment) || new Date(moment).toISOString().slice(0, 10) !== date) {
+    throw new GatewayError(400, 'expires_at must be an ISO 8601 date and time in UTC, such as 2027-01-31T00:00:00Z');
+  }
+  if (offset !== 'Z' && offset !== 'z' && offset !== '+00:00') {
+    throw new GatewayError(400, `expires_at must be in UTC (Z or +00:00), not ${offset}`);
+  }
+  if (moment <= now) throw new GatewayError(400, 'expires_at must lie in the future');
+  return new Date(moment).toISOString();
+}

@@ -1,0 +1,96 @@
+import type { GenerationRecord } from './records.ts';
+
+/** One finished call on its way to the store: what money is added up from, and the record as it will be read. */
+export interface Settle {
+  id: string;
+  organization_id: string;
+  workspace_id: string;
+  key_hash: string;
+  outcome: GenerationRecord['outcome'];
+  cost_nano: number;
+  /** What the provider charged the organization's own account. */
+  byok_usage_nano: number;
+  created_at: string;
+  /** The generation record as JSON text: encoded once, for journal and store alike. */
+  record: string;
+}
+
+/** What a node tells the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
+export interface SettleBatch {
+  node: string;
+  epoch: number;
+  number: number;
+  /** Milliseconds since 1970. */
+  at: number;
+  settles: readonly Settle[];
+}
+
+/**
+ * `applied` now, or `already_applied` when an answer had been lost. `fenced`: another epoch of this node was registered
+ * since. `behind`: the store lost commits that it had acknowledged; `batch` is the last it knows of this epoch.
+ */
+export type SettleAnswer =
+  | { is: 'applied' }
+  | { is: 'already_applied' }
+  | { is: 'fenced'; epoch: number }
+  | { is: 'behind'; batch: number };
+
+export interface Registration {
+  node: string;
+  /** Names the process that registered, for whoever reads the table. */
+  instance: string;
+  /** The new epoch is higher than this one and than the store's. */
+  epoch_seen: number;
+  at: number;
+}
+
+/** What the ledger needs of a store. */
+export interface LedgerStore {
+  /** Raises the node's epoch, which fences every batch of an older one. `stored_epoch` is what the store knew before. */
+  register(registration: Registration): Promise<{ epoch: number; stored_epoch: number }>;
+  /** Applies a batch whole, once, however often it is sent. */
+  settle(batch: SettleBatch): Promise<SettleAnswer>;
+}
+
+/** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
+export function toSettle(generation: GenerationRecord, record: string): Settle {
+  const byok_usage_nano = generation.is_byok ? generation.upstream_cost_nano : 0;
+  if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byok_usage_nano)) {
+    throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byok_usage_nano} nano-USD`);
+  }
+  return {
+    id: generation.id,
+    organization_id: generation.organization_id,
+    workspace_id: generation.workspace_id,
+    key_hash: generation.key_hash,
+    outcome: generation.outcome,
+    cost_nano: generation.cost_nano,
+    byok_usage_nano,
+    created_at: generation.created_at,
+    record,
+  };
+}
+
+/** What one day of one key rises by. */
+export interface DayRaise {
+  key_hash: string;
+  day: string;
+  usage_nano: number;
+  byok_usage_nano: number;
+  requests: number;
+}
+
+/** Adds up settles by key and by the UTC day of their admission, in one fixed order, so that two writers cannot deadlock. */
+export function raisesOf(settles: readonly Settle[]): DayRaise[] {
+  const raises = new Map<string, DayRaise>();
+  for (const { key_hash, created_at, cost_nano, byok_usage_nano } of settles) {
+    const day = new Date(created_at).toISOString().slice(0, 10);
+    const name = `${key_hash} ${day}`;
+    const raise = raises.get(name) ?? { key_hash, day, usage_nano: 0, byok_usage_nano: 0, requests: 0 };
+    raise.usage_nano += cost_nano;
+    raise.byok_usage_nano += byok_usage_nano;
+    raise.requests += 1;
+    raises.set(name, raise);
+  }
+  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+}

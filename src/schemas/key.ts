@@ -1,0 +1,65 @@
+import Type, { type Static } from 'typebox';
+import { limits } from '../limits.ts';
+
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
+const Usd = (description: string) => Type.Number({ description: `${description}, USD.` });
+
+/** How often a spending limit starts anew, at midnight UTC. */
+export const LimitReset = Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]);
+export type LimitReset = Static<typeof LimitReset>;
+
+/** The API key record (specification, section Resources), and the integer by which logs name the key. */
+export const Key = Type.Object(
+  {
+    hash: Type.String({ description: 'Identity of the key in paths: the SHA-256 of its secret, in hex.' }),
+    id: Type.Integer({ description: 'The number that io_logging_api_key_ids of a workspace refers to.' }),
+    name: Type.String(),
+    label: Type.String({ description: 'The secret, masked.' }),
+    disabled: Type.Boolean(),
+    created_at: Type.String({ format: 'date-time' }),
+    updated_at: Nullable(Type.String({ format: 'date-time' }), 'When the key was last changed.'),
+    expires_at: Nullable(Type.String({ format: 'date-time' }), 'UTC; null: never.'),
+    creator_user_id: Nullable(Type.String(), 'The member who made the key.'),
+    workspace_id: Type.String(),
+    limit: Nullable(Type.Number(), 'Spending limit, USD; null: none.'),
+    limit_remaining: Nullable(Type.Number(), 'What is left of the limit in the current window, USD.'),
+    limit_reset: Nullable(LimitReset, 'null: the limit never resets.'),
+    include_byok_in_limit: Type.Boolean({
+      description: 'Whether usage of your own provider accounts counts toward the limit.',
+    }),
+    usage: Usd('All usage'),
+    usage_daily: Usd('Usage of the current UTC day'),
+    usage_weekly: Usd('Usage of the current UTC week, Monday to Sunday'),
+    usage_monthly: Usd('Usage of the current UTC month'),
+    byok_usage: Usd('All usage of your own provider accounts'),
+    byok_usage_daily: Usd('The same, current UTC day'),
+    byok_usage_weekly: Usd('The same, current UTC week'),
+    byok_usage_monthly: Usd('The same, current UTC month'),
+  },
+  { title: 'Key' },
+);
+export type Key = Static<typeof Key>;
+
+/** Body of `POST /keys`. Unknown fields are refused: a misspelt limit must not become no limit. */
+export const CreateKeyBody = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: limits.key_name_chars_max }),
+    limit: Type.Optional(
+      Nullable(Type.Number({ minimum: 0, maximum: limits.usd_max }), 'Spending limit, USD; null: none.'),
+    ),
+    limit_reset: Type.Optional(
+      Nullable(LimitReset, 'When the limit starts anew, at midnight UTC, weeks on Monday; null: never.'),
+    ),
+    include_byok_in_limit: Type.Optional(
+      Type.Boolean({ default: false, description: 'Whether usage of your own provider accounts counts.' }),
+    ),
+    expires_at: Type.Optional(Nullable(Type.String(), 'ISO 8601 in UTC, such as 2027-01-31T00:00:00Z; null: never.')),
+    creator_user_id: Type.Optional(
+      Nullable(Type.String({ minLength: 1 }), 'A member of the organization; default: the owner of the calling key.'),
+    ),
+    workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+  },
+  { additionalProperties: false },
+);
+export type CreateKeyBody = Static<typeof CreateKeyBody>;

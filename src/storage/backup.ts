@@ -1,0 +1,31 @@
+import { existsSync } from 'node:fs';
+import { link, mkdir, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { limits } from '../limits.ts';
+import { DATABASE_FILE } from './database.ts';
+
+/**
+ * Copies the embedded store of a data directory into one file, as it stood at one moment, while gateways go on using
+ * it. Never overwrites: the copy appears under its name complete, or not at all.
+ */
+export async function backUp({ data_dir, file }: { data_dir: string; file: string }): Promise<void> {
+  const source = join(data_dir, DATABASE_FILE);
+  if (!existsSync(source)) throw new Error(`There is no embedded store at ${source}`);
+  if (existsSync(file)) throw new Error(`${file} exists; a backup never overwrites a file`);
+  await mkdir(dirname(file), { recursive: true });
+  const partial = `${file}.${process.pid}.partial`;
+  const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
+  try {
+    // One read transaction in WAL mode: it neither waits for writers nor makes them wait.
+    database.prepare('VACUUM INTO ?').run(partial);
+    const written = await open(partial, 'r');
+    await written.sync();
+    await written.close();
+    // Unlike a rename, a link refuses a name that is taken.
+    await link(partial, file);
+  } finally {
+    database.close();
+    await rm(partial, { force: true });
+  }
+}

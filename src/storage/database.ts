@@ -1,0 +1,90 @@
+import { join } from 'node:path';
+import { Kysely, sql } from 'kysely';
+import { migrate } from './migrations.ts';
+import { postgresDialect } from './postgres-dialect.ts';
+import type { Tables } from './schema.ts';
+import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
+
+/** What stores ask: the database itself, or a transaction on it. */
+export type Queries = Kysely<Tables>;
+
+export interface DatabaseOptions {
+  /** Where the embedded store lives; undefined: in memory. */
+  data_dir?: string | undefined;
+  /** A PostgreSQL server in place of the embedded store. */
+  database_url?: string | undefined;
+  /** Told about idle connections that broke; they are replaced. */
+  onConnectionLost?: ((error: Error) => void) | undefined;
+}
+
+/** The open store. One set of queries serves both engines. */
+export interface Database {
+  readonly engine: 'sqlite' | 'postgres';
+  readonly queries: Queries;
+  /** Answers when the store answers; for readiness. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The embedded store's file name inside the data directory. */
+export const DATABASE_FILE = 'gateway.db';
+
+/** The server a URL names, without user and password, for messages. */
+function serverOf(database_url: string): string {
+  try {
+    const { host, pathname } = new URL(database_url);
+    return `${host}${pathname}`;
+  } catch {
+    return 'the server named by DATABASE_URL';
+  }
+}
+
+async function openPostgres(url: string, onConnectionLost: (error: Error) => void): Promise<Database> {
+  const queries = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost) });
+  return {
+    engine: 'postgres',
+    queries,
+    ping: async () => void (await sql`SELECT 1`.execute(queries)),
+    close: () => queries.destroy(),
+  };
+}
+
+async function openSqlite(data_dir: string | undefined): Promise<Database> {
+  const thread = await SqliteThread.start(data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE));
+  const queries = new Kysely<Tables>({ dialect: sqliteDialect(thread, data_dir === undefined) });
+  return {
+    engine: 'sqlite',
+    queries,
+    ping: async () => void (await sql`SELECT 1`.execute(queries)),
+    close: async () => {
+      await queries.destroy();
+      // Kysely's destroy does nothing when no query was ever run.
+      await thread.close();
+    },
+  };
+}
+
+/** Opens the store and brings it to this version. Fails with a plain sentence where it cannot. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { database_url, onConnectionLost = () => {} } = options;
+  const database =
+    database_url === undefined ? await openSqlite(options.data_dir) : await openPostgres(database_url, onConnectionLost);
+  try {
+    await migrate(database.queries, database.engine);
+    return database;
+  } catch (error) {
+    await database.close().catch(() => {});
+    if (database_url !== undefined && /ECONNREFUSED|ENOTFOUND|timeout/.test(String(error))) {
+      throw new Error(`PostgreSQL at ${serverOf(database_url)} does not answer`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** Whether a write failed because a value that must be unique is already there. */
+export function isUniqueViolation(error: unknown): boolean {
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  // SQLITE_CONSTRAINT_PRIMARYKEY 1555 and SQLITE_CONSTRAINT_UNIQUE 2067 (sqlite.org/rescode.html); unique_violation
+  // 23505 (PostgreSQL, appendix A).
+  return code === '23505' || errcode === 2067 || errcode === 1555;
+}

@@ -1,0 +1,107 @@
+import { sql } from 'kysely';
+import { type LedgerStore, raisesOf, type Settle, type SettleAnswer, type SettleBatch } from '../ledger/settle.ts';
+import type { Queries } from './database.ts';
+
+/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
+async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
+  const passed = await tx
+    .updateTable('ledger_nodes')
+    .set({ batch: batch.number, seen_at: batch.at })
+    .where('id', '=', batch.node)
+    .where('epoch', '=', batch.epoch)
+    .where('batch', '=', batch.number - 1)
+    .returning('batch')
+    .executeTakeFirst();
+  if (passed) return { is: 'applied' };
+  const node = await tx
+    .selectFrom('ledger_nodes')
+    .select(['epoch', 'batch'])
+    .where('id', '=', batch.node)
+    .executeTakeFirst();
+  // A store set back to before this epoch has forgotten all of it.
+  if (!node || node.epoch < batch.epoch) return { is: 'behind', batch: 0 };
+  if (node.epoch > batch.epoch) return { is: 'fenced', epoch: node.epoch };
+  return node.batch >= batch.number ? { is: 'already_applied' } : { is: 'behind', batch: node.batch };
+}
+
+/** Inserts what is new; what comes back may be charged, the rest was charged before. */
+async function insertGenerations(tx: Queries, node_id: string, settles: readonly Settle[]): Promise<Set<string>> {
+  const rows = settles.map((settle) => ({
+    id: settle.id,
+    node_id,
+    organization_id: settle.organization_id,
+    workspace_id: settle.workspace_id,
+    key_hash: settle.key_hash,
+    outcome: settle.outcome,
+    cost: settle.cost_nano,
+    cover: 0,
+    charges: '[]',
+    record: settle.record,
+    admitted_at: Date.parse(settle.created_at),
+    created_at: settle.created_at,
+  }));
+  const inserted = await tx
+    .insertInto('ledger_generations')
+    .values(rows)
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .execute();
+  return new Set(inserted.map(({ id }) => id));
+}
+
+async function raiseUsage(tx: Queries, settles: readonly Settle[]): Promise<void> {
+  const rows = raisesOf(settles).map(({ key_hash, ...raise }) => ({ scope: 'key', scope_id: key_hash, ...raise }));
+  if (rows.length === 0) return;
+  await tx
+    .insertInto('usage_days')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.columns(['scope', 'scope_id', 'day']).doUpdateSet({
+        usage_nano: sql`usage_days.usage_nano + excluded.usage_nano`,
+        byok_usage_nano: sql`usage_days.byok_usage_nano + excluded.byok_usage_nano`,
+        requests: sql`usage_days.requests + excluded.requests`,
+      }),
+    )
+    .execute();
+}
+
+/** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
+export function ledgerStore(queries: Queries): LedgerStore {
+  return {
+    settle: (batch) =>
+      queries.transaction().execute(async (tx) => {
+        const answer = await pass(tx, batch);
+        if (answer.is !== 'applied' || batch.settles.length === 0) return answer;
+        const inserted = await insertGenerations(tx, batch.node, batch.settles);
+        // Each id that came back once, also if a batch should name it twice.
+        const charged = batch.settles.filter(({ id }) => inserted.delete(id));
+        await raiseUsage(tx, charged);
+        return answer;
+      }),
+
+    register: async ({ node, instance, epoch_seen, at }) => {
+      await queries
+        .insertInto('ledger_nodes')
+        .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
+        .onConflict((conflict) => conflict.column('id').doNothing())
+        .execute();
+      for (;;) {
+        const { epoch: stored_epoch } = await queries
+          .selectFrom('ledger_nodes')
+          .select('epoch')
+          .where('id', '=', node)
+          .executeTakeFirstOrThrow();
+        const epoch = Math.max(stored_epoch, epoch_seen) + 1;
+        // Compare and set: a late copy of an old registration changes nothing.
+        const won = await queries
+          .updateTable('ledger_nodes')
+          .set({ epoch, instance, batch: 0, seen_at: at })
+          .where('id', '=', node)
+          .where('epoch', '=', stored_epoch)
+          .returning('epoch')
+          .executeTakeFirst();
+        if (won) return { epoch, stored_epoch };
+      }
+    },
+  };
+}

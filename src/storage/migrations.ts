@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { type Kysely, sql } from 'kysely';
+import type { Tables } from './schema.ts';
+
+interface Migration {
+  name: string;
+  checksum: string;
+  statements: string[];
+}
+
+interface Migrated extends Tables {
+  schema_migrations: { name: string; checksum: string; applied_at: string };
+}
+
+const FOLDER = new URL('./migrations/', import.meta.url);
+/** Any constant: whoever migrates a PostgreSQL database holds this advisory lock. */
+const LOCK = 7_205_931;
+
+function statementsOf(text: string): string[] {
+  return text
+    .replaceAll(/^--.*$/gm, '')
+    .split(/;\s*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '');
+}
+
+async function readMigrations(folder: URL): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(name, folder), 'utf8');
+      const checksum = createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
+      return { name, checksum, statements: statementsOf(text) };
+    }),
+  );
+}
+
+function verify(applied: readonly { name: string; checksum: string }[], migrations: readonly Migration[]): void {
+  const newest = migrations.at(-1)?.name ?? 'none';
+  for (const { name, checksum } of applied) {
+    const known = migrations.find((migration) => migration.name === name);
+    if (!known) {
+      throw new Error(
+        `The store was written by a newer version of this program: it has migration ${name}, this version ends with ${newest}. ` +
+          'Start the newer version, or restore a backup that this version wrote.',
+      );
+    }
+    if (known.checksum !== checksum) {
+      throw new Error(
+        `Migration ${name} is not the file that was applied to this store (its checksum differs). ` +
+          'A released migration is never edited: restore the file and add a new one.',
+      );
+    }
+  }
+}
+
+/**
+ * Brings the store to this version: each missing migration in its own transaction, in order, once, also when several
+ * processes start together. Refuses a store that a newer version wrote, and a migration file that changed.
+ */
+export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'postgres', folder = FOLDER): Promise<void> {
+  const migrations = await readMigrations(folder);
+  const db = database as unknown as Kysely<Migrated>;
+  const step = (migration: Migration | undefined) =>
+    db.transaction().execute(async (tx) => {
+      if (engine === 'postgres') await sql`SELECT pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
+      await sql`CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)`.execute(
+        tx,
+      );
+      const applied = await tx.selectFrom('schema_migrations').select(['name', 'checksum']).execute();
+      verify(applied, migrations);
+      const names = new Set(applied.map(({ name }) => name));
+      if (!migration) return migrations.filter(({ name }) => !names.has(name));
+      if (names.has(migration.name)) return [];
+      for (const statement of migration.statements) await sql.raw(statement).execute(tx);
+      await tx
+        .insertInto('schema_migrations')
+        .values({ name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() })
+        .execute();
+      return [];
+    });
+  for (const missing of await step(undefined)) await step(missing);
+}

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import type { Queries } from './database.ts';
+import { keyStore } from './keys.ts';
+
+/** Where everything of a fresh installation belongs. */
+export interface Home {
+  organization_id: string;
+  owner_user_id: string;
+  default_workspace_id: string;
+}
+
+/** Organizations, their members and their workspaces at rest. */
+export function organizationStore(queries: Queries) {
+  return {
+    /**
+     * Makes the one organization with its owner, its default workspace and its first management key, unless somebody
+     * did. When several processes start together, one of them makes it and all of them get the same answer; `created`
+     * tells the one whose management key is the stored one.
+     */
+    insertFirst: (first: { at: string; management: { hash: string; label: string } | undefined }) =>
+      queries.transaction().execute(async (tx): Promise<Home & { created: boolean }> => {
+        // The row is the gate: on PostgreSQL a second process waits here until the first has committed.
+        const gate = await tx
+          .insertInto('counters')
+          .values({ name: 'organizations', value: 1 })
+          .onConflict((conflict) => conflict.column('name').doNothing())
+          .returning('value')
+          .executeTakeFirst();
+        if (gate) await insertHome(tx, first);
+        return { ...(await findHome(tx)), created: gate !== undefined };
+      }),
+
+    findDefaultWorkspace: (organization_id: string) =>
+      queries
+        .selectFrom('workspaces')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where('is_default', '=', true)
+        .executeTakeFirst(),
+
+    /** A workspace of this organization by its id; another organization's is not found. */
+    findWorkspace: ({ organization_id, id }: { organization_id: string; id: string }) =>
+      queries
+        .selectFrom('workspaces')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .executeTakeFirst(),
+
+    findMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
+      queries
+        .selectFrom('organization_members')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where('user_id', '=', user_id)
+        .executeTakeFirst(),
+  };
+}
+
+export type OrganizationStore = ReturnType<typeof organizationStore>;
+
+async function findHome(tx: Queries): Promise<Home> {
+  return tx
+    .selectFrom('workspaces')
+    .innerJoin('organization_members', 'organization_members.organization_id', 'workspaces.organization_id')
+    .select([
+      'workspaces.organization_id as organization_id',
+      'workspaces.id as default_workspace_id',
+      'organization_members.user_id as owner_user_id',
+    ])
+    .where('workspaces.is_default', '=', true)
+    .where('organization_members.role', '=', 'admin')
+    .orderBy('organization_members.created_at')
+    .orderBy('organization_members.id')
+    .limit(1)
+    .executeTakeFirstOrThrow();
+}
+
+async function insertHome(
+  tx: Queries,
+  { at, management }: { at: string; management: { hash: string; label: string } | undefined },
+): Promise<void> {
+  const organization_id = randomUUID();
+  const user_id = randomUUID();
+  const workspace_id = randomUUID();
+  await tx.insertInto('organizations').values({ id: organization_id, name: 'Default', created_at: at }).execute();
+  await tx.insertInto('users').values({ id: user_id, name: 'Owner', email: null, created_at: at }).execute();
+  await tx
+    .insertInto('organization_members')
+    .values({ id: randomUUID(), organization_id, user_id, role: 'admin', created_at: at })
+    .execute();
+  await tx
+    .insertInto('workspaces')
+    .values({
+      id: workspace_id,
+      organization_id,
+      is_default: true,
+      name: 'Default',
+      slug: 'default',
+      description: null,
+      created_at: at,
+      created_by: user_id,
+      updated_at: null,
+      default_image_model: null,
+      default_text_model: null,
+      default_provider_sort: null,
+      io_logging_api_key_ids: null,
+      io_logging_sampling_rate_bp: 10_000,
+      is_data_discount_logging_enabled: false,
+      is_observability_broadcast_enabled: false,
+      is_observability_io_logging_enabled: false,
+    })
+    .execute();
+  await tx
+    .insertInto('workspace_members')
+    .values({ id: randomUUID(), workspace_id, user_id, role: 'admin', created_at: at })
+    .execute();
+  if (!management) return;
+  await keyStore(tx).insert({
+    ...management,
+    organization_id,
+    workspace_id,
+    creator_user_id: user_id,
+    name: 'Management key',
+    is_management: true,
+    disabled: false,
+    limit_nano: null,
+    limit_reset: null,
+    include_byok_in_limit: false,
+    expires_at: null,
+    created_at: at,
+    updated_at: null,
+  });
+}

@@ -1,0 +1,258 @@
+/** Kysely's face of the SQLite thread: one message a statement, one writer at a time. */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SelectQueryNode,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type TransactionSettings,
+} from 'kysely';
+import { limits } from '../limits.ts';
+import type { SqliteFailure, SqliteReply, SqliteRequest, SqliteResult, SqliteWorkerOptions } from './sqlite-worker.ts';
+
+type Parameter = Extract<SqliteRequest, { do: 'query' }>['parameters'][number];
+type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
+
+/** What SQLite said no to. `code` tells a broken uniqueness rule apart from everything else. */
+export class SqliteError extends Error {
+  override readonly name = 'SqliteError';
+  readonly code: string | undefined;
+  readonly errcode: number | undefined;
+
+  constructor(failure: SqliteFailure, sql: string | undefined) {
+    super(sql === undefined ? failure.message : `${failure.message} in: ${sql.slice(0, 200)}`);
+    this.code = failure.code;
+    this.errcode = failure.errcode;
+  }
+}
+
+interface Waiting {
+  resolve: (result: SqliteResult) => void;
+  reject: (error: Error) => void;
+  sql: string | undefined;
+}
+
+/** The thread and the questions it has not answered yet. */
+export class SqliteThread {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  #next = 1;
+  #gone: Error | undefined;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  /** Starts the thread and waits until the file is open; fails with SQLite's reason. */
+  static async start(file: string | undefined): Promise<SqliteThread> {
+    // Beside this file, in TypeScript or emitted as JavaScript.
+    const url = new URL(`./sqlite-worker${extname(new URL(import.meta.url).pathname)}`, import.meta.url);
+    const workerData: SqliteWorkerOptions = {
+      file,
+      busy_ms: limits.database_busy_ms_max,
+      statements_max: limits.database_statements_max,
+    };
+    const worker = new Worker(url, { workerData, execArgv: [] });
+    const thread = new SqliteThread(worker);
+    const opened = new Promise<void>((resolve, reject) => {
+      thread.#waiting.set(0, { resolve: () => resolve(), reject, sql: undefined });
+    });
+    worker.on('message', (reply: SqliteReply) => thread.#settle(reply));
+    worker.on('error', (error) => thread.#end(error));
+    worker.on('exit', () => thread.#end(new Error('The SQLite thread has ended')));
+    await opened;
+    return thread;
+  }
+
+  ask(request: Ask): Promise<SqliteResult> {
+    if (this.#gone) return Promise.reject(this.#gone);
+    const id = this.#next++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject, sql: request.do === 'query' ? request.sql : undefined });
+      this.#worker.postMessage({ id, ...request } satisfies SqliteRequest);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#gone) return;
+    await this.ask({ do: 'close' });
+    await this.#worker.terminate();
+  }
+
+  #settle(reply: SqliteReply): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if (!waiting) return;
+    if ('error' in reply) waiting.reject(new SqliteError(reply.error, waiting.sql));
+    else waiting.resolve(reply);
+  }
+
+  #end(error: Error): void {
+    this.#gone ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#gone);
+    this.#waiting.clear();
+  }
+}
+
+/** First come, first served; a waiter that would wait for ever (a transaction that asks for a second one) fails instead. */
+class Turn {
+  #held = false;
+  readonly #waiters: (() => void)[] = [];
+
+  async take(): Promise<void> {
+    if (!this.#held) {
+      this.#held = true;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiters.splice(this.#waiters.indexOf(enter), 1);
+        reject(new Error(`Waited ${limits.database_turn_ms_max} ms for the SQLite write connection`));
+      }, limits.database_turn_ms_max);
+      const enter = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#waiters.push(enter);
+    });
+  }
+
+  give(): void {
+    const next = this.#waiters.shift();
+    if (next) next();
+    else this.#held = false;
+  }
+}
+
+function toParameter(value: unknown): Parameter {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  return value === undefined ? null : (value as Parameter);
+}
+
+function isRead(query: CompiledQuery): boolean {
+  return SelectQueryNode.is(query.query) || /^\s*(select|pragma)\b/i.test(query.sql);
+}
+
+class SqliteConnection implements DatabaseConnection {
+  readonly #thread: SqliteThread;
+  readonly #writer: Turn;
+  /** In memory there is one connection, so a reader must not look into somebody's open transaction. */
+  readonly #readsTakeTurns: boolean;
+  /** Holds the write connection until released. */
+  #owns = false;
+  #open = false;
+
+  constructor(thread: SqliteThread, writer: Turn, readsTakeTurns: boolean) {
+    this.#thread = thread;
+    this.#writer = writer;
+    this.#readsTakeTurns = readsTakeTurns;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const read = isRead(query) && !this.#owns;
+    const takesTurn = !this.#owns && (!read || this.#readsTakeTurns);
+    if (takesTurn) await this.#writer.take();
+    try {
+      const { rows, changes } = await this.#thread.ask({
+        do: 'query',
+        connection: read ? 'read' : 'write',
+        sql: query.sql,
+        parameters: query.parameters.map(toParameter),
+      });
+      return {
+        rows: rows as R[],
+        ...(changes === undefined ? {} : { numAffectedRows: BigInt(changes) }),
+      };
+    } finally {
+      if (takesTurn) this.#writer.give();
+    }
+  }
+
+  async begin(): Promise<void> {
+    await this.#writer.take();
+    this.#owns = true;
+    // A deferred transaction that turns into a writer fails at once when another process writes, whatever the timeout.
+    await this.executeQuery(CompiledQuery.raw('BEGIN IMMEDIATE'));
+    this.#open = true;
+  }
+
+  async commit(): Promise<void> {
+    await this.executeQuery(CompiledQuery.raw('COMMIT'));
+    this.#open = false;
+  }
+
+  async rollback(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    await this.#thread.ask({ do: 'reset' });
+  }
+
+  async release(): Promise<void> {
+    if (!this.#owns) return;
+    try {
+      await this.rollback();
+    } finally {
+      this.#owns = false;
+      this.#writer.give();
+    }
+  }
+
+  // biome-ignore lint/correctness/useYield: the interface wants a generator; nothing here streams rows.
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error('The SQLite driver does not stream rows; page by key instead');
+  }
+}
+
+class SqliteDriver implements Driver {
+  readonly #thread: SqliteThread;
+  readonly #inMemory: boolean;
+  readonly #writer = new Turn();
+
+  constructor(thread: SqliteThread, inMemory: boolean) {
+    this.#thread = thread;
+    this.#inMemory = inMemory;
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<SqliteConnection> {
+    return new SqliteConnection(this.#thread, this.#writer, this.#inMemory);
+  }
+
+  async beginTransaction(connection: SqliteConnection, settings: TransactionSettings): Promise<void> {
+    if (settings.accessMode || settings.isolationLevel) throw new Error('SQLite transactions take no settings');
+    await connection.begin();
+  }
+
+  async commitTransaction(connection: SqliteConnection): Promise<void> {
+    await connection.commit();
+  }
+
+  async rollbackTransaction(connection: SqliteConnection): Promise<void> {
+    await connection.rollback();
+  }
+
+  async releaseConnection(connection: SqliteConnection): Promise<void> {
+    await connection.release();
+  }
+
+  async destroy(): Promise<void> {
+    await this.#thread.close();
+  }
+}
+
+/** Kysely on the SQLite thread. */
+export function sqliteDialect(thread: SqliteThread, inMemory: boolean): Dialect {
+  return {
+    createDriver: () => new SqliteDriver(thread, inMemory),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => new SqliteAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+  };
+}
