@@ -44,6 +44,8 @@ export interface EncodeOptions {
 export type AttemptState = Record<string, unknown> & {
   /** The seed of minted tool call ids: the generation id. Set by the flow before decoding. */
   generation_id: string;
+  /** The answer's headers, names in lower case. Set by the flow before decoding: some upstreams tell usage there. */
+  headers?: Record<string, string | string[] | undefined>;
 };
 
 export interface EncodedRequest {

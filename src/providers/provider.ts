@@ -1,4 +1,5 @@
 import type { Wire } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
 
 /**
  * Named options of a dialect: how one provider's wire differs from the plain one. Every option is off when absent.
@@ -22,8 +23,11 @@ export interface Quirks {
   think_tags?: boolean;
   /** Literal think tags inside the reasoning field are stripped. */
   think_in_reasoning?: boolean;
-  /** How a reasoning wish is told. Default: `reasoning_effort`. */
-  reasoning_field?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'none';
+  /**
+   * How a reasoning wish is told. Default: `reasoning_effort`. `reasoning`: the whole object (another gateway);
+   * `thinking`: `{type: enabled | disabled}` (Z.AI, Moonshot, DeepSeek); `enable_thinking` with `thinking_budget` (Alibaba).
+   */
+  reasoning_field?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'enable_thinking' | 'none';
   /** Mistral and DeepSeek: a trailing assistant message needs `prefix: true`. */
   prefill_prefix?: boolean;
   /** Mistral: `tool_choice: "any"` stands for `required`. */
@@ -44,6 +48,16 @@ export interface Quirks {
   query?: string;
   /** Header in which the upstream tells its cached prompt tokens (Fireworks). */
   cached_tokens_header?: string;
+  /** In place of `/chat/completions`; `{model}` stands for the upstream model: Azure's `/deployments/{model}/chat/completions`. */
+  path?: string;
+  /** The values of `reasoning_effort` that the model takes, weakest first. Default: all. */
+  reasoning_efforts?: readonly string[];
+  /** Does not fetch images by URL: they are fetched here and sent as data URLs. */
+  inline_images?: boolean;
+  /** Google's compatible endpoint: thought signatures go back as `extra_content` of the tool call. */
+  google_signatures?: boolean;
+  /** Fields added to every request (Groq's `reasoning_format`, vLLM's `chat_template_kwargs`); the encoder's own win. */
+  extra_body?: JsonObject;
 
   // anthropic-messages
   /** The model has no sampling parameters (temperature, top_p, top_k are refused). */
