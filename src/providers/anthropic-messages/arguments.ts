@@ -1,0 +1,32 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asObject } from './wire.ts';
+
+/** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
+const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;
+
+/** TypeScript's library does not know these two parts of ECMAScript's "JSON.parse source text access" yet. */
+const json = JSON as unknown as {
+  parse(text: string, reviver: (key: string, value: JsonValue, context: { source?: string }) => JsonValue): JsonValue;
+  rawJSON(text: string): JsonObject;
+};
+
+/**
+ * A call's arguments as the object this wire wants. Numbers keep their text, so that `7006652.0` and integers beyond
+ * 2^53 arrive as sent. Text that is no JSON object is wrapped, and `isObject` is false.
+ */
+export function parseArguments(text: string): { input: JsonObject; isObject: boolean } {
+  if (text.trim() === '') return { input: {}, isObject: true };
+  let value: JsonValue;
+  try {
+    value = RISKY_NUMBER.test(text) ? json.parse(text, keepNumber) : JSON.parse(text);
+  } catch {
+    return { input: { _raw: text }, isObject: false };
+  }
+  const input = asObject(value);
+  return input === undefined ? { input: { _raw: text }, isObject: false } : { input, isObject: true };
+}
+
+function keepNumber(_key: string, value: JsonValue, { source }: { source?: string }): JsonValue {
+  if (typeof value !== 'number' || source === undefined || String(value) === source) return value;
+  return json.rawJSON(source);
+}

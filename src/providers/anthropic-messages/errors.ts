@@ -1,0 +1,120 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { retryAfterMs } from '../retry-after.ts';
+import { asObject } from './wire.ts';
+
+/** Error types and what they stand for (https://platform.claude.com/docs/en/api/errors). */
+const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+  invalid_request_error: { failure: 'invalid_request', status: 400 },
+  authentication_error: { failure: 'credential', status: 401 },
+  billing_error: { failure: 'payment', status: 402 },
+  permission_error: { failure: 'credential', status: 403 },
+  not_found_error: { failure: 'not_found', status: 404 },
+  conflict_error: { failure: 'conflict', status: 409 },
+  request_too_large: { failure: 'invalid_request', status: 413 },
+  rate_limit_error: { failure: 'rate_limited', status: 429 },
+  api_error: { failure: 'unavailable', status: 500 },
+  timeout_error: { failure: 'timeout', status: 504 },
+  overloaded_error: { failure: 'overloaded', status: 529 },
+};
+
+/** Reads an answer that is no 200: the provider's own error body, or whatever a proxy in between wrote. Never throws. */
+export function decodeError(
+  status: number,
+  headers: Record<string, string | string[] | undefined>,
+  body: string,
+): UpstreamError {
+  const told = readBody(body);
+  const type = told?.type ?? null;
+  const message = told?.message ?? `The provider answered with status ${status} and no error of its own form.`;
+  return new UpstreamError(classify(status, type, message), message, {
+    status,
+    native_code: type,
+    retry_after_ms: retryAfterMs(headers),
+    raw: body.slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+/** The error inside a 200: an `error` event of a stream, or a body that is one. It stands for the status its type has. */
+export function errorInside(event: JsonObject): UpstreamError {
+  const told = readError(event);
+  const type = told?.type ?? null;
+  const message = told?.message ?? 'The provider reported an error without a message.';
+  const status = (type === null ? undefined : TYPES[type]?.status) ?? 500;
+  return new UpstreamError(classify(status, type, message), message, {
+    status,
+    native_code: type,
+    raw: JSON.stringify(event).slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+function classify(status: number, type: string | null, message: string): FailureClass {
+  if (status === 400 || type === 'invalid_request_error') {
+    // No credit comes as a plain 400, told only by its words.
+    if (/credit balance is too low/i.test(message)) return 'payment';
+    if (/content filtering policy/i.test(message)) return 'content_filter';
+    if (isStateRefusal(message)) return 'state_rejected';
+  }
+  const known = type === null ? undefined : TYPES[type];
+  if (known !== undefined && type !== 'api_error') return known.failure;
+  return classOfStatus(status);
+}
+
+/**
+ * Signed thinking that this credential, model or conversation may not replay ("Invalid `signature` in `thinking`
+ * block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified", "Expected
+ * `thinking` or `redacted_thinking`, but found …"), or opaque search results from elsewhere.
+ */
+function isStateRefusal(message: string): boolean {
+  if (/`?(redacted_)?thinking`?/i.test(message)) {
+    return /signature|cannot be modified|but found|could not be (verified|decrypted)|different model/i.test(message);
+  }
+  return /invalid.{0,20}`?(signature|encrypted_(content|index|stdout))`?/i.test(message);
+}
+
+function classOfStatus(status: number): FailureClass {
+  switch (status) {
+    case 401:
+    case 403:
+      return 'credential';
+    case 402:
+      return 'payment';
+    case 404:
+      return 'not_found';
+    case 408:
+    case 504:
+      return 'timeout';
+    case 409:
+    case 425:
+      return 'conflict';
+    case 429:
+      return 'rate_limited';
+    case 529:
+      return 'overloaded';
+    default:
+      return status >= 400 && status < 500 ? 'invalid_request' : 'unavailable';
+  }
+}
+
+function readBody(body: string): { type: string | null; message: string | undefined } | undefined {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  const object = asObject(value);
+  return object === undefined ? undefined : readError(object);
+}
+
+/** `{type: "error", error: {type, message}, request_id}`; proxies also send a bare `{error: "…"}` or `{message}`. */
+function readError(object: JsonObject): { type: string | null; message: string | undefined } {
+  const error = object['error'];
+  const inner = asObject(error) ?? object;
+  const { type, message } = inner;
+  return {
+    type: typeof type === 'string' && type !== 'error' ? type : null,
+    message: typeof error === 'string' ? error : typeof message === 'string' && message !== '' ? message : undefined,
+  };
+}

@@ -1,0 +1,26 @@
+import type { FinishReason } from '../../schemas/inner.ts';
+
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  pause_turn: 'stop',
+  compaction: 'stop',
+  tool_use: 'tool_calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'content_filter',
+};
+
+/**
+ * Our reason for the wire's (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Calls that
+ * were made decide between `stop` and `tool_calls`, whatever the wire says.
+ */
+export function finishReason(
+  stop_reason: string | null,
+  { hasCalls, hasOutput }: { hasCalls: boolean; hasOutput: boolean },
+): FinishReason {
+  const reason = stop_reason === null ? 'stop' : REASONS[stop_reason];
+  if (reason === undefined && !hasOutput) return 'error';
+  if (reason === undefined || reason === 'stop' || reason === 'tool_calls') return hasCalls ? 'tool_calls' : 'stop';
+  return reason;
+}

@@ -1,0 +1,164 @@
+import { accumulate } from '../../schemas/accumulate.ts';
+import type {
+  CacheControl,
+  Ext,
+  FilePart,
+  FunctionTool,
+  ImagePart,
+  InnerPart,
+  InnerTool,
+  Message,
+  TextPart,
+  ToolChoice,
+} from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { createEventDecoder } from './stream.ts';
+import { asArray, asBlock, asObject, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
+
+/**
+ * The conversation of a Messages request as inner messages: what `to-wire.ts` writes, read back. A client of the
+ * Messages API is translated by it at the door; recorded requests check that the two are inverse to each other.
+ */
+export function decodeConversation({ system, messages }: { system?: JsonValue; messages: JsonValue }): Message[] {
+  const told = decodeSystem(system);
+  return [...(told === undefined ? [] : [told]), ...asArray(messages).flatMap(decodeTurn)];
+}
+
+/** A declared tool: one of the client's own, or a native one that the provider runs. */
+export function decodeTool(tool: JsonValue): InnerTool | undefined {
+  const told = asObject(tool);
+  if (told === undefined) return undefined;
+  const type = told['type'];
+  if (typeof type === 'string' && type !== 'custom') return nativeOf(told as WireBlock);
+  // Entries of MCP servers and the like have no schema; only this wire knows them.
+  if (asObject(told['input_schema']) === undefined) return nativeOf(told as WireBlock);
+  const inner: FunctionTool = {
+    type: 'function',
+    function: { name: asText(told['name']), parameters: asObject(told['input_schema']) ?? {} },
+  };
+  if (typeof told['description'] === 'string') inner.function.description = told['description'];
+  if (typeof told['strict'] === 'boolean') inner.function.strict = told['strict'];
+  return {
+    ...inner,
+    ...hints(told, ['type', 'name', 'description', 'input_schema', 'strict']),
+  };
+}
+
+/** How tools may be chosen, and whether several calls at once are allowed; undefined where nothing is told. */
+export function decodeToolChoice(choice: JsonValue | undefined): {
+  tool_choice?: ToolChoice;
+  parallel_tool_calls?: boolean;
+} {
+  const told = asObject(choice);
+  if (told === undefined) return {};
+  const parallel = told['disable_parallel_tool_use'] === true ? { parallel_tool_calls: false } : {};
+  switch (told['type']) {
+    case 'any':
+      return { tool_choice: 'required', ...parallel };
+    case 'none':
+      return { tool_choice: 'none' };
+    case 'tool':
+      return { tool_choice: { type: 'function', function: { name: asText(told['name']) } }, ...parallel };
+    default:
+      return { tool_choice: 'auto', ...parallel };
+  }
+}
+
+function decodeSystem(system: JsonValue | undefined): Message | undefined {
+  if (typeof system === 'string') return { role: 'system', content: system };
+  const parts = asArray(system).flatMap(decodePart);
+  return parts.length === 0 ? undefined : { role: 'system', content: parts };
+}
+
+function decodeTurn(value: JsonValue): Message[] {
+  const turn = asObject(value);
+  if (turn === undefined) return [];
+  const content = turn['content'];
+  const role = turn['role'];
+  if (role === 'assistant') return [decodeAssistant(content)];
+  if (typeof content === 'string') return [{ role: role === 'system' ? 'system' : 'user', content }];
+  if (role === 'system') return [{ role: 'system', content: asArray(content).flatMap(decodePart) }];
+  const blocks = asArray(content).flatMap((block) => asBlock(block) ?? []);
+  const results = blocks.filter((block) => block.type === 'tool_result').map(decodeToolResult);
+  const parts = blocks.filter((block) => block.type !== 'tool_result').flatMap(decodePart);
+  return parts.length === 0 ? results : [...results, { role: 'user', content: parts }];
+}
+
+/** An assistant turn is read as the answer it once was. */
+function decodeAssistant(content: JsonValue | undefined): Message {
+  if (typeof content === 'string') return { role: 'assistant', content };
+  const decoder = createEventDecoder({ generation_id: '' });
+  const chunks = decoder.push({ type: 'message_start', message: {} });
+  for (const [index, content_block] of asArray(content).entries()) {
+    chunks.push(...decoder.push({ type: 'content_block_start', index, content_block }));
+    chunks.push(...decoder.push({ type: 'content_block_stop', index }));
+  }
+  const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
+  return message;
+}
+
+function decodeToolResult(block: WireBlock): Message {
+  const message: Message = { role: 'tool', tool_call_id: asText(block['tool_use_id']), content: '' };
+  const content = block['content'];
+  if (typeof content === 'string') message.content = content;
+  else if (Array.isArray(content)) message.content = content.flatMap(decodePart);
+  const ext = extOf(remainder(block, ['type', 'tool_use_id', 'content']));
+  if (ext !== undefined) message.ext = ext;
+  return message;
+}
+
+function decodePart(value: JsonValue): InnerPart[] {
+  const block = asBlock(value);
+  if (block === undefined) return [];
+  switch (block.type) {
+    case 'text': {
+      const part: TextPart = { type: 'text', text: asText(block['text']) };
+      return [{ ...part, ...hints(block, ['type', 'text']) }];
+    }
+    case 'image': {
+      const url = addressOf(asObject(block['source']) ?? {});
+      if (url === undefined) return [nativeOf(block)];
+      const part: ImagePart = { type: 'image_url', image_url: { url } };
+      return [{ ...part, ...hints(block, ['type', 'source']) }];
+    }
+    case 'document':
+      return [decodeDocument(block)];
+    default:
+      return [nativeOf(block)];
+  }
+}
+
+function decodeDocument(block: WireBlock): InnerPart {
+  const source = asObject(block['source']) ?? {};
+  const part: FilePart = { type: 'file', file: {} };
+  const known = ['type', 'title'];
+  if (typeof block['title'] === 'string') part.file.filename = block['title'];
+  const address = addressOf(source);
+  if (source['type'] === 'file') part.file.file_id = asText(source['file_id']);
+  else if (address !== undefined) part.file.file_data = address;
+  if (part.file.file_id !== undefined || address !== undefined) known.push('source');
+  return { ...part, ...hints(block, known) };
+}
+
+/** A source as an URL: an address as it is, content as a data URL. */
+function addressOf(source: JsonObject): string | undefined {
+  const { type, url, media_type, data } = source;
+  if (type === 'url') return asText(url);
+  if (type === 'base64') return `data:${asText(media_type)};base64,${asText(data)}`;
+  if (type === 'text') return `data:text/plain;base64,${Buffer.from(asText(data), 'utf8').toString('base64')}`;
+  return undefined;
+}
+
+/** The cache hint and whatever else a block carries. */
+function hints(block: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: Ext } {
+  const cache = asObject(block['cache_control']);
+  const ext = extOf(remainder(block, [...known, 'cache_control']));
+  return {
+    ...(cache?.['type'] === 'ephemeral' ? { cache_control: cache as { type: 'ephemeral' } } : {}),
+    ...(ext === undefined ? {} : { ext }),
+  };
+}
+
+function asText(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { limits } from '../../limits.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const FITS = /^[A-Za-z0-9_-]+$/;
+const NAME_HASH_CHARS = 6;
+
+/** The id as the wire takes it (`^[a-zA-Z0-9_-]+$`): unchanged when it fits, else a hash of it, the same for call and result. */
+export function wireCallId(id: string): string {
+  return id.length <= limits.tool_call_id_chars_max && FITS.test(id) ? id : base62(id, limits.tool_call_id_chars_max);
+}
+
+/** An id for a call whose own is missing or already taken: the same for the same answer and ordinal. */
+export function mintCallId(generation_id: string, ordinal: number): string {
+  return `call_${base62(`${generation_id}:${ordinal}`, 24)}`;
+}
+
+/** Names of tools as the wire takes them, and the way back. One request, one table. */
+export interface ToolNames {
+  toWire(name: string): string;
+  /** Wire name to the client's, only for names that were changed. */
+  renamed(): Record<string, string>;
+}
+
+/** Makes an empty table of names. */
+export function createToolNames(): ToolNames {
+  const renamed = new Map<string, string>();
+  return {
+    toWire(name) {
+      if (name.length <= limits.tool_name_chars_max && FITS.test(name)) return name;
+      const hash = createHash('sha256').update(name).digest('hex').slice(0, NAME_HASH_CHARS);
+      const stem = name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, limits.tool_name_chars_max - NAME_HASH_CHARS - 1);
+      const wire = `${stem}_${hash}`;
+      renamed.set(wire, name);
+      return wire;
+    },
+    renamed: () => Object.fromEntries(renamed),
+  };
+}
+
+function base62(text: string, chars_max: number): string {
+  let rest = BigInt(`0x${createHash('sha256').update(text).digest('hex')}`);
+  let digits = '';
+  while (rest > 0n && digits.length < chars_max) {
+    digits += BASE62[Number(rest % 62n)];
+    rest /= 62n;
+  }
+  return digits;
+}

@@ -1,0 +1,299 @@
+import { GatewayError } from '../../errors.ts';
+import type {
+  CacheControl,
+  FilePart,
+  InnerPart,
+  Message,
+  ReasoningDetail,
+  Slot,
+  ToolCall,
+} from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import type { Quirks } from '../provider.ts';
+import { parseArguments } from './arguments.ts';
+import type { ToolNames } from './names.ts';
+import {
+  ANTHROPIC_FORMAT,
+  asArray,
+  asObject,
+  restOf,
+  WIRE,
+  type WireBlock,
+  type WireCacheControl,
+  type WireDocument,
+  type WireImage,
+  type WireImageType,
+  type WireRedactedThinking,
+  type WireText,
+  type WireThinking,
+  type WireToolUse,
+} from './wire.ts';
+
+/** What the parts of one request's encoding share. */
+export interface Encoding {
+  quirks: Quirks;
+  names: ToolNames;
+  strip_state: boolean;
+  report(kind: Report['kind'], field: string, reason: string): void;
+}
+
+/** A part of a user, system or tool message as a block; undefined when it says nothing or has no place here. */
+export function encodePart(part: InnerPart, field: string, encoding: Encoding): WireBlock | undefined {
+  switch (part.type) {
+    case 'native':
+      if (part.wire === WIRE) return part.block as WireBlock;
+      encoding.report('dropped', field, `a ${part.wire} object has no place in this upstream's language`);
+      return undefined;
+    case 'text':
+      return encodeText(part.text, part.cache_control, restOf(part.ext));
+    case 'image_url': {
+      const image: WireImage = { type: 'image', source: imageSource(part.image_url.url, field) };
+      return block({ ...image, ...cacheHint(part.cache_control) }, restOf(part.ext));
+    }
+    case 'file':
+      return encodeFile(part, field);
+    default:
+      throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
+  }
+}
+
+/** An assistant turn's blocks, in the order the model made them. `callIds` gives each call its id on this wire. */
+export function encodeAssistant(
+  message: Message,
+  field: string,
+  encoding: Encoding,
+  callIds: ReadonlyMap<ToolCall, string>,
+): WireBlock[] {
+  const details = detailsOf(message);
+  const content = message.content ?? null;
+  const parts: readonly InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+  const calls = message.tool_calls ?? [];
+  const natives = message.ext?.natives ?? [];
+  const isOwn = message.ext?.wire === WIRE;
+  const seen = new Set<string>();
+
+  const counts = { reasoning: details.length, text: parts.length, call: calls.length, native: natives.length };
+  return orderOf(message, counts).flatMap(({ kind, at, ext }): WireBlock[] => {
+    const rest = isOwn ? restOf(ext) : {};
+    switch (kind) {
+      case 'reasoning':
+        return encodeDetail(details[at]!, `${field}.reasoning_details[${at}]`, encoding, seen, rest);
+      case 'text':
+        return encodeAssistantPart(parts[at]!, `${field}.content[${at}]`, encoding, rest);
+      case 'refusal':
+        return encodeText(message.refusal ?? '', undefined, rest) ?? [];
+      case 'call': {
+        const call = calls[at]!;
+        const id = callIds.get(call) ?? call.id;
+        return [encodeCall(call, id, `${field}.tool_calls[${at}]`, encoding, rest)];
+      }
+      case 'native':
+        return encodeNative(natives[at]!, `${field}.ext`, encoding);
+      default:
+        encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no media of the assistant back');
+        return [];
+    }
+  }) as WireBlock[];
+}
+
+/** A text block; undefined when there is nothing but white space, which the wire refuses. */
+export function encodeText(
+  text: string,
+  cache_control: CacheControl | undefined,
+  rest: JsonObject = {},
+): WireBlock | undefined {
+  if (text.trim() === '') return undefined;
+  const told: WireText = { type: 'text', text, ...cacheHint(cache_control) };
+  return block(told, rest);
+}
+
+/** The cache hint in this wire's words. */
+export function cacheHint(cache_control: CacheControl | null | undefined): { cache_control?: WireCacheControl } {
+  if (cache_control?.type !== 'ephemeral') return {};
+  const { ttl } = cache_control;
+  return { cache_control: ttl === undefined ? { type: 'ephemeral' } : { type: 'ephemeral', ttl } };
+}
+
+/** Our own fields win over what was remembered. */
+function block(told: JsonObject & { type: string }, rest: JsonObject): WireBlock {
+  return { ...rest, ...told };
+}
+
+/** `reasoning_details` decides where it is there, even when empty; a plain reasoning string has no signature. */
+function detailsOf(message: Message): readonly ReasoningDetail[] {
+  if (message.reasoning_details != null) return message.reasoning_details;
+  const alias = (message as { reasoning_content?: unknown }).reasoning_content;
+  const text = message.reasoning ?? (typeof alias === 'string' ? alias : undefined);
+  return text ? [{ type: 'reasoning.text', text, format: 'unknown' }] : [];
+}
+
+type Counts = { reasoning: number; text: number; call: number; native: number };
+
+/**
+ * The slots to walk, one entry each: the remembered order, and after it whatever it does not visit (a client may have
+ * changed the message), in canonical order. Without one, all in canonical order.
+ */
+function orderOf(message: Message, counts: Counts): Slot[] {
+  const order: Slot[] = [];
+  const visited = new Set<string>();
+  const visit = (kind: Slot['kind'], at: number, ext?: Slot['ext']) => {
+    const key = `${kind} ${at}`;
+    if (visited.has(key)) return;
+    visited.add(key);
+    order.push(ext === undefined ? { kind, at } : { kind, at, ext });
+  };
+  for (const { kind, at, span = 1, ext } of message.ext?.order ?? []) {
+    if (kind === 'image' || kind === 'audio' || kind === 'refusal') {
+      visit(kind, at, ext);
+      continue;
+    }
+    for (let i = at; i < Math.min(at + span, counts[kind]); i += 1) visit(kind, i, ext);
+  }
+  for (let i = 0; i < counts.reasoning; i += 1) visit('reasoning', i);
+  for (let i = 0; i < counts.text; i += 1) visit('text', i);
+  if (message.refusal) visit('refusal', 0);
+  if (message.images != null && message.images.length > 0) visit('image', 0);
+  if (message.audio != null) visit('audio', 0);
+  for (let i = 0; i < counts.call; i += 1) visit('call', i);
+  for (let i = 0; i < counts.native; i += 1) visit('native', i);
+  return order;
+}
+
+function encodeDetail(
+  detail: ReasoningDetail,
+  field: string,
+  encoding: Encoding,
+  seen: Set<string>,
+  rest: JsonObject,
+): WireBlock[] {
+  const drop = (reason: string): WireBlock[] => {
+    encoding.report('dropped', field, reason);
+    return [];
+  };
+  if (encoding.strip_state) return drop('the upstream refused the reasoning state of former turns');
+  // Clients that know only one vendor leave the format out; it is then that vendor's.
+  if ((detail.format ?? ANTHROPIC_FORMAT) !== ANTHROPIC_FORMAT) {
+    return drop(`reasoning of format ${detail.format} belongs to another vendor`);
+  }
+  if (encoding.quirks.thinking === 'none') return drop('the model does not think');
+  if (detail.type === 'reasoning.encrypted') {
+    if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning is there twice');
+    if (detail.id != null) seen.add(detail.id);
+    const told: WireRedactedThinking = { type: 'redacted_thinking', data: detail.data };
+    return [block(told, rest)];
+  }
+  if (detail.type === 'reasoning.summary') return drop('reasoning summaries have no signature');
+  if (!detail.signature) return drop('unsigned thinking is refused');
+  const told: WireThinking = { type: 'thinking', thinking: detail.text ?? '', signature: detail.signature };
+  return [block(told, rest)];
+}
+
+function encodeAssistantPart(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
+  if (part.type !== 'text') {
+    const told = encodePart(part, field, encoding);
+    return told === undefined ? [] : [told];
+  }
+  const remembered: JsonObject = { ...restOf(part.ext), ...rest };
+  const citations = asArray(remembered['citations']).filter(
+    (citation) => asObject(citation)?.['encrypted_index'] !== '',
+  );
+  // Citations point into search results, which go with the other opaque state.
+  if (citations.length === 0 || encoding.strip_state) delete remembered['citations'];
+  else remembered['citations'] = citations;
+  const told = encodeText(part.text, part.cache_control, remembered);
+  return told === undefined ? [] : [told];
+}
+
+function encodeCall(call: ToolCall, id: string, field: string, encoding: Encoding, rest: JsonObject): WireBlock {
+  const { input, isObject } = parseArguments(call.function.arguments);
+  if (!isObject) encoding.report('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
+  if (id !== call.id) encoding.report('changed', `${field}.id`, 'the id does not fit this upstream or is used twice');
+  const told: WireToolUse = { type: 'tool_use', id, name: encoding.names.toWire(call.function.name), input };
+  return block(told, { ...rest, ...restOf(call.ext) });
+}
+
+function encodeNative(native: InnerPart & { type: 'native' }, field: string, encoding: Encoding): WireBlock[] {
+  if (encoding.strip_state && native.wire === WIRE) {
+    encoding.report('dropped', field, 'the upstream refused the opaque state of former turns');
+    return [];
+  }
+  const told = encodePart(native, field, encoding);
+  return told === undefined ? [] : [told];
+}
+
+const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
+  'image/jpeg': 'image/jpeg',
+  'image/jpg': 'image/jpeg',
+  'image/png': 'image/png',
+  'image/gif': 'image/gif',
+  'image/webp': 'image/webp',
+};
+
+function imageSource(url: string, field: string): WireImage['source'] {
+  const data = readDataUrl(url);
+  if (data === undefined) return { type: 'url', url: webAddress(url, field) };
+  const media_type = IMAGE_TYPES[data.media_type];
+  if (media_type === undefined) {
+    throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${data.media_type}.`);
+  }
+  return { type: 'base64', media_type, data: data.base64 };
+}
+
+function encodeFile(part: FilePart, field: string): WireBlock {
+  const rest = restOf(part.ext);
+  const hint = cacheHint(part.cache_control);
+  const { file_data, file_id, filename } = part.file;
+  if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
+    const image: WireImage = { type: 'image', source: imageSource(file_data, field) };
+    return block({ ...image, ...hint }, rest);
+  }
+  const title = filename === undefined ? {} : { title: filename };
+  if (file_data === undefined && file_id === undefined) {
+    // A source of blocks (`content`) is remembered whole.
+    if (rest['source'] !== undefined) return block({ type: 'document', ...title, ...hint }, rest);
+    throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
+  }
+  const source = file_data === undefined ? { type: 'file' as const, file_id: file_id! } : fileSource(file_data, field);
+  const told: WireDocument = { type: 'document', source, ...title };
+  return block({ ...told, ...hint }, rest);
+}
+
+function fileSource(file_data: string, field: string): WireDocument['source'] {
+  const data = readDataUrl(file_data);
+  if (data === undefined) return { type: 'url', url: webAddress(file_data, field) };
+  if (data.media_type === 'application/pdf') {
+    return { type: 'base64', media_type: 'application/pdf', data: data.base64 };
+  }
+  if (data.media_type.startsWith('text/') || data.media_type === 'application/json') {
+    return { type: 'text', media_type: 'text/plain', data: Buffer.from(data.base64, 'base64').toString('utf8') };
+  }
+  throw new GatewayError(400, `${field}: files must be PDF or text for this model, not ${data.media_type}.`);
+}
+
+function webAddress(url: string, field: string): string {
+  if (/^https?:\/\//i.test(url)) return url;
+  throw new GatewayError(400, `${field}: the address must be an http(s) or a data URL.`);
+}
+
+/** A data URL (RFC 2397) with its content as base64; undefined when it is none. */
+function readDataUrl(url: string): { media_type: string; base64: string } | undefined {
+  if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
+  const comma = url.indexOf(',');
+  if (comma === -1) return undefined;
+  const [type = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';');
+  const content = url.slice(comma + 1);
+  const isBase64 = parameters.some((parameter) => parameter.trim() === 'base64');
+  return {
+    media_type: type.trim() || 'text/plain',
+    base64: isBase64 ? content : Buffer.from(decodePercent(content), 'utf8').toString('base64'),
+  };
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,92 @@
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, remainder } from './wire.ts';
+
+const COUNTED = [
+  'input_tokens',
+  'output_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+  'cache_creation',
+  'output_tokens_details',
+  'server_tool_use',
+];
+
+/**
+ * The disjoint token classes of a usage object. On this wire `input_tokens` excludes the cache, and thinking is inside
+ * `output_tokens` (https://platform.claude.com/docs/en/api/messages, `Usage`). A count that is not there stays undefined.
+ */
+export function readUsage(usage: JsonObject, model: string): TokenClasses {
+  const classes: TokenClasses = {};
+  set(classes, 'in_uncached', count(usage['input_tokens']));
+  set(classes, 'in_cache_read', count(usage['cache_read_input_tokens']));
+  readCacheWrites(classes, usage);
+  const output = count(usage['output_tokens']);
+  const thinking = count(asObject(usage['output_tokens_details'])?.['thinking_tokens']);
+  if (output !== undefined) {
+    const reasoning = Math.min(thinking ?? 0, output);
+    classes.out_text = output - reasoning;
+    if (thinking !== undefined) classes.out_reasoning = reasoning;
+  }
+  const served = asObject(usage['server_tool_use']);
+  if (served !== undefined) {
+    const counts: NonNullable<TokenClasses['counts']> = {};
+    set(counts, 'web_search', count(served['web_search_requests']));
+    set(counts, 'web_fetch', count(served['web_fetch_requests']));
+    set(counts, 'code', count(served['code_execution_requests']));
+    classes.counts = counts;
+  }
+  const extra = readExtra(usage, model);
+  if (extra.length > 0) classes.extra = extra;
+  return classes;
+}
+
+/** What a usage object tells beside tokens: service tier, region, speed, iterations. */
+export function usageRest(usage: JsonObject): JsonObject {
+  return remainder(usage, COUNTED);
+}
+
+/**
+ * The five-minute and one-hour writes. A stream tells the split only in `message_start` and may raise the sum later:
+ * the split's own hour stays, the surplus is of five minutes; a smaller sum keeps the split's ratio.
+ */
+function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
+  const split = asObject(usage['cache_creation']);
+  const short = count(split?.['ephemeral_5m_input_tokens']);
+  const long = count(split?.['ephemeral_1h_input_tokens']);
+  const told = count(usage['cache_creation_input_tokens']);
+  if (short === undefined && long === undefined) {
+    set(classes, 'in_cache_write_5m', told);
+    return;
+  }
+  const sum = (short ?? 0) + (long ?? 0);
+  const total = told ?? sum;
+  const hour = total >= sum ? (long ?? 0) : Math.floor((total * (long ?? 0)) / sum);
+  classes.in_cache_write_5m = total - hour;
+  classes.in_cache_write_1h = hour;
+}
+
+/**
+ * Work that the top-level counts leave out: the adviser's (another model) and the compaction's. A `fallback_message` is
+ * not listed, since with a server-side fallback the top level is that message's own count; adding it would bill it twice.
+ */
+function readExtra(usage: JsonObject, model: string): NonNullable<TokenClasses['extra']> {
+  const extra: NonNullable<TokenClasses['extra']> = [];
+  for (const value of asArray(usage['iterations'])) {
+    const iteration = asObject(value);
+    if (iteration === undefined) continue;
+    const type = iteration['type'];
+    if (type !== 'advisor_message' && type !== 'compaction') continue;
+    const named = iteration['model'];
+    extra.push({ model: typeof named === 'string' ? named : model, classes: readUsage(iteration, model) });
+  }
+  return extra;
+}
+
+function count(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
+}
+
+function set<K extends string>(into: { [key in K]?: number }, key: K, value: number | undefined): void {
+  if (value !== undefined) into[key] = value;
+}

@@ -1,0 +1,125 @@
+import type { Ext, Native, Wire } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+
+export const WIRE = 'anthropic-messages' satisfies Wire;
+export const ANTHROPIC_FORMAT = 'anthropic-claude-v1';
+
+// Type aliases, not interfaces: an alias is assignable to `JsonObject`. The fields are those of the Messages API
+// reference (https://platform.claude.com/docs/en/api/messages) that the gateway writes itself; all others ride in `rest`.
+export type WireCacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' };
+export type WireText = { type: 'text'; text: string; cache_control?: WireCacheControl };
+export type WireImage = {
+  type: 'image';
+  source: { type: 'base64'; media_type: WireImageType; data: string } | { type: 'url'; url: string };
+  cache_control?: WireCacheControl;
+};
+export type WireImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp';
+export type WireDocument = {
+  type: 'document';
+  source:
+    | { type: 'base64'; media_type: 'application/pdf'; data: string }
+    | { type: 'text'; media_type: 'text/plain'; data: string }
+    | { type: 'url'; url: string }
+    | { type: 'file'; file_id: string };
+  title?: string;
+  cache_control?: WireCacheControl;
+};
+export type WireThinking = { type: 'thinking'; thinking: string; signature: string };
+export type WireRedactedThinking = { type: 'redacted_thinking'; data: string };
+export type WireToolUse = {
+  type: 'tool_use';
+  id: string;
+  name: string;
+  input: JsonObject;
+  cache_control?: WireCacheControl;
+};
+export type WireToolResult = {
+  type: 'tool_result';
+  tool_use_id: string;
+  content?: string | WireBlock[];
+  is_error?: boolean;
+  cache_control?: WireCacheControl;
+};
+/** Any block, authored or carried: its kind is all that is known. */
+export type WireBlock = JsonObject & { type: string };
+
+export type WireMessage = { role: 'user' | 'assistant' | 'system'; content: WireBlock[] };
+export type WireTool = {
+  name: string;
+  description?: string;
+  input_schema: JsonObject & { type: 'object' };
+  strict?: boolean;
+  cache_control?: WireCacheControl;
+};
+export type WireToolChoice =
+  | { type: 'auto' | 'any'; disable_parallel_tool_use?: boolean }
+  | { type: 'tool'; name: string; disable_parallel_tool_use?: boolean }
+  | { type: 'none' };
+export type WireThinkingConfig =
+  | { type: 'enabled'; budget_tokens: number; display?: WireDisplay }
+  | { type: 'adaptive'; display?: WireDisplay }
+  | { type: 'disabled' };
+export type WireDisplay = 'summarized' | 'omitted';
+export type WireEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+export type WireOutputConfig = { effort?: WireEffort; format?: { type: 'json_schema'; schema: JsonObject } };
+
+export type WireRequest = {
+  model: string;
+  max_tokens: number;
+  messages: WireMessage[];
+  system?: WireText[];
+  tools?: WireBlock[];
+  tool_choice?: WireToolChoice;
+  thinking?: WireThinkingConfig;
+  output_config?: WireOutputConfig;
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  stop_sequences?: string[];
+  metadata?: { user_id: string };
+  service_tier?: 'auto' | 'standard_only';
+  cache_control?: WireCacheControl;
+  stream?: boolean;
+};
+
+/** The value as an object, or undefined. */
+export function asObject(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+/** The value as a list; empty when it is none. */
+export function asArray(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The value as a block: an object that names its type. */
+export function asBlock(value: JsonValue | undefined): WireBlock | undefined {
+  const object = asObject(value);
+  return typeof object?.['type'] === 'string' ? (object as WireBlock) : undefined;
+}
+
+/** The object without these fields, without nulls and without empty lists: what is left is worth remembering. */
+export function remainder(object: JsonObject, known: readonly string[]): JsonObject {
+  const rest: JsonObject = {};
+  for (const [key, value] of Object.entries(object)) {
+    if (value == null || known.includes(key) || (Array.isArray(value) && value.length === 0)) continue;
+    rest[key] = value;
+  }
+  return rest;
+}
+
+/** The remainder of one of this wire's objects; undefined when nothing remains. */
+export function extOf(rest: JsonObject): Ext | undefined {
+  for (const _ in rest) return { wire: WIRE, rest };
+  return undefined;
+}
+
+/** What this wire remembered of an object; empty for an object of another wire. */
+export function restOf(ext: Ext | undefined): JsonObject {
+  return ext?.wire === WIRE ? ext.rest : {};
+}
+
+/** A block of a kind that the chat schema does not know, as received. */
+export function nativeOf(block: WireBlock): Native {
+  return { type: 'native', wire: WIRE, block };
+}
