@@ -6,6 +6,7 @@ export interface UnitPrices {
   prompt?: number;
   completion?: number;
   request?: number;
+  image?: number;
   image_token?: number;
   image_output?: number;
   audio?: number;
@@ -45,7 +46,7 @@ interface Priced {
 }
 
 /** Every class with its unit price. A class without a price of its own falls back to `prompt` or `completion`. */
-function priced(usage: TokenClasses, prices: UnitPrices): Priced[] {
+function priced(usage: TokenClasses, prices: UnitPrices, images: number): Priced[] {
   const prompt = prices.prompt ?? 0;
   const completion = prices.completion ?? 0;
   const write = prices.input_cache_write ?? prompt;
@@ -61,6 +62,7 @@ function priced(usage: TokenClasses, prices: UnitPrices): Priced[] {
     ['out_audio', 'output', usage.out_audio, prices.audio_output ?? completion],
     ['out_image', 'output', usage.out_image, prices.image_output ?? completion],
     ['request', 'fee', 1, prices.request ?? 0],
+    ['image', 'fee', images, prices.image ?? 0],
     ['web_search', 'fee', usage.counts?.web_search, prices.web_search ?? 0],
   ];
   const found: Priced[] = [];
@@ -75,11 +77,11 @@ export function isPriced(prices: UnitPrices): boolean {
   return prices.prompt !== undefined && prices.completion !== undefined;
 }
 
-/** Prices a call's token classes: integer arithmetic, rounded up once, at the end. */
-export function charge(usage: TokenClasses, prices: UnitPrices): Charge {
+/** Prices a call's token classes: integer arithmetic, rounded up once, at the end. `images` counts the prompt's, for models priced by the image. */
+export function charge(usage: TokenClasses, prices: UnitPrices, { images }: { images: number } = { images: 0 }): Charge {
   const lines: ChargeLine[] = [];
   const sums = { input: 0n, output: 0n, fee: 0n };
-  for (const item of priced(usage, prices)) {
+  for (const item of priced(usage, prices, images)) {
     const amount = BigInt(item.units) * BigInt(item.price);
     sums[item.side] += amount;
     lines.push({ class: item.class, units: item.units, unit_price_pico: item.price, amount_pico: Number(amount) });

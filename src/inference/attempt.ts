@@ -1,0 +1,365 @@
+import { limits } from '../limits.ts';
+import {
+  type ChatDialect,
+  type DialectEndpoint,
+  type EncodedRequest,
+  type Report,
+  UpstreamError,
+} from '../providers/dialect.ts';
+import { createFramer } from '../providers/frames.ts';
+import { readText, transportError, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { Call } from './call.ts';
+import { fitRequest } from './fit-request.ts';
+import { isMeaningful } from './meter.ts';
+
+/** A request as one endpoint will get it, and what had to be changed for that. */
+export interface PreparedAttempt {
+  candidate: Candidate;
+  dialect: ChatDialect;
+  /** The request after what the endpoint does not support was taken out. */
+  request: ChatRequest;
+  encoded: EncodedRequest;
+  report: Report[];
+}
+
+/** Fields that a client's `provider.options` may not set: what the gateway decides, and what would keep data upstream. */
+const DENIED_OPTIONS = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'store',
+  'background',
+  'conversation',
+  'previous_response_id',
+  'max_tokens',
+  'max_completion_tokens',
+  'n',
+  'best_of',
+  'api_key',
+]);
+
+function withOptions(body: JsonObject, request: ChatRequest, slug: string, report: Report[]): JsonObject {
+  const options = request.provider?.options?.[slug];
+  if (!options) return body;
+  const merged = { ...body };
+  for (const [name, value] of Object.entries(options)) {
+    if (DENIED_OPTIONS.has(name)) {
+      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'the gateway sets it' });
+    } else {
+      merged[name] = value;
+    }
+  }
+  return merged;
+}
+
+/** Encodes a request for one endpoint. Pure but for the request it is given. */
+export function prepareAttempt(
+  request: ChatRequest,
+  candidate: Candidate,
+  dialect: ChatDialect,
+  strip_state: boolean,
+): PreparedAttempt {
+  const { endpoint, provider } = candidate;
+  const fitted = fitRequest(request, endpoint);
+  const facts: DialectEndpoint = {
+    model: endpoint.model,
+    provider: endpoint.provider,
+    upstream_model: endpoint.upstream_model,
+    max_completion_tokens: endpoint.max_completion_tokens,
+    context_length: endpoint.context_length,
+    input_modalities: endpoint.input_modalities,
+    quirks: endpoint.quirks,
+  };
+  const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
+  const report = [...fitted.report, ...encoded.report];
+  encoded.body = withOptions(encoded.body, request, provider.slug, report);
+  return { candidate, dialect, request: fitted.request, encoded, report };
+}
+
+/** What an attempt needs of its surroundings. */
+export interface AttemptContext {
+  upstream: Upstream;
+  call: Call;
+  first_token_ms_max: number;
+  total_ms_max: number;
+}
+
+/** Thrown by an attempt whose client has left. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/** One try's grip on the connection: ends it by time or by wish. */
+interface Grip {
+  signal: AbortSignal;
+  /** Ends the attempt with this failure. */
+  abort(error: Error): void;
+  /** The first meaningful chunk is here: only the total time counts from now on. */
+  started(): void;
+  release(): void;
+}
+
+/**
+ * Takes hold of an attempt. A client that leaves ends it at once where that stops the provider's bill; where it does not,
+ * the answer is read on for a bounded time, so that what is billed is known.
+ */
+function grip(context: AttemptContext, abort_stops_billing: boolean): Grip {
+  const controller = new AbortController();
+  const { cancellation } = context.call;
+  let drain: NodeJS.Timeout | undefined;
+  const abort = (error: Error) => controller.abort(error);
+  cancellation.onCancel(() => {
+    if (abort_stops_billing) abort(new ClientGone());
+    else drain = setTimeout(() => abort(new ClientGone()), limits.drain_ms_max);
+  });
+  const timeout = (message: string) => () => abort(new UpstreamError('timeout', message));
+  const first = setTimeout(
+    timeout('The provider did not send anything of an answer in time'),
+    context.first_token_ms_max,
+  );
+  const total = setTimeout(timeout('The answer took longer than the gateway allows'), context.total_ms_max);
+  return {
+    signal: controller.signal,
+    abort,
+    started: () => clearTimeout(first),
+    release() {
+      clearTimeout(first);
+      clearTimeout(total);
+      clearTimeout(drain);
+      cancellation.onCancel(undefined);
+    },
+  };
+}
+
+function headersFor({ candidate, encoded, dialect }: PreparedAttempt, url: string, payload: string, call: Call) {
+  const { provider } = candidate;
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: call.request.stream ? 'text/event-stream' : 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'model-gateway',
+    'x-client-request-id': call.generation_id,
+    ...provider.headers,
+    ...encoded.headers,
+  };
+  if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
+  if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
+  const signable = { method: encoded.method, url, headers, payload };
+  return {
+    ...headers,
+    ...dialect.authorize(provider.credential, signable, call.accepted_ms, candidate.endpoint.quirks),
+  };
+}
+
+async function send(
+  prepared: PreparedAttempt,
+  context: AttemptContext,
+  signal: AbortSignal,
+): Promise<UpstreamResponse> {
+  const { candidate, encoded, dialect } = prepared;
+  const url = candidate.provider.base_url + encoded.path;
+  const payload = JSON.stringify(encoded.body);
+  const response = await context.upstream.send({
+    url,
+    payload,
+    headers: headersFor(prepared, url, payload, context.call),
+    signal,
+  });
+  if (response.status >= 200 && response.status < 300) return response;
+  const text = await readText(response.body, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  if (response.status < 400) {
+    throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {
+      status: response.status,
+    });
+  }
+  throw dialect.decodeError(response.status, response.headers, text);
+}
+
+function parseJson(text: string, dialect: ChatDialect, response: UpstreamResponse): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    const type = String(response.headers['content-type'] ?? 'no content type');
+    const told = dialect.decodeError(502, response.headers, text);
+    throw new UpstreamError('invalid_response', `The provider's answer is not JSON (${type.slice(0, 100)})`, {
+      status: response.status,
+      raw: told.raw,
+    });
+  }
+}
+
+async function readWhole(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): Promise<ChatCompletion> {
+  const text = await readText(response.body, { bytes_max: limits.upstream_body_bytes_max, cut: false });
+  const body = parseJson(text, prepared.dialect, response);
+  const state = { ...prepared.encoded.state, generation_id: call.generation_id };
+  return prepared.dialect.decodeResponse(body, state, Math.floor(call.accepted_ms / 1000));
+}
+
+/** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
+export async function attemptWhole(prepared: PreparedAttempt, context: AttemptContext): Promise<ChatCompletion> {
+  const { call } = context;
+  const held = grip(context, prepared.candidate.provider.abort_stops_billing);
+  try {
+    const response = await send(prepared, context, held.signal);
+    return await readWhole(prepared, response, call);
+  } catch (error) {
+    throw held.signal.aborted ? held.signal.reason : error;
+  } finally {
+    held.release();
+  }
+}
+
+/** A stream from which something meaningful has come, or that has ended without. */
+export interface OpenStream {
+  /** Everything up to and including the first read with something meaningful. */
+  first: ChatChunk[];
+  /** The chunks of the next read; undefined at the end. Throws `UpstreamError`, or `ClientGone`. */
+  next(): Promise<ChatChunk[] | undefined>;
+  /** Ends the upstream's work. Safe to call at any time, more than once. */
+  close(): void;
+}
+
+/** The chunks that would have streamed a whole answer: for upstreams that answer a stream request with plain JSON. */
+export function chunksOf(completion: ChatCompletion): ChatChunk[] {
+  const [{ message, finish_reason, native_finish_reason, logprobs, error }] = completion.choices;
+  const { content } = message;
+  const delta: Delta = { role: 'assistant' };
+  delta.content =
+    typeof content === 'string'
+      ? content
+      : (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
+  if (message.reasoning) delta.reasoning = message.reasoning;
+  if (message.reasoning_details?.length) delta.reasoning_details = message.reasoning_details;
+  if (message.refusal) delta.refusal = message.refusal;
+  if (message.tool_calls?.length) {
+    delta.tool_calls = message.tool_calls.map((call, index) => ({
+      index,
+      id: call.id,
+      type: 'function',
+      function: { name: call.function.name, arguments: call.function.arguments },
+    }));
+  }
+  if (message.images) delta.images = message.images;
+  if (message.audio) delta.audio = message.audio;
+  if (message.annotations?.length) delta.annotations = message.annotations;
+  return [
+    { delta, ...(logprobs === undefined ? {} : { logprobs }), service_tier: completion.service_tier ?? null },
+    { delta: {}, finish_reason, native_finish_reason, ...(error ? { error } : {}), ext: { response: completion.ext } },
+  ];
+}
+
+function isJsonAnswer(response: UpstreamResponse): boolean {
+  return /^application\/json\b/i.test(String(response.headers['content-type'] ?? ''));
+}
+
+/** What an HTML page or another stranger says when a stream was asked for. */
+async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): Promise<void> {
+  const type = String(response.headers['content-type'] ?? '');
+  if (!/^text\/html\b/i.test(type)) return;
+  const text = await readText(response.body, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  throw new UpstreamError('invalid_response', 'The provider answered with an HTML page in place of a stream', {
+    status: response.status,
+    raw: dialect.decodeError(502, response.headers, text).raw,
+  });
+}
+
+/** Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. */
+function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call) {
+  const { dialect, encoded } = prepared;
+  const state = { ...encoded.state, generation_id: call.generation_id };
+  const framer = createFramer(dialect.frames);
+  const decoder = dialect.createStreamDecoder(state, Math.floor(call.accepted_ms / 1000));
+  const reads = (response.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  let ended = false;
+  let bytes = 0;
+  let drained_bytes = 0;
+  return async (): Promise<ChatChunk[] | undefined> => {
+    if (ended) return undefined;
+    const { value, done } = await reads.next();
+    const chunks: ChatChunk[] = [];
+    const frames = done ? framer.end() : framer.push(value);
+    for (const frame of frames) {
+      for (const chunk of decoder.push(frame)) chunks.push(chunk);
+    }
+    if (done) {
+      ended = true;
+      for (const chunk of decoder.end()) chunks.push(chunk);
+    } else {
+      bytes += value.length;
+      if (call.cancellation.cancelled) {
+        drained_bytes += value.length;
+        if (drained_bytes > limits.drain_bytes_max) throw new ClientGone();
+      }
+      if (bytes > limits.stream_bytes_max) {
+        throw new UpstreamError(
+          'invalid_response',
+          `The provider's stream is longer than ${limits.stream_bytes_max} bytes`,
+        );
+      }
+    }
+    return chunks;
+  };
+}
+
+/**
+ * Opens a stream and waits for something meaningful: until then any failure may still go to another endpoint. Throws
+ * `UpstreamError`, or `ClientGone` when the client left first.
+ */
+export async function attemptStream(prepared: PreparedAttempt, context: AttemptContext): Promise<OpenStream> {
+  const { call } = context;
+  const held = grip(context, prepared.candidate.provider.abort_stops_billing);
+  let body: UpstreamResponse['body'] | undefined;
+  const close = () => {
+    held.release();
+    body?.destroy();
+  };
+  const failed = (error: unknown) => {
+    const reason = held.signal.aborted ? held.signal.reason : error;
+    close();
+    return reason instanceof UpstreamError || reason instanceof ClientGone ? reason : asTransport(reason);
+  };
+  try {
+    const response = await send(prepared, context, held.signal);
+    body = response.body;
+    // An aborted body is destroyed with an error that nobody may be waiting for.
+    body.on('error', () => undefined);
+    await refuseForeign(response, prepared.dialect);
+    if (isJsonAnswer(response)) {
+      const chunks = chunksOf(await readWhole(prepared, response, call));
+      held.started();
+      return { first: chunks, next: async () => undefined, close };
+    }
+    const read = reader(prepared, response, call);
+    const first: ChatChunk[] = [];
+    for (;;) {
+      const chunks = await read();
+      if (chunks === undefined) break;
+      first.push(...chunks);
+      if (chunks.some((chunk) => isMeaningful(chunk.delta) || chunk.finish_reason != null)) break;
+    }
+    held.started();
+    return {
+      first,
+      async next() {
+        try {
+          return await read();
+        } catch (error) {
+          throw failed(error);
+        }
+      },
+      close,
+    };
+  } catch (error) {
+    throw failed(error);
+  }
+}
+
+/** Errors of the body's stream are transport failures; anything else is a fault of ours and stays what it is. */
+function asTransport(error: unknown): unknown {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? transportError(error) : error;
+}

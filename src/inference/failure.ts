@@ -1,0 +1,101 @@
+import { type ErrorStatus, GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { type FailureClass, UpstreamError } from '../providers/dialect.ts';
+import type { Provider } from '../providers/provider.ts';
+
+/** Failures after which the next endpoint is tried; the others are the caller's, and final. */
+export function fallsOver(failure: FailureClass): boolean {
+  return failure !== 'invalid_request' && failure !== 'content_filter';
+}
+
+const STATUS: Record<FailureClass, ErrorStatus> = {
+  rate_limited: 429,
+  overloaded: 503,
+  unavailable: 502,
+  timeout: 408,
+  credential: 502,
+  payment: 502,
+  not_found: 502,
+  conflict: 502,
+  invalid_request: 400,
+  content_filter: 403,
+  state_rejected: 400,
+  invalid_response: 502,
+};
+
+/** What of an upstream's words may be shown: no credential, nothing that looks like one, not more than a bound. */
+export function redact(text: string, credential: string | undefined): string {
+  let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
+  if (credential !== undefined && credential.length >= 4) shown = shown.replaceAll(credential, '[redacted]');
+  shown = shown.replace(
+    /\b(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx|AKIA|AIza)[-_A-Za-z0-9*.]{10,}/g,
+    '[redacted]',
+  );
+  shown = shown.replace(/\b[Bb]earer\s+[-\w.~+/]+=*/g, 'Bearer [redacted]');
+  return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
+}
+
+/** One attempt that failed, as the client may see it. */
+export interface FailedAttempt {
+  provider: Provider;
+  error: UpstreamError;
+}
+
+function statusOf(error: UpstreamError): ErrorStatus {
+  if (error.failure === 'invalid_request' && (error.status === 413 || error.status === 422)) return error.status;
+  return STATUS[error.failure];
+}
+
+function messageOf(error: UpstreamError, provider: Provider): string {
+  const told = redact(error.message, provider.credential);
+  switch (error.failure) {
+    case 'invalid_request':
+    case 'content_filter':
+    case 'state_rejected':
+    case 'timeout':
+      return told;
+    case 'rate_limited':
+      return `${provider.name} is rate-limited: ${told}`;
+    case 'credential':
+    case 'payment':
+      // The operator's account is at fault; what the provider says of it is for the operator's log.
+      return `${provider.name} refused the gateway's credential or account`;
+    default:
+      return `${provider.name} returned an error: ${told}`;
+  }
+}
+
+/**
+ * The last failure as the client's error. `Retry-After` is the shortest wait that any tried endpoint asked for. The
+ * provider's own body goes to `metadata.raw`, without secrets; its headers never do.
+ */
+export function clientError(failed: readonly FailedAttempt[]): GatewayError {
+  const last = failed.at(-1);
+  if (last === undefined) return new GatewayError(503, 'No endpoint could be tried');
+  const { error, provider } = last;
+  const secret = error.failure === 'credential' || error.failure === 'payment';
+  const metadata: Record<string, unknown> = { provider_name: provider.name };
+  if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, provider.credential);
+  if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, provider.credential);
+  if (failed.length > 1) {
+    metadata['previous_errors'] = failed.slice(0, -1).map((earlier) => ({
+      provider: earlier.provider.name,
+      code: earlier.error.status,
+      reason: earlier.error.failure,
+    }));
+  }
+  const waits = failed.flatMap(({ error: { retry_after_ms } }) => retry_after_ms ?? []);
+  const status = statusOf(error);
+  const headers: Record<string, string> = {};
+  if (waits.length > 0 && (status === 429 || status === 503)) {
+    const seconds = Math.max(1, Math.ceil(Math.min(...waits) / 1000));
+    headers['retry-after'] = String(seconds);
+    metadata['retry_after_seconds'] = seconds;
+  }
+  return new GatewayError(status, messageOf(error, provider), { metadata, headers, cause: error });
+}
+
+/** Anything thrown while talking to an upstream, as an upstream's failure. A bug of ours is passed on as it is. */
+export function isUpstreamError(thrown: unknown): thrown is UpstreamError {
+  return thrown instanceof UpstreamError;
+}

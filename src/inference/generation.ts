@@ -1,0 +1,117 @@
+import { type Charge, charge, type UnitPrices } from '../ledger/charge.ts';
+import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
+import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { Call } from './call.ts';
+import type { Meter } from './meter.ts';
+
+/** What the request holds besides text. */
+function mediaCounts(request: ChatRequest): { media: number; audio: number; images: number } {
+  const found = { media: 0, audio: 0, images: 0 };
+  for (const message of request.messages) {
+    if (!Array.isArray(message.content)) continue;
+    for (const part of message.content) {
+      if (part.type === 'text' || part.type === 'native') continue;
+      found.media += 1;
+      if (part.type === 'input_audio') found.audio += 1;
+      if (part.type === 'image_url') found.images += 1;
+    }
+  }
+  return found;
+}
+
+/** The record of a call before anything is known of its outcome: what the journal keeps of an attempt. */
+export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
+  const { request, principal, attribution } = call;
+  const counts = mediaCounts(request);
+  return {
+    id: call.generation_id,
+    request_id: call.request_id,
+    upstream_id: null,
+    api_type: 'completions',
+    created_at: new Date(call.accepted_ms).toISOString(),
+    key_hash: principal.key_hash ?? '',
+    workspace_id: principal.workspace_id,
+    organization_id: principal.organization_id,
+    model: candidate.model.id,
+    requested_model: request.model ?? null,
+    provider_name: candidate.provider.name,
+    endpoint_id: candidate.endpoint.id,
+    outcome: 'unknown',
+    streamed: request.stream === true,
+    cancelled: false,
+    is_byok: false,
+    finish_reason: null,
+    native_finish_reason: null,
+    external_user: request.user ?? null,
+    session_id: request.session_id ?? null,
+    http_referer: attribution.http_referer,
+    title: attribution.title,
+    categories: attribution.categories,
+    user_agent: attribution.user_agent,
+    service_tier: null,
+    latency: null,
+    generation_time: null,
+    usage: null,
+    cost_nano: 0,
+    upstream_cost_nano: 0,
+    cache_discount_nano: null,
+    charges: [],
+    num_media_prompt: counts.media,
+    num_input_audio_prompt: counts.audio,
+    attempts: [],
+  };
+}
+
+/** Prices of models that a provider ran on the side of a call, by its own name for them. */
+export type PricesOf = (provider: string, upstream_model: string) => UnitPrices | undefined;
+
+/** What one attempt costs: its own classes at its endpoint's prices, and work of other models at theirs. */
+export function priceAttempt(usage: TokenClasses | null, request: ChatRequest, candidate: Candidate, pricesOf: PricesOf): Charge {
+  const prices = candidate.endpoint.pricing;
+  if (usage === null) return { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
+  const images = prices.image === undefined ? 0 : mediaCounts(request).images;
+  const own = charge(usage, prices, { images });
+  for (const extra of usage.extra ?? []) {
+    const side = charge(extra.classes, { ...(pricesOf(candidate.provider.slug, extra.model) ?? prices), request: 0 });
+    own.cost_nano += side.cost_nano;
+    own.input_nano += side.input_nano;
+    own.output_nano += side.output_nano;
+    own.lines.push(...side.lines.map((line) => ({ ...line, class: `${line.class} (${extra.model})` })));
+  }
+  return own;
+}
+
+/** The finished record. */
+export function closeRecord(
+  open: GenerationRecord,
+  facts: {
+    meter: Meter | undefined;
+    usage: TokenClasses | null;
+    charge: Charge;
+    attempts: AttemptRecord[];
+    outcome: GenerationRecord['outcome'];
+    latency: number | null;
+    generation_time: number | null;
+  },
+): GenerationRecord {
+  const { meter, usage, attempts } = facts;
+  const cost_nano = attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0);
+  return {
+    ...open,
+    upstream_id: meter?.upstream_id ?? null,
+    outcome: facts.outcome,
+    cancelled: facts.outcome === 'cancelled',
+    finish_reason: facts.outcome === 'failed' ? 'error' : (meter?.finish_reason ?? null),
+    native_finish_reason: meter?.native_finish_reason ?? null,
+    service_tier: meter?.service_tier ?? null,
+    latency: facts.latency,
+    generation_time: facts.generation_time,
+    usage,
+    cost_nano,
+    upstream_cost_nano: cost_nano,
+    cache_discount_nano: facts.charge.cache_discount_nano,
+    charges: facts.charge.lines,
+    attempts,
+  };
+}

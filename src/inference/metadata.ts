@@ -1,0 +1,46 @@
+import type { Report } from '../providers/dialect.ts';
+import type { Candidate, Plan } from '../routing/plan.ts';
+
+/** One attempt, as the routing metadata shows it. */
+export interface ShownAttempt {
+  provider: string;
+  model: string;
+  /** 0 when there was no answer at all. */
+  status: number;
+}
+
+/**
+ * What the routing did, for clients that ask for it (`X-Gateway-Experimental-Metadata: enabled`). Names of the fields:
+ * the public service's router metadata; `adjusted_parameters` is ours.
+ */
+export function routingMetadata(facts: {
+  plan: Plan;
+  requested: string;
+  attempts: readonly ShownAttempt[];
+  selected: Candidate | undefined;
+  report: readonly Report[];
+}): Record<string, unknown> {
+  const { plan, selected, attempts } = facts;
+  const available = plan.candidates.filter((candidate) => candidate.excluded === undefined);
+  return {
+    requested: facts.requested,
+    strategy: plan.strategy,
+    region: null,
+    summary: `available=${available.length}${selected ? `, selected=${selected.provider.name}` : ''}`,
+    attempt: attempts.length,
+    is_byok: false,
+    endpoints: {
+      total: plan.candidates.length,
+      available: available.map((candidate) => ({
+        provider: candidate.provider.name,
+        model: candidate.model.id,
+        selected: candidate === selected,
+      })),
+      excluded: plan.candidates.flatMap(({ provider, model, excluded }) =>
+        excluded ? [{ provider: provider.name, model: model.id, step: excluded.step, reason: excluded.reason }] : [],
+      ),
+    },
+    attempts,
+    adjusted_parameters: facts.report,
+  };
+}

@@ -1,0 +1,169 @@
+import { estimateTokens } from '../ledger/token-estimate.ts';
+import type {
+  ChatChunk,
+  ChatCompletion,
+  ChatRequest,
+  Delta,
+  FinishReason,
+  Message,
+  TokenClasses,
+} from '../schemas/inner.ts';
+
+/** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
+export interface Meter {
+  chunk(chunk: ChatChunk): void;
+  completion(completion: ChatCompletion): void;
+  /** Whether anything of the model's own has arrived. */
+  readonly produced: boolean;
+  readonly finish_reason: FinishReason | null;
+  readonly native_finish_reason: string | null;
+  readonly service_tier: string | null;
+  readonly upstream_id: string | null;
+  /**
+   * What to charge for: the upstream's own count; else our count, marked estimated, when anything was produced; else
+   * null, which costs nothing. An answer that ended in an error, or not at all, with no output costs nothing either.
+   */
+  usage(request: ChatRequest): TokenClasses | null;
+}
+
+/** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
+export function isMeaningful(delta: Delta): boolean {
+  return (
+    (delta.content !== undefined && delta.content !== null && delta.content !== '') ||
+    (delta.tool_calls !== undefined && delta.tool_calls.length > 0) ||
+    (delta.reasoning !== undefined && delta.reasoning !== null && delta.reasoning !== '') ||
+    (delta.reasoning_details !== undefined && delta.reasoning_details.length > 0) ||
+    (delta.refusal !== undefined && delta.refusal !== null && delta.refusal !== '') ||
+    delta.images !== undefined ||
+    delta.audio !== undefined ||
+    (delta.annotations !== undefined && delta.annotations.length > 0)
+  );
+}
+
+/** Tokens of a prompt by our own count: texts, tool definitions, and a flat figure for each other part. */
+export function estimatePrompt(request: ChatRequest): number {
+  const PART_TOKENS = 800;
+  const MESSAGE_TOKENS = 4;
+  let tokens = 3;
+  for (const message of request.messages) {
+    tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS);
+  }
+  if (request.tools?.length) tokens += estimateTokens(JSON.stringify(request.tools));
+  return tokens;
+}
+
+function messageTokens(message: Message, part_tokens: number): number {
+  let tokens = 0;
+  if (typeof message.content === 'string') tokens += estimateTokens(message.content);
+  else {
+    for (const part of message.content ?? []) {
+      tokens += part.type === 'text' ? estimateTokens(part.text) : part_tokens;
+    }
+  }
+  for (const call of message.tool_calls ?? []) {
+    tokens += estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
+  }
+  return tokens;
+}
+
+export function createMeter(): Meter {
+  let produced = false;
+  let text = '';
+  let reasoning = '';
+  let finish_reason: FinishReason | null = null;
+  let native_finish_reason: string | null = null;
+  let service_tier: string | null = null;
+  let upstream_id: string | null = null;
+  let reported: TokenClasses | undefined;
+
+  const delta = (part: Delta) => {
+    if (!produced && isMeaningful(part)) produced = true;
+    if (part.content) text += part.content;
+    if (part.refusal) text += part.refusal;
+    if (part.reasoning) reasoning += part.reasoning;
+    for (const call of part.tool_calls ?? []) {
+      text += call.function.name ?? '';
+      text += call.function.arguments ?? '';
+    }
+  };
+
+  return {
+    chunk(chunk) {
+      delta(chunk.delta);
+      if (chunk.finish_reason) finish_reason = chunk.finish_reason;
+      if (chunk.native_finish_reason) native_finish_reason = chunk.native_finish_reason;
+      if (chunk.service_tier) service_tier = chunk.service_tier;
+      const response = chunk.ext?.response;
+      if (response?.requestId !== undefined) upstream_id = response.requestId;
+      if (response?.usage) reported = { ...reported, ...response.usage };
+    },
+    completion({ choices: [choice], service_tier: tier, ext }) {
+      const { message } = choice;
+      delta({
+        content: typeof message.content === 'string' ? message.content : joinText(message.content),
+        refusal: message.refusal ?? null,
+        reasoning: message.reasoning ?? null,
+        ...(message.reasoning_details?.length ? { reasoning_details: message.reasoning_details } : {}),
+        ...(message.tool_calls?.length
+          ? { tool_calls: message.tool_calls.map((call, index) => ({ index, function: call.function })) }
+          : {}),
+        ...(message.images ? { images: message.images } : {}),
+        ...(message.audio ? { audio: message.audio } : {}),
+      });
+      finish_reason = choice.finish_reason;
+      native_finish_reason = choice.native_finish_reason;
+      service_tier = tier ?? null;
+      upstream_id = ext.requestId ?? null;
+      reported = ext.usage;
+    },
+    get produced() {
+      return produced;
+    },
+    get finish_reason() {
+      return finish_reason;
+    },
+    get native_finish_reason() {
+      return native_finish_reason;
+    },
+    get service_tier() {
+      return service_tier;
+    },
+    get upstream_id() {
+      return upstream_id;
+    },
+    usage(request) {
+      if (!produced && (finish_reason === null || finish_reason === 'error')) return null;
+      if (reported && isComplete(reported, produced)) return reported;
+      if (!produced) return reported ?? null;
+      return {
+        ...(reported && reported.in_uncached !== undefined
+          ? inputsOf(reported)
+          : { in_uncached: estimatePrompt(request) }),
+        out_text: estimateTokens(text),
+        ...(reasoning === '' ? {} : { out_reasoning: estimateTokens(reasoning) }),
+        estimated: true,
+      };
+    },
+  };
+}
+
+/** An upstream that told the input but not yet the output (the stream was cut) has not told its usage. */
+function isComplete(usage: TokenClasses, produced: boolean): boolean {
+  if (usage.in_uncached === undefined) return false;
+  const told = usage.out_text ?? usage.out_reasoning ?? usage.out_audio ?? usage.out_image;
+  return told !== undefined || !produced;
+}
+
+function inputsOf(usage: TokenClasses): TokenClasses {
+  const { in_uncached, in_cache_read, in_cache_write_5m, in_cache_write_1h, in_audio, in_image } = usage;
+  return Object.fromEntries(
+    Object.entries({ in_uncached, in_cache_read, in_cache_write_5m, in_cache_write_1h, in_audio, in_image }).filter(
+      ([, count]) => count !== undefined,
+    ),
+  );
+}
+
+function joinText(parts: Message['content']): string {
+  if (!Array.isArray(parts)) return parts ?? '';
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
