@@ -1,0 +1,575 @@
+import type { Parameter } from '../schemas/endpoint.ts';
+import type { Wire } from '../schemas/inner.ts';
+import type { Quirks } from './provider.ts';
+
+/** A provider that the gateway knows without a configuration file: data, no code. */
+export interface ProviderRow {
+  slug: string;
+  /** Display name, as in `provider_name` (api-facts 2.3). */
+  name: string;
+  dialect: Wire;
+  /** May hold `{NAME}` of the environment; all such variables must be set for the provider to be on. */
+  base_url: string;
+  /** Environment variables that may hold the credential; the first one set counts. */
+  credential_variables: readonly string[];
+  /** Local servers: the variable that holds the address in place of `base_url`; the credential is then optional. */
+  address_variable?: string;
+  /** Serves whatever model is named `<slug>/<upstream model>`, at no price: the operator's own machine. */
+  any_model?: true;
+  /** Provider id in the shape of models.dev that the bundled catalog is made from. */
+  source?: string;
+  /** What endpoints of this provider take before the facts of the model are applied. */
+  parameters: readonly Parameter[];
+  quirks: Quirks;
+  /** Where unsaid: no, so that what a provider may still bill is read and metered (api-facts 4.4). */
+  abort_stops_billing?: true;
+}
+
+/** Wires that a dialect is registered for. Rows of other wires are listed, and reported as not available. */
+export const availableWires: ReadonlySet<Wire> = new Set<Wire>(['openai-chat', 'anthropic-messages']);
+
+const chat: readonly Parameter[] = [
+  'temperature',
+  'top_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'max_tokens',
+  'max_completion_tokens',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'seed',
+  'response_format',
+  'structured_outputs',
+  'stop',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'include_reasoning',
+  'reasoning',
+  'reasoning_effort',
+];
+/** Hosts of open models run vLLM, SGLang or their like, which take these as well (rivals-and-pitfalls 6.8). */
+const openHost: readonly Parameter[] = [...chat, 'top_k', 'min_p', 'repetition_penalty'];
+const openAi: readonly Parameter[] = [...chat, 'verbosity'];
+// https://docs.claude.com/en/api/messages
+const messages: readonly Parameter[] = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'max_tokens',
+  'max_completion_tokens',
+  'response_format',
+  'structured_outputs',
+  'stop',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'include_reasoning',
+  'reasoning',
+  'reasoning_effort',
+];
+const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter((name) => !names.includes(name));
+
+/** Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model. */
+const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tokens' };
+
+const laboratories: readonly ProviderRow[] = [
+  {
+    slug: 'openai',
+    name: 'OpenAI',
+    dialect: 'openai-chat',
+    base_url: 'https://api.openai.com/v1',
+    credential_variables: ['OPENAI_API_KEY'],
+    source: 'openai',
+    parameters: openAi,
+    // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is refused by reasoning models.
+    quirks: { output_bound_field: 'max_completion_tokens' },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'anthropic',
+    name: 'Anthropic',
+    dialect: 'anthropic-messages',
+    base_url: 'https://api.anthropic.com/v1',
+    credential_variables: ['ANTHROPIC_API_KEY'],
+    source: 'anthropic',
+    parameters: messages,
+    quirks: {},
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'google-ai-studio',
+    name: 'Google AI Studio',
+    dialect: 'openai-chat',
+    // https://ai.google.dev/gemini-api/docs/openai
+    base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    credential_variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
+    source: 'google',
+    parameters: without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'parallel_tool_calls'),
+    quirks: {
+      ...compatible,
+      refused_parameters: ['user', 'metadata', 'prediction', 'logit_bias'],
+      inline_images: true,
+      google_signatures: true,
+    },
+  },
+  {
+    slug: 'mistral',
+    name: 'Mistral',
+    dialect: 'openai-chat',
+    base_url: 'https://api.mistral.ai/v1',
+    credential_variables: ['MISTRAL_API_KEY'],
+    source: 'mistral',
+    // https://docs.mistral.ai/api: unknown fields are a 422.
+    parameters: without(chat, 'logit_bias', 'logprobs', 'top_logprobs'),
+    quirks: {
+      ...compatible,
+      no_stream_usage: true,
+      refused_parameters: ['user', 'service_tier', 'logit_bias', 'logprobs', 'top_logprobs', 'store'],
+      prefill_prefix: true,
+      tool_choice_any: true,
+      tool_call_id: 'mistral9',
+      random_seed: true,
+      assistant_between: true,
+      document_url: true,
+      replay_reasoning: 'thinking_part',
+    },
+  },
+  {
+    slug: 'deepseek',
+    name: 'DeepSeek',
+    dialect: 'openai-chat',
+    base_url: 'https://api.deepseek.com/beta',
+    credential_variables: ['DEEPSEEK_API_KEY'],
+    source: 'deepseek',
+    // https://api-docs.deepseek.com/api/create-chat-completion
+    parameters: without(chat, 'seed', 'logit_bias', 'parallel_tool_calls', 'structured_outputs'),
+    // The beta address takes all of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
+    quirks: { ...compatible, prefill_prefix: true, reasoning_field: 'thinking' },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'xai',
+    name: 'xAI',
+    dialect: 'openai-chat',
+    base_url: 'https://api.x.ai/v1',
+    credential_variables: ['XAI_API_KEY'],
+    source: 'xai',
+    // https://docs.x.ai/docs/guides/reasoning: reasoning models refuse penalties and stop.
+    parameters: without(chat, 'logit_bias', 'presence_penalty', 'frequency_penalty', 'stop'),
+    quirks: { system_role: 'system', output_bound_field: 'max_completion_tokens' },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'cohere',
+    name: 'Cohere',
+    dialect: 'openai-chat',
+    // https://docs.cohere.com/docs/compatibility-api
+    base_url: 'https://api.cohere.ai/compatibility/v1',
+    credential_variables: ['COHERE_API_KEY', 'CO_API_KEY'],
+    source: 'cohere',
+    parameters: without(chat, 'logit_bias', 'top_logprobs', 'parallel_tool_calls'),
+    quirks: {
+      ...compatible,
+      refused_parameters: [
+        'store',
+        'metadata',
+        'logit_bias',
+        'top_logprobs',
+        'n',
+        'modalities',
+        'prediction',
+        'audio',
+        'service_tier',
+        'parallel_tool_calls',
+        'user',
+      ],
+    },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'moonshotai',
+    name: 'Moonshot AI',
+    dialect: 'openai-chat',
+    base_url: 'https://api.moonshot.ai/v1',
+    credential_variables: ['MOONSHOT_API_KEY', 'MOONSHOTAI_API_KEY'],
+    source: 'moonshotai',
+    parameters: without(chat, 'logit_bias', 'seed', 'logprobs', 'top_logprobs'),
+    // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not taken.
+    quirks: { ...compatible, reasoning_field: 'thinking', video: true, inline_images: true },
+  },
+  {
+    slug: 'z-ai',
+    name: 'Z.AI',
+    dialect: 'openai-chat',
+    base_url: 'https://api.z.ai/api/paas/v4',
+    credential_variables: ['ZAI_API_KEY', 'Z_AI_API_KEY', 'ZHIPU_API_KEY'],
+    source: 'zai',
+    parameters: without(
+      chat,
+      'logit_bias',
+      'seed',
+      'logprobs',
+      'top_logprobs',
+      'presence_penalty',
+      'frequency_penalty',
+      'parallel_tool_calls',
+    ),
+    quirks: { ...compatible, reasoning_field: 'thinking', video: true },
+  },
+  {
+    slug: 'alibaba',
+    name: 'Alibaba',
+    dialect: 'openai-chat',
+    base_url: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+    credential_variables: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'],
+    source: 'alibaba',
+    parameters: [...without(chat, 'logit_bias', 'frequency_penalty'), 'top_k', 'repetition_penalty'],
+    quirks: { ...compatible, reasoning_field: 'enable_thinking', video: true },
+  },
+  {
+    slug: 'minimax',
+    name: 'Minimax',
+    dialect: 'anthropic-messages',
+    base_url: 'https://api.minimax.io/anthropic/v1',
+    credential_variables: ['MINIMAX_API_KEY'],
+    source: 'minimax',
+    // https://platform.minimax.io/docs/api-reference/text-anthropic-api: top_k and stop_sequences are ignored.
+    parameters: without(messages, 'top_k', 'stop', 'structured_outputs'),
+    quirks: { json_schema_shim: true },
+  },
+  {
+    slug: 'perplexity',
+    name: 'Perplexity',
+    dialect: 'openai-chat',
+    // Without /v1: https://docs.perplexity.ai/api-reference/chat-completions-post
+    base_url: 'https://api.perplexity.ai',
+    credential_variables: ['PERPLEXITY_API_KEY', 'PPLX_API_KEY'],
+    source: 'perplexity',
+    parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed'), 'top_k', 'web_search_options'],
+    quirks: compatible,
+  },
+  {
+    slug: 'inception',
+    name: 'Inception',
+    dialect: 'openai-chat',
+    base_url: 'https://api.inceptionlabs.ai/v1',
+    credential_variables: ['INCEPTION_API_KEY'],
+    source: 'inception',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'upstage',
+    name: 'Upstage',
+    dialect: 'openai-chat',
+    base_url: 'https://api.upstage.ai/v1/solar',
+    credential_variables: ['UPSTAGE_API_KEY'],
+    source: 'upstage',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'stepfun',
+    name: 'StepFun',
+    dialect: 'openai-chat',
+    base_url: 'https://api.stepfun.com/v1',
+    credential_variables: ['STEPFUN_API_KEY'],
+    source: 'stepfun',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'morph',
+    name: 'Morph',
+    dialect: 'openai-chat',
+    base_url: 'https://api.morphllm.com/v1',
+    credential_variables: ['MORPH_API_KEY'],
+    source: 'morph',
+    parameters: chat,
+    quirks: compatible,
+  },
+];
+
+const clouds: readonly ProviderRow[] = [
+  {
+    slug: 'azure',
+    name: 'Azure',
+    dialect: 'openai-chat',
+    // The v1 API: no api-version, and the model in the body names the deployment
+    // (https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). A deployment is expected under its model's name.
+    base_url: 'https://{AZURE_RESOURCE_NAME}.openai.azure.com/openai/v1',
+    credential_variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
+    source: 'azure',
+    parameters: openAi,
+    quirks: { output_bound_field: 'max_completion_tokens', api_key_header: 'api-key' },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'amazon-bedrock',
+    name: 'Amazon Bedrock',
+    dialect: 'bedrock-converse',
+    base_url: 'https://bedrock-runtime.{AWS_REGION}.amazonaws.com',
+    credential_variables: ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID'],
+    source: 'amazon-bedrock',
+    parameters: messages,
+    quirks: {},
+  },
+  {
+    slug: 'google-vertex',
+    name: 'Google',
+    dialect: 'gemini-generate-content',
+    base_url:
+      'https://aiplatform.googleapis.com/v1/projects/{GOOGLE_VERTEX_PROJECT}/locations/{GOOGLE_VERTEX_LOCATION}/publishers/google',
+    credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS'],
+    source: 'google-vertex',
+    parameters: [...chat, 'top_k'],
+    quirks: {},
+  },
+  {
+    slug: 'cloudflare',
+    name: 'Cloudflare',
+    dialect: 'openai-chat',
+    base_url: 'https://api.cloudflare.com/client/v4/accounts/{CLOUDFLARE_ACCOUNT_ID}/ai/v1',
+    credential_variables: ['CLOUDFLARE_API_KEY', 'CLOUDFLARE_API_TOKEN'],
+    source: 'cloudflare-workers-ai',
+    parameters: openHost,
+    quirks: { ...compatible, think_tags: true },
+    abort_stops_billing: true,
+  },
+];
+
+const hosts: readonly ProviderRow[] = [
+  {
+    slug: 'groq',
+    name: 'Groq',
+    dialect: 'openai-chat',
+    base_url: 'https://api.groq.com/openai/v1',
+    credential_variables: ['GROQ_API_KEY'],
+    source: 'groq',
+    // https://console.groq.com/docs/openai: these are a 400.
+    parameters: without(chat, 'logit_bias', 'logprobs', 'top_logprobs'),
+    quirks: {
+      system_role: 'system',
+      output_bound_field: 'max_completion_tokens',
+      refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction'],
+      think_tags: true,
+      think_in_reasoning: true,
+    },
+  },
+  {
+    slug: 'together',
+    name: 'Together',
+    dialect: 'openai-chat',
+    base_url: 'https://api.together.xyz/v1',
+    credential_variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
+    source: 'togetherai',
+    parameters: openHost,
+    quirks: { ...compatible, think_tags: true },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'fireworks',
+    name: 'Fireworks',
+    dialect: 'openai-chat',
+    base_url: 'https://api.fireworks.ai/inference/v1',
+    credential_variables: ['FIREWORKS_API_KEY'],
+    source: 'fireworks-ai',
+    parameters: openHost,
+    quirks: { ...compatible, cached_tokens_header: 'fireworks-cached-prompt-tokens' },
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'deepinfra',
+    name: 'DeepInfra',
+    dialect: 'openai-chat',
+    base_url: 'https://api.deepinfra.com/v1/openai',
+    credential_variables: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'],
+    source: 'deepinfra',
+    parameters: openHost,
+    quirks: compatible,
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'cerebras',
+    name: 'Cerebras',
+    dialect: 'openai-chat',
+    base_url: 'https://api.cerebras.ai/v1',
+    credential_variables: ['CEREBRAS_API_KEY'],
+    source: 'cerebras',
+    // https://inference-docs.cerebras.ai/resources/openai: these are a 400.
+    parameters: without(chat, 'frequency_penalty', 'presence_penalty', 'logit_bias'),
+    quirks: {
+      system_role: 'system',
+      output_bound_field: 'max_completion_tokens',
+      refused_parameters: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier'],
+    },
+  },
+  {
+    slug: 'nebius',
+    name: 'Nebius',
+    dialect: 'openai-chat',
+    base_url: 'https://api.tokenfactory.nebius.com/v1',
+    credential_variables: ['NEBIUS_API_KEY'],
+    source: 'nebius',
+    parameters: openHost,
+    quirks: compatible,
+  },
+  {
+    slug: 'novita',
+    name: 'Novita',
+    dialect: 'openai-chat',
+    base_url: 'https://api.novita.ai/openai/v1',
+    credential_variables: ['NOVITA_API_KEY'],
+    source: 'novita-ai',
+    parameters: openHost,
+    quirks: compatible,
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'nvidia',
+    name: 'Nvidia',
+    dialect: 'openai-chat',
+    base_url: 'https://integrate.api.nvidia.com/v1',
+    credential_variables: ['NVIDIA_API_KEY'],
+    source: 'nvidia',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'huggingface',
+    name: 'HuggingFace',
+    dialect: 'openai-chat',
+    base_url: 'https://router.huggingface.co/v1',
+    credential_variables: ['HF_TOKEN', 'HUGGINGFACE_API_KEY'],
+    source: 'huggingface',
+    parameters: chat,
+    quirks: { ...compatible, think_tags: true },
+  },
+  {
+    slug: 'ollama-cloud',
+    name: 'Ollama Cloud',
+    dialect: 'openai-chat',
+    base_url: 'https://ollama.com/v1',
+    credential_variables: ['OLLAMA_API_KEY'],
+    source: 'ollama-cloud',
+    parameters: without(chat, 'logit_bias', 'parallel_tool_calls', 'tool_choice'),
+    quirks: compatible,
+  },
+  {
+    slug: 'baseten',
+    name: 'BaseTen',
+    dialect: 'openai-chat',
+    base_url: 'https://inference.baseten.co/v1',
+    credential_variables: ['BASETEN_API_KEY'],
+    source: 'baseten',
+    parameters: openHost,
+    quirks: compatible,
+  },
+  {
+    slug: 'siliconflow',
+    name: 'SiliconFlow',
+    dialect: 'openai-chat',
+    base_url: 'https://api.siliconflow.com/v1',
+    credential_variables: ['SILICONFLOW_API_KEY'],
+    source: 'siliconflow',
+    parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs'), 'top_k', 'min_p'],
+    quirks: compatible,
+  },
+  {
+    slug: 'friendli',
+    name: 'Friendli',
+    dialect: 'openai-chat',
+    base_url: 'https://api.friendli.ai/serverless/v1',
+    credential_variables: ['FRIENDLI_TOKEN'],
+    source: 'friendli',
+    parameters: openHost,
+    quirks: compatible,
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'chutes',
+    name: 'Chutes',
+    dialect: 'openai-chat',
+    base_url: 'https://llm.chutes.ai/v1',
+    credential_variables: ['CHUTES_API_KEY'],
+    source: 'chutes',
+    parameters: openHost,
+    quirks: compatible,
+    abort_stops_billing: true,
+  },
+  {
+    slug: 'scaleway',
+    name: 'Scaleway',
+    dialect: 'openai-chat',
+    base_url: 'https://api.scaleway.ai/v1',
+    credential_variables: ['SCALEWAY_API_KEY'],
+    source: 'scaleway',
+    parameters: openHost,
+    quirks: compatible,
+  },
+  {
+    slug: 'ovhcloud',
+    name: 'OVHcloud',
+    dialect: 'openai-chat',
+    base_url: 'https://oai.endpoints.kepler.ai.cloud.ovh.net/v1',
+    credential_variables: ['OVHCLOUD_API_KEY'],
+    source: 'ovhcloud',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'vultr',
+    name: 'Vultr',
+    dialect: 'openai-chat',
+    base_url: 'https://api.vultrinference.com/v1',
+    credential_variables: ['VULTR_API_KEY'],
+    source: 'vultr',
+    parameters: chat,
+    quirks: compatible,
+  },
+  {
+    slug: 'wandb',
+    name: 'WandB',
+    dialect: 'openai-chat',
+    base_url: 'https://api.inference.wandb.ai/v1',
+    credential_variables: ['WANDB_API_KEY'],
+    source: 'wandb',
+    parameters: openHost,
+    quirks: compatible,
+  },
+];
+
+/**
+ * Servers on the operator's own machines. Each is on when its address variable is set, such as
+ * `OLLAMA_HOST=http://127.0.0.1:11434` or `VLLM_BASE_URL=http://127.0.0.1:8000/v1`, and serves any model under its own
+ * name: `ollama/llama3.2:3b`, `vllm/Qwen/Qwen3-8B`. A path is `/v1` where the address has none.
+ */
+const localServers: readonly ProviderRow[] = (
+  [
+    // An address without a scheme or port is read as Ollama reads it (https://docs.ollama.com/faq).
+    ['ollama', 'Ollama', 'http://127.0.0.1:11434/v1', 'OLLAMA_HOST', []],
+    ['vllm', 'vLLM', 'http://127.0.0.1:8000/v1', 'VLLM_BASE_URL', ['VLLM_API_KEY']],
+    ['lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', 'LMSTUDIO_BASE_URL', ['LMSTUDIO_API_KEY']],
+    ['llamacpp', 'llama.cpp', 'http://127.0.0.1:8080/v1', 'LLAMACPP_BASE_URL', ['LLAMACPP_API_KEY']],
+  ] as const
+).map(([slug, name, base_url, address_variable, credential_variables]) => ({
+  slug,
+  name,
+  dialect: 'openai-chat' as const,
+  base_url,
+  credential_variables,
+  address_variable,
+  any_model: true as const,
+  parameters: openHost,
+  // Ollama and LM Studio take images as data only (https://docs.ollama.com/api/openai-compatibility).
+  quirks: { ...compatible, think_tags: true, inline_images: slug === 'ollama' || slug === 'lmstudio' },
+  abort_stops_billing: true as const,
+}));
+
+/** Every provider known without configuration, laboratories first. */
+export const providerRows: readonly ProviderRow[] = [...laboratories, ...clouds, ...hosts, ...localServers];
+
+/** The row of a slug. */
+export const providerRow: ReadonlyMap<string, ProviderRow> = new Map(providerRows.map((row) => [row.slug, row]));

@@ -1,0 +1,94 @@
+import Type, { type Static } from 'typebox';
+
+/** The parameters that a model or an endpoint may say it supports (specification, Model record, Parameter enumeration). */
+export const parameters = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'top_a',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'max_tokens',
+  'max_completion_tokens',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'seed',
+  'response_format',
+  'structured_outputs',
+  'stop',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'include_reasoning',
+  'reasoning',
+  'reasoning_effort',
+  'web_search_options',
+  'verbosity',
+] as const;
+export const Parameter = Type.Enum(parameters);
+export type Parameter = (typeof parameters)[number];
+
+export const quantizations = ['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32', 'unknown'] as const;
+export const Quantization = Type.Enum(quantizations);
+export type Quantization = (typeof quantizations)[number];
+
+const Price = Type.String({ description: 'USD per single unit, as a plain decimal.' });
+
+/** What an endpoint asks: USD per token, request, image or search, as decimal strings (api-facts 9.4). */
+export const Pricing = Type.Object(
+  {
+    prompt: Price,
+    completion: Price,
+    request: Type.Optional(Price),
+    image: Type.Optional(Price),
+    image_token: Type.Optional(Price),
+    image_output: Type.Optional(Price),
+    audio: Type.Optional(Price),
+    audio_output: Type.Optional(Price),
+    input_audio_cache: Type.Optional(Price),
+    input_cache_read: Type.Optional(Price),
+    input_cache_write: Type.Optional(Price),
+    input_cache_write_1h: Type.Optional(Price),
+    internal_reasoning: Type.Optional(Price),
+    web_search: Type.Optional(Price),
+    discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  },
+  { title: 'Pricing' },
+);
+export type Pricing = Static<typeof Pricing>;
+
+const Percentiles = Type.Union([
+  Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }),
+  Type.Null(),
+]);
+const Uptime = Type.Union([Type.Number(), Type.Null()]);
+const Count = Type.Union([Type.Integer(), Type.Null()]);
+
+/** One model at one provider, as clients see it (specification, Public endpoint record). */
+export const PublicEndpoint = Type.Object(
+  {
+    name: Type.String({ description: 'Provider and model: `<provider> | <model id>`.' }),
+    model_id: Type.String({ description: 'The permaslug of the model.' }),
+    model_name: Type.String(),
+    context_length: Type.Integer(),
+    pricing: Pricing,
+    provider_name: Type.String(),
+    tag: Type.String({ description: 'Provider slug with an optional variant after a slash.' }),
+    quantization: Quantization,
+    max_completion_tokens: Count,
+    max_prompt_tokens: Count,
+    supported_parameters: Type.Array(Parameter),
+    supports_implicit_caching: Type.Boolean(),
+    status: Type.Optional(Type.Enum(['0', '-1', '-2', '-3', '-5', '-10'])),
+    latency_last_30m: Percentiles,
+    throughput_last_30m: Percentiles,
+    uptime_last_5m: Uptime,
+    uptime_last_30m: Uptime,
+    uptime_last_1d: Uptime,
+  },
+  { title: 'PublicEndpoint' },
+);
+export type PublicEndpoint = Static<typeof PublicEndpoint>;
