@@ -61,12 +61,24 @@ export const limits = {
   key_cache_entries_max: 10_000,
   key_cache_ms_max: 10_000,
 
+  journal_progress_ms: 2_000,
   journal_segment_bytes_max: 16 * 1024 * 1024,
   journal_keep_ms: 3_600_000,
+  /** Above it, settled segments are deleted before `journal_keep_ms` is over. */
+  journal_keep_bytes_max: 1024 * 1024 * 1024,
   journal_record_bytes_max: 4 * 1024 * 1024,
   journal_unflushed_records_max: 50_000,
   flush_interval_ms: 50,
   flush_batch_records_max: 200,
+  /** So many outcomes are flushed without waiting for `flush_interval_ms`. */
+  flush_eager_records: 50,
+  /** After a failed flush: doubled from the first to the last. */
+  flush_retry_ms: 100,
+  flush_retry_ms_max: 5_000,
+  /** How long a stopping node tries to hand its last outcomes to the store; what is left stays in the journal. */
+  flush_stop_ms_max: 10_000,
+  /** Gateway processes on one data directory. */
+  slots_max: 128,
   database_busy_ms_max: 5_000,
   /** How long a statement waits for the process's one SQLite writer. */
   database_turn_ms_max: 30_000,
