@@ -88,7 +88,7 @@ export function exchange(port: number, request: Buffer): Promise<{ status: numbe
     let body = '';
     connection.send(request, {
       onBody: (bytes, start, end) => {
-        body += bytes.utf8Slice(start, end);
+        body += bytes.toString('utf8', start, end);
       },
       onEnd: (status) => {
         connection.close();

@@ -20,10 +20,10 @@ export class EventCounter {
     while (at < end) {
       const feed = bytes.indexOf(LINE_FEED, at);
       if (feed === -1 || feed >= end) {
-        this.#line += bytes.latin1Slice(at, end);
+        this.#line += bytes.toString('latin1', at, end);
         break;
       }
-      if (this.#line !== '' || !this.#hasContent) this.#take(this.#line + bytes.latin1Slice(at, feed));
+      if (this.#line !== '' || !this.#hasContent) this.#take(this.#line + bytes.toString('latin1', at, feed));
       else if (bytes[at] === 0x64 && feed - at > 5) this.chunks += 1;
       this.#line = '';
       at = feed + 1;

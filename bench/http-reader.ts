@@ -41,7 +41,7 @@ export class HttpReader {
       case 'head': {
         const end = bytes.indexOf(CR_LF_CR_LF, at);
         if (end === -1) return -1;
-        this.#enterBody(bytes.latin1Slice(at, end + 2));
+        this.#enterBody(bytes.toString('latin1', at, end + 2));
         return end + 4;
       }
       case 'length':
@@ -58,7 +58,7 @@ export class HttpReader {
       case 'chunk_size': {
         const end = bytes.indexOf(LINE_FEED, at);
         if (end === -1) return -1;
-        this.#remaining = Number.parseInt(bytes.latin1Slice(at, end), 16);
+        this.#remaining = Number.parseInt(bytes.toString('latin1', at, end), 16);
         this.#state = this.#remaining === 0 ? 'trailer' : 'chunk';
         return end + 1;
       }

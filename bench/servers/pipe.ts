@@ -9,8 +9,17 @@ const [origin = '', port = '0'] = process.argv.slice(2);
 const pool = new Pool(origin, { connections: 1_024 });
 
 const server = createServer((request, response) => {
+  if (request.method !== 'POST') {
+    response.writeHead(404).end();
+    return;
+  }
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': request.headers['content-length'] ?? '0',
+    authorization: request.headers.authorization ?? '',
+  };
   pool.dispatch(
-    { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body: request },
+    { method: 'POST', path: '/v1/chat/completions', headers, body: request },
     {
       onRequestStart: (controller) => {
         response.on('close', () => {
@@ -19,7 +28,7 @@ const server = createServer((request, response) => {
         response.on('drain', () => controller.resume());
       },
       onResponseStart: (_controller, status, headers) => {
-        response.writeHead(status, { 'content-type': headers['content-type'] });
+        response.writeHead(status, { 'content-type': String(headers['content-type']) });
       },
       onResponseData: (controller, bytes) => {
         if (!response.write(bytes)) controller.pause();

@@ -18,7 +18,7 @@ const STREAM_HEAD = Buffer.from(
 );
 const CONTENT = Buffer.from(chunked(STREAM_EVENTS.content));
 const streamTail = (chunks: number) =>
-  chunked(STREAM_EVENTS.finish) + chunked(STREAM_EVENTS.usage(chunks)) + chunked(STREAM_EVENTS.done) + '0\r\n\r\n';
+  `${[STREAM_EVENTS.finish, STREAM_EVENTS.usage(chunks), STREAM_EVENTS.done].map(chunked).join('')}0\r\n\r\n`;
 
 interface OpenStream {
   socket: Socket;
@@ -110,7 +110,7 @@ const server = createServer({ noDelay: true }, (socket) => {
       body = '';
     },
     onBody: (bytes, start, end) => {
-      body += bytes.latin1Slice(start, end);
+      body += bytes.toString('latin1', start, end);
     },
     onEnd: () => answer(socket, head, body),
   });

@@ -1,0 +1,228 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange, requestBytes, type Target } from './connection.ts';
+import { freePort, Program } from './process.ts';
+import { ANSWER_MODEL, ANSWER_TEXT, MODELS, requestBody, STREAM_WORD, STREAMS, streamModel } from './workload.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const PORTKEY = join(import.meta.dirname, 'node_modules/@portkey-ai/gateway/build/start-server.js');
+const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
+
+export const CANDIDATE_NAMES = ['direct', 'pipe', 'bare', 'portkey', 'gateway'] as const;
+export type CandidateName = (typeof CANDIDATE_NAMES)[number];
+
+/** Where a run keeps its files, where its upstream listens and which core a server gets. */
+export interface Site {
+  directory: string;
+  upstream_port: number;
+  core: number | undefined;
+}
+
+/** A started server that has been seen to answer rightly. */
+export interface Candidate {
+  name: CandidateName;
+  program: Program;
+  target: Target;
+  /** From the start of the process to the first ready answer. */
+  ready_ms: number;
+}
+
+/** How a candidate is started: its command on a port, its readiness, and what its requests carry. */
+interface Recipe {
+  args: readonly string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  ready: { path: string; isReady(status: number): boolean };
+  /** Sets up what the program needs once it is ready and gives the way to ask it. */
+  enter(port: number): Promise<Target>;
+}
+
+/** Extra flags for the gateway's own process, such as the profiler's. */
+export interface StartOptions {
+  node_flags?: readonly string[];
+  /** Reuse a data directory: a second start. */
+  data_directory?: string;
+}
+
+const anyAnswer = { path: '/', isReady: () => true };
+const plainTarget = (port: number): Promise<Target> =>
+  Promise.resolve({ port, path: '/v1/chat/completions', headers: { authorization: 'Bearer bench' } });
+
+/** Why a candidate cannot run here, or undefined when it can. */
+export function missing(name: CandidateName): string | undefined {
+  if (name === 'portkey' && !existsSync(PORTKEY)) return 'not installed: npm ci --prefix bench --ignore-scripts';
+  if (name === 'gateway' && !existsSync(join(ROOT, 'src/main.ts'))) return 'src/main.ts does not exist';
+  return undefined;
+}
+
+/** Installs the peers where they are absent, from the lock file and without their scripts. */
+export function installPeers(): void {
+  if (existsSync(PORTKEY)) return;
+  process.stdout.write('Installing the peers into bench/node_modules (once) …\n');
+  spawnSync('npm', ['ci', '--prefix', import.meta.dirname, '--ignore-scripts', '--no-audit', '--no-fund'], {
+    stdio: 'inherit',
+  });
+}
+
+function gatewayConfig(site: Site): string {
+  const endpoint = (model: string) => ({
+    name: model,
+    context_length: 128_000,
+    endpoints: [{ provider: 'bench', upstream_model: model, pricing: { prompt: 0.25, completion: 2 } }],
+  });
+  // JSON is YAML too.
+  return JSON.stringify({
+    bundled_catalog: false,
+    providers: {
+      bench: {
+        name: 'Bench',
+        dialect: 'openai-chat',
+        base_url: `http://127.0.0.1:${site.upstream_port}/v1`,
+        api_key: 'bench-credential',
+      },
+    },
+    models: Object.fromEntries(MODELS.map((model) => [model, endpoint(model)])),
+  });
+}
+
+async function gatewayTarget(port: number): Promise<Target> {
+  const management = { port, path: '/api/v1/keys', headers: { authorization: `Bearer ${MANAGEMENT_KEY}` } };
+  const answer = await exchange(port, requestBytes(management, JSON.stringify({ name: 'bench', limit: 1_000_000 })));
+  if (answer.status !== 201) throw new Error(`POST /keys answered ${answer.status}: ${answer.body}`);
+  const { key } = JSON.parse(answer.body) as { key: string };
+  return { port, path: '/api/v1/chat/completions', headers: { authorization: `Bearer ${key}` } };
+}
+
+function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe {
+  const data = options.data_directory ?? join(site.directory, `data-${port}`);
+  mkdirSync(data, { recursive: true });
+  const config = join(data, 'bench.yaml');
+  writeFileSync(config, gatewayConfig(site));
+  const launcher = join(ROOT, 'bin/model-gateway.cjs');
+  const flags = options.node_flags ?? [];
+  const program = flags.length === 0 && existsSync(launcher) ? launcher : join(ROOT, 'src/main.ts');
+  return {
+    args: [...flags, program, 'serve'],
+    env: {
+      GATEWAY_HOST: '127.0.0.1',
+      GATEWAY_PORT: String(port),
+      GATEWAY_DATA_DIR: data,
+      GATEWAY_CONFIG: config,
+      GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
+    },
+    ready: { path: '/health/ready', isReady: (status) => status === 200 },
+    enter: gatewayTarget,
+  };
+}
+
+function recipe(name: CandidateName, site: Site, port: number, options: StartOptions): Recipe {
+  const upstream = `http://127.0.0.1:${site.upstream_port}`;
+  const own = (file: string) => ({
+    args: [...(options.node_flags ?? []), join(import.meta.dirname, 'servers', file), upstream, String(port)],
+    ready: anyAnswer,
+    enter: plainTarget,
+  });
+  switch (name) {
+    case 'bare':
+      return own('bare.ts');
+    case 'pipe':
+      return own('pipe.ts');
+    case 'portkey':
+      return {
+        args: [...(options.node_flags ?? []), PORTKEY, `--port=${port}`, '--headless'],
+        // Without it, a provider on the loopback interface is refused.
+        env: { TRUSTED_CUSTOM_HOSTS: '127.0.0.1' },
+        ready: anyAnswer,
+        enter: async () => ({
+          port,
+          path: '/v1/chat/completions',
+          headers: {
+            authorization: 'Bearer bench',
+            'x-portkey-provider': 'openai',
+            'x-portkey-custom-host': `${upstream}/v1`,
+          },
+        }),
+      };
+    case 'gateway':
+      return gatewayRecipe(site, port, options);
+    case 'direct':
+      throw new Error('The upstream is started by startUpstream.');
+  }
+}
+
+/** Starts the provider that every candidate forwards to; asked by itself it is the candidate `direct`. */
+export async function startUpstream(directory: string, core: number | undefined): Promise<Candidate> {
+  const port = await freePort();
+  const program = new Program({
+    args: [join(import.meta.dirname, 'servers/upstream.ts'), String(port)],
+    log: join(directory, 'upstream.log'),
+    core,
+  });
+  const ready_ms = await program.ready(port, '/', () => true);
+  return { name: 'direct', program, target: await plainTarget(port), ready_ms };
+}
+
+/** Starts a candidate and gives it back once it has answered one whole and one streamed request word for word. */
+export async function start(name: CandidateName, site: Site, options: StartOptions = {}): Promise<Candidate> {
+  const port = await freePort();
+  const how = recipe(name, site, port, options);
+  const program = new Program({
+    args: how.args,
+    log: join(site.directory, `${name}-${port}.log`),
+    core: site.core,
+    ...(how.env === undefined ? {} : { env: how.env }),
+  });
+  const ready_ms = await program.ready(port, how.ready.path, how.ready.isReady);
+  try {
+    const candidate = { name, program, target: await how.enter(port), ready_ms };
+    await verify(candidate);
+    return candidate;
+  } catch (error) {
+    throw new Error(`${name} is not fit to be measured. Its output:\n${program.tail()}`, { cause: error });
+  }
+}
+
+interface ChunkBody {
+  choices: { delta: { content?: string } }[];
+  usage?: { completion_tokens: number } | null;
+}
+
+/** Throws unless the candidate carries a whole answer and a stream without loss. */
+export async function verify({ name, target }: Candidate): Promise<void> {
+  const whole = await exchange(target.port, requestBytes(target, requestBody(ANSWER_MODEL, false)));
+  const fail = (what: string, body: string) => new Error(`${name}: ${what}: ${body.slice(0, 500)}`);
+  if (whole.status !== 200) throw fail(`status ${whole.status}`, whole.body);
+  const answer = JSON.parse(whole.body) as {
+    id: string;
+    choices: { message: { content: string } }[];
+    usage: { total_tokens: number };
+  };
+  if (answer.choices[0]?.message.content !== ANSWER_TEXT) throw fail('another text', whole.body);
+  if (answer.usage.total_tokens !== 251) throw fail('another usage', whole.body);
+
+  const shape = STREAMS.check;
+  const stream = await exchange(target.port, requestBytes(target, requestBody(streamModel(shape), true)));
+  const events = stream.body.split('\n').filter((line) => line.startsWith('data: '));
+  if (stream.status !== 200) throw fail(`stream status ${stream.status}`, stream.body);
+  if (events.pop() !== 'data: [DONE]') throw fail('a stream without an end', stream.body.slice(-500));
+  const chunks = events.map((event) => JSON.parse(event.slice(6)) as ChunkBody);
+  const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('');
+  const usages = chunks.flatMap((chunk) => chunk.usage ?? []);
+  if (text !== STREAM_WORD.repeat(shape.chunks)) throw fail('another streamed text', stream.body);
+  if (usages.length !== 1 || usages[0]?.completion_tokens !== shape.chunks) throw fail('another usage', stream.body);
+  if (name === 'gateway') await verifyRecord(target, answer.id);
+}
+
+/** The gateway is measured with metering and journal on: its record of the first answer proves it. */
+async function verifyRecord(target: Target, id: string): Promise<void> {
+  const url = `http://127.0.0.1:${target.port}/api/v1/generation?id=${encodeURIComponent(id)}`;
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const answer = await fetch(url, { headers: { authorization: target.headers['authorization'] ?? '' } });
+    const body = await answer.text();
+    if (answer.status === 200 && body.includes('"total_cost"')) return;
+    await sleep(100);
+  }
+  throw new Error(`gateway: no generation record of ${id} within two seconds`);
+}

@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const PAGE_BYTES = 4_096;
+/** Linux counts process time in hundredths of a second (proc(5), sysconf(_SC_CLK_TCK)). */
+const TICK_MS = 10;
+const READY_MS_MAX = 30_000;
+const STOP_MS_MAX = 5_000;
+
+/** Which cores the run uses: one for the server under test, one for everything else; undefined where the system cannot pin. */
+export interface Cores {
+  server: number;
+  ends: number;
+}
+
+function allowedCores(): number[] {
+  try {
+    const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '';
+    return list.split(',').flatMap((range) => {
+      const [first = 0, last = first] = range.split('-').map(Number);
+      return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+    });
+  } catch {
+    return [];
+  }
+}
+
+/** Puts this process on the first core it may use and returns the cores for the others. */
+export function pinSelf(): Cores | undefined {
+  const [ends, server] = allowedCores();
+  if (ends === undefined || server === undefined) return undefined;
+  const pinned = spawnSync('taskset', ['-apc', String(ends), String(process.pid)], { stdio: 'ignore' });
+  return pinned.status === 0 ? { server, ends } : undefined;
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : 0));
+    });
+  });
+}
+
+export interface Command {
+  args: readonly string[];
+  cwd?: string;
+  env?: Readonly<Record<string, string>>;
+  /** The process's output goes here. */
+  log: string;
+  core: number | undefined;
+}
+
+/** CPU time and memory of a process and everything it started. */
+export interface Usage {
+  cpu_ms: number;
+  rss_bytes: number;
+  processes: number;
+}
+
+function statFields(pid: number): string[] | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name stands in parentheses and may hold blanks; fields are counted after it (proc(5)).
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
+function descendants(root: number): number[] {
+  const children = new Map<number, number[]>();
+  for (const name of readdirSync('/proc')) {
+    const pid = Number(name);
+    const parent = Number.isInteger(pid) ? Number(statFields(pid)?.[1]) : Number.NaN;
+    if (Number.isInteger(parent)) children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  const found = [root];
+  for (let index = 0; index < found.length; index += 1) found.push(...(children.get(found[index]!) ?? []));
+  return found;
+}
+
+const running = new Set<Program>();
+
+/** One program of the run, pinned, with its output in a file; `stopAll` ends whatever is still running. */
+export class Program {
+  readonly started_ms = performance.now();
+  readonly #child: ChildProcess;
+  readonly #log: string;
+
+  constructor(command: Command) {
+    const log = openSync(command.log, 'w');
+    const argv = [process.execPath, ...command.args];
+    if (command.core !== undefined) argv.unshift('taskset', '-c', String(command.core));
+    this.#log = command.log;
+    this.#child = spawn(argv[0]!, argv.slice(1), {
+      cwd: command.cwd,
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], NODE_ENV: 'production', ...command.env },
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    running.add(this);
+    this.#child.once('exit', () => running.delete(this));
+  }
+
+  get ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  usage(): Usage {
+    const pids = this.ended ? [] : descendants(this.#child.pid!);
+    const usage: Usage = { cpu_ms: 0, rss_bytes: 0, processes: 0 };
+    for (const pid of pids) {
+      const fields = statFields(pid);
+      if (fields === undefined) continue;
+      usage.cpu_ms += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+      usage.rss_bytes += Number(fields[21]) * PAGE_BYTES;
+      usage.processes += 1;
+    }
+    return usage;
+  }
+
+  /** Asks until the server answers as it does when ready, and returns the time since its start. */
+  async ready(port: number, path: string, isReady: (status: number) => boolean): Promise<number> {
+    for (;;) {
+      const status = await statusOf(port, path);
+      if (status !== 0 && isReady(status)) return performance.now() - this.started_ms;
+      if (this.ended || performance.now() - this.started_ms > READY_MS_MAX) {
+        throw new Error(`The server did not become ready; its output:\n${this.tail()}`);
+      }
+      await sleep(5);
+    }
+  }
+
+  /** The end of the program's output. */
+  tail(): string {
+    return readFileSync(this.#log, 'utf8').slice(-2_000);
+  }
+
+  /** Waits until the program has nothing left to do, for a bounded time. */
+  async settle(): Promise<void> {
+    const until_ms = performance.now() + 10_000;
+    let before = this.usage().cpu_ms;
+    while (performance.now() < until_ms) {
+      await sleep(200);
+      const now = this.usage().cpu_ms;
+      if (now - before <= 2 * TICK_MS) return;
+      before = now;
+    }
+  }
+
+  /** Asks the program to end, and after a while ends it. */
+  async stop(): Promise<void> {
+    if (this.ended) return;
+    const pids = descendants(this.#child.pid!);
+    const exited = new Promise<void>((resolve) => this.#child.once('exit', () => resolve()));
+    this.#child.kill('SIGTERM');
+    await Promise.race([exited, sleep(STOP_MS_MAX, undefined, { ref: false })]);
+    if (this.ended) return;
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended in between.
+      }
+    }
+    await exited;
+  }
+}
+
+/** Ends every program of the run. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...running].map((program) => program.stop()));
+}
+
+function statusOf(port: number, path: string): Promise<number> {
+  return new Promise((resolve) => {
+    const call = request({ host: '127.0.0.1', port, path, agent: false, timeout: 2_000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    call.on('timeout', () => call.destroy());
+    call.on('error', () => resolve(0));
+    call.end();
+  });
+}

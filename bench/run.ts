@@ -1,0 +1,257 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, release } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import {
+  CANDIDATE_NAMES,
+  type Candidate,
+  type CandidateName,
+  installPeers,
+  missing,
+  type Site,
+  start,
+  startUpstream,
+} from './candidates.ts';
+import { chunkCpu, firstToken, latency, type Memory, memory, throughput, type Window, warm } from './measure.ts';
+import { pinSelf, stopAll } from './process.ts';
+import { memoryTable, type Series, type StartRound, startTable, type WindowKind, windowTable } from './report.ts';
+
+const USAGE = `npm run bench -- [options]
+  --only LIST      of start, throughput, latency, first_token, chunk_cpu, memory
+  --servers LIST   of ${CANDIDATE_NAMES.join(', ')}
+  --seconds N      length of one counted window
+  --rounds N       rounds of each measurement
+  --full           long windows, more rounds, more settings
+`;
+
+const KINDS = ['start', 'throughput', 'latency', 'first_token', 'chunk_cpu', 'memory'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** The candidates that a measurement is about: the pass-through matters for streams only, the upstream has no memory to show. */
+const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
+  start: ['bare', 'portkey', 'gateway'],
+  throughput: ['direct', 'bare', 'portkey', 'gateway'],
+  latency: ['direct', 'bare', 'portkey', 'gateway'],
+  first_token: ['direct', 'pipe', 'bare', 'portkey', 'gateway'],
+  chunk_cpu: ['pipe', 'bare', 'portkey', 'gateway'],
+  memory: ['pipe', 'bare', 'portkey', 'gateway'],
+};
+
+const STREAMS_OPEN = 200;
+const MEMORY_STREAMS = 1_000;
+const WATCHDOG_MS = { quick: 15 * 60_000, full: 90 * 60_000 };
+
+interface Plan {
+  kinds: readonly Kind[];
+  names: readonly CandidateName[];
+  window_ms: number;
+  rounds: number;
+  /** Rounds of what needs a fresh process each time. */
+  start_rounds: number;
+  connections: readonly number[];
+  rates_per_second: readonly number[];
+  full: boolean;
+}
+
+function listed<Name extends string>(text: string | undefined, all: readonly Name[]): readonly Name[] {
+  if (text === undefined) return all;
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !all.some((known) => known === name));
+  if (unknown !== undefined) throw new Error(`${unknown} is not one of ${all.join(', ')}.`);
+  return all.filter((name) => names.includes(name));
+}
+
+function readPlan(): Plan {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string' },
+      servers: { type: 'string' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      full: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    process.exit(0);
+  }
+  const { full } = values;
+  const positive = (text: string | undefined, fallback: number) => {
+    const number = text === undefined ? fallback : Number(text);
+    if (!(number > 0)) throw new Error(`${text} is not a positive number.`);
+    return number;
+  };
+  return {
+    kinds: listed(values.only, KINDS),
+    names: listed(values.servers, CANDIDATE_NAMES),
+    window_ms: positive(values.seconds, full ? 10 : 2) * 1_000,
+    rounds: positive(values.rounds, full ? 5 : 3),
+    start_rounds: full ? 5 : 1,
+    connections: full ? [32, 64] : [64],
+    rates_per_second: [500, 1_000],
+    full,
+  };
+}
+
+/** Runs every candidate's window once, then once more, and so on: a slow spell of the machine falls on all of them. */
+async function interleave<Round>(
+  candidates: readonly { name: string }[],
+  rounds: number,
+  run: (index: number) => Promise<Round>,
+): Promise<Series<Round>[]> {
+  const all = candidates.map(({ name }): Series<Round> => ({ name, rounds: [] }));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, series] of all.entries()) series.rounds.push(await run(index));
+  }
+  return all;
+}
+
+const results: Record<string, unknown> = {};
+
+function publish(key: string, series: unknown, text: string): void {
+  results[key] = series;
+  process.stdout.write(`${text}\n`);
+}
+
+async function measureStarts(names: readonly CandidateName[], site: Site, plan: Plan): Promise<void> {
+  let started = 0;
+  const once = async (name: CandidateName): Promise<StartRound> => {
+    started += 1;
+    const options = { data_directory: join(site.directory, `start-${started}`) };
+    const first = await start(name, site, options);
+    await sleep(1_000);
+    const { rss_bytes, processes } = first.program.usage();
+    await first.program.stop();
+    const round = { ready_ms: first.ready_ms, second_ready_ms: undefined, idle_bytes: rss_bytes, processes };
+    if (name !== 'gateway') return round;
+    const second = await start(name, site, options);
+    await second.program.stop();
+    return { ...round, second_ready_ms: second.ready_ms };
+  };
+  const subjects = names.map((name) => ({ name }));
+  const series = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
+  publish('start', series, startTable(series));
+}
+
+async function measureMemory(names: readonly CandidateName[], site: Site, plan: Plan): Promise<void> {
+  const once = async (name: CandidateName): Promise<Memory> => {
+    const candidate = await start(name, site);
+    try {
+      return await memory(candidate, MEMORY_STREAMS, 3_000);
+    } finally {
+      await candidate.program.stop();
+    }
+  };
+  const subjects = names.map((name) => ({ name }));
+  const series = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
+  publish('memory', series, memoryTable(series, MEMORY_STREAMS));
+}
+
+async function measureWindows(kind: WindowKind, candidates: readonly Candidate[], plan: Plan): Promise<void> {
+  const subjects = candidates.filter(({ name }) => SUBJECTS[kind].includes(name));
+  const section = async (key: string, title: string, run: (candidate: Candidate) => Promise<Window>) => {
+    const series = await interleave(subjects, plan.rounds, (index) => run(subjects[index]!));
+    publish(key, series, windowTable(kind, title, series));
+  };
+  switch (kind) {
+    case 'throughput':
+      for (const connections of plan.connections) {
+        await section(
+          `throughput_${connections}`,
+          `Throughput: whole answers, ${connections} connections`,
+          (candidate) => throughput(candidate, connections, plan.window_ms),
+        );
+      }
+      return;
+    case 'latency':
+      for (const rate of plan.rates_per_second) {
+        await section(`latency_${rate}`, `Latency: whole answers at ${rate} requests/s`, (candidate) =>
+          latency(candidate, rate, plan.window_ms),
+        );
+      }
+      return;
+    case 'first_token':
+      return section('first_token', `Time to the first token: ${STREAMS_OPEN} streams at 50 chunks/s`, (candidate) =>
+        firstToken(candidate, STREAMS_OPEN, plan.window_ms),
+      );
+    case 'chunk_cpu':
+      return section('chunk_cpu', `CPU of a streamed chunk: ${STREAMS_OPEN} streams at 100 chunks/s`, (candidate) =>
+        chunkCpu(candidate, STREAMS_OPEN, plan.window_ms),
+      );
+  }
+}
+
+async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Candidate[]> {
+  const candidates: Candidate[] = [];
+  for (const name of plan.names) {
+    const wanted = plan.kinds.some((kind) => kind !== 'start' && kind !== 'memory' && SUBJECTS[kind].includes(name));
+    if (!wanted || missing(name) !== undefined) continue;
+    const candidate = name === 'direct' ? upstream : await start(name, site);
+    candidates.push(candidate);
+    await warm(candidate, 1_000);
+  }
+  return candidates;
+}
+
+async function run(plan: Plan, directory: string): Promise<void> {
+  const cores = pinSelf();
+  const machine = {
+    at: new Date().toISOString(),
+    node: process.version,
+    cpu: `${cpus()[0]?.model ?? 'unknown'} x ${cpus().length}`,
+    kernel: release(),
+    pinned: cores !== undefined,
+  };
+  const { window_ms, rounds } = plan;
+  process.stdout.write(
+    `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n` +
+      `Windows of ${window_ms / 1_000} s, ${rounds} interleaved rounds, medians\n\n`,
+  );
+  const upstream = await startUpstream(directory, cores?.ends);
+  const site: Site = { directory, upstream_port: upstream.target.port, core: cores?.server };
+  for (const name of plan.names) {
+    const why = missing(name);
+    if (why !== undefined) process.stdout.write(`${name} is left out: ${why}\n\n`);
+  }
+  const able = (kind: Kind) =>
+    SUBJECTS[kind].filter((name) => plan.names.includes(name) && missing(name) === undefined);
+  if (plan.kinds.includes('start')) await measureStarts(able('start'), site, plan);
+  const candidates = await startAll(plan, site, upstream);
+  for (const kind of plan.kinds) {
+    if (kind !== 'start' && kind !== 'memory') await measureWindows(kind, candidates, plan);
+  }
+  for (const { name, program } of candidates) if (name !== 'direct') await program.stop();
+  if (plan.kinds.includes('memory')) await measureMemory(able('memory'), site, plan);
+  const file = join(import.meta.dirname, 'results/latest.json');
+  writeFileSync(file, `${JSON.stringify({ machine, plan, results }, null, 2)}\n`);
+  process.stdout.write(`Every round is in ${file}\n`);
+}
+
+const plan = readPlan();
+installPeers();
+const directory = join(import.meta.dirname, 'results', `run-${process.pid}.tmp`);
+mkdirSync(directory, { recursive: true });
+
+const watchdog = setTimeout(
+  () => interrupt('The run takes too long.'),
+  plan.full ? WATCHDOG_MS.full : WATCHDOG_MS.quick,
+);
+function interrupt(reason: string): void {
+  process.stderr.write(`${reason}\n`);
+  stopAll().then(
+    () => process.exit(1),
+    () => process.exit(1),
+  );
+}
+process.on('SIGINT', () => interrupt('Interrupted.'));
+process.on('SIGTERM', () => interrupt('Interrupted.'));
+
+try {
+  await run(plan, directory);
+} finally {
+  clearTimeout(watchdog);
+  await stopAll();
+  rmSync(directory, { recursive: true, force: true });
+}
