@@ -1,15 +1,9 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { Wire } from '../schemas/inner.ts';
-import type { Prices } from './model.ts';
+import type { Prices, PriceTier } from './model.ts';
 
 /** What a model can do at one provider, as far as facts tell; anything else follows from the provider's row. */
 export type Ability = 'tools' | 'structured' | 'reasoning' | 'effort' | 'sampling';
-
-/** A price list that holds from a number of prompt tokens on. */
-export interface PriceTier {
-  prompt_tokens_over: number;
-  price: Prices;
-}
 
 export interface BundledEndpoint {
   provider: string;

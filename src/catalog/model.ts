@@ -20,6 +20,12 @@ export interface Prices {
   discount?: number;
 }
 
+/** The price list that holds from a number of prompt tokens on, in place of the endpoint's plain one. */
+export interface PriceTier {
+  prompt_tokens_over: number;
+  price: Prices;
+}
+
 /** What a client names: `author/slug`. */
 export interface Model {
   id: string;
@@ -56,6 +62,8 @@ export interface Endpoint {
   max_completion_tokens: number | undefined;
   max_prompt_tokens: number | undefined;
   pricing: Prices;
+  /** Other prices for long prompts, ascending; absent: none. */
+  price_tiers?: readonly PriceTier[];
   /** Undefined: all. */
   supported_parameters: readonly string[] | undefined;
   quantization: string;

@@ -1,8 +1,8 @@
 import type { Quirks } from '../providers/provider.ts';
 import { type ProviderRow, providerRows } from '../providers/table.ts';
-import type { Ability, BundledCatalog, BundledEndpoint, BundledModel, PriceTier } from './bundled.ts';
+import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import { makerOf, normalise, publicAuthor, readListingId, splitVariant } from './identity.ts';
-import type { Prices } from './model.ts';
+import type { Prices, PriceTier } from './model.ts';
 import { nearestPicoUsd } from './price.ts';
 
 type Cost = Record<string, unknown> & { tiers?: ({ tier?: { size?: number } } & Record<string, unknown>)[] };
@@ -216,6 +216,15 @@ function dialectOf(row: ProviderRow, listing: Listing): BundledEndpoint['dialect
     : null;
 }
 
+const knownEfforts = new Set(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+
+/** The effort levels that a model takes; undefined where it is not told, or told in words of its own. */
+function effortsOf(listing: Listing): string[] | undefined {
+  const values = listing.reasoning_options?.find(({ type }) => type === 'effort')?.values ?? [];
+  const efforts = values.filter((value) => value !== null && knownEfforts.has(value)) as string[];
+  return efforts.length === values.length && efforts.some((effort) => effort !== 'none') ? efforts : undefined;
+}
+
 function abilities(row: ProviderRow, listing: Listing): Ability[] {
   const can: Ability[] = [];
   if (listing.tool_call) can.push('tools');
@@ -224,7 +233,7 @@ function abilities(row: ProviderRow, listing: Listing): Ability[] {
   if (listing.reasoning) {
     can.push('reasoning');
     const options = listing.reasoning_options;
-    const told = options?.some(({ type }) => type === 'effort' || type === 'budget_tokens');
+    const told = options && (effortsOf(listing) !== undefined || options.some(({ type }) => type === 'budget_tokens'));
     // xAI's models without levels refuse the parameter (https://docs.x.ai/docs/guides/reasoning).
     if (told ?? row.slug !== 'xai') can.push('effort');
   }
@@ -260,12 +269,10 @@ function endpointOf(row: ProviderRow, listing: Listing, identity: Identity): Bun
   const tiers = listing.cost === undefined ? undefined : tiersOf(listing.cost, row, claude);
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
   const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
-  const efforts = listing.reasoning_options?.find(({ type }) => type === 'effort')?.values;
+  const efforts = effortsOf(listing);
   const quirks: Quirks = {
     ...(replays ? { replay_reasoning: field } : {}),
-    ...(row.dialect === 'openai-chat' && efforts?.every((effort) => typeof effort === 'string')
-      ? { reasoning_efforts: efforts }
-      : {}),
+    ...(row.dialect === 'openai-chat' && efforts !== undefined ? { reasoning_efforts: efforts } : {}),
     // https://console.groq.com/docs/reasoning: GPT-OSS refuses the field.
     ...(row.slug === 'groq' && /qwen/.test(listing.id) ? { extra_body: { reasoning_format: 'parsed' } } : {}),
   };
@@ -396,8 +403,10 @@ export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: 
       leave('no price, and no other provider of the model');
       return;
     }
-    if (onlyKnown && listing.cost && !isGratis(row, identity.id))
-      return leave('a price of zero at a host that charges');
+    if (onlyKnown && listing.cost && !isGratis(row, identity.id)) {
+      leave('a price of zero at a host that charges');
+      return;
+    }
     const endpoint = endpointOf(row, listing, identity);
     if (endpoint === undefined) {
       leave('another address or wire than its provider');

@@ -1,0 +1,304 @@
+import type { Provider, Quirks } from '../providers/provider.ts';
+import { type ProviderRow, providerRow } from '../providers/table.ts';
+import type { Parameter } from '../schemas/endpoint.ts';
+import type { Wire } from '../schemas/inner.ts';
+import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
+import type { Endpoint, Model, Prices } from './model.ts';
+
+/** An endpoint as an operator declares it. */
+export interface DeclaredEndpoint {
+  provider: string;
+  /** What stands after the slash of the tag; tells two endpoints of one provider apart. */
+  variant?: string;
+  upstream_model: string;
+  /** Integer pico-USD; absent or partly absent: not known. */
+  pricing?: Prices;
+  context_length?: number;
+  max_completion_tokens?: number;
+  max_prompt_tokens?: number;
+  /** Absent: all. */
+  supported_parameters?: readonly string[];
+  quantization?: string;
+  supports_implicit_caching?: boolean;
+  quirks?: Quirks;
+}
+
+/** A model as an operator declares it: new, or over the bundled one of the same id. */
+export interface DeclaredModel {
+  id: string;
+  canonical_slug?: string;
+  name?: string;
+  description?: string;
+  /** Unix seconds. */
+  created?: number;
+  context_length?: number;
+  input_modalities?: readonly string[];
+  output_modalities?: readonly string[];
+  tokenizer?: string;
+  knowledge_cutoff?: string;
+  expiration_date?: string;
+  model_hub_id?: string;
+  endpoints?: readonly DeclaredEndpoint[];
+}
+
+export interface CatalogSources {
+  bundled: BundledCatalog;
+  config: { bundled_catalog: boolean; models: readonly DeclaredModel[] };
+  /** The providers that are on. Endpoints of others are left out. */
+  providers: readonly Provider[];
+  /** Unix seconds: when a declared model without a date counts as made. */
+  created_default: number;
+  /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
+  modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
+}
+
+/** What can be called: models and their endpoints at the providers that are on. Never changes once built. */
+export interface Catalog {
+  /** By id or canonical slug, case-sensitive; one look-up. */
+  find(id: string): Model | undefined;
+  /** All models with at least one endpoint, newest first. */
+  models(): readonly Model[];
+  endpoints(): readonly Endpoint[];
+  /** By slug or display name, in any case. */
+  provider(slugOrName: string): Provider | undefined;
+  providers(): readonly Provider[];
+}
+
+/** Merges what operators declare over what is bundled, and keeps what a provider that is on can serve. Pure. */
+export function buildCatalog(sources: CatalogSources): Catalog {
+  const providers = new Map(sources.providers.map((provider) => [provider.slug, provider]));
+  const bundled = new Map(
+    sources.config.bundled_catalog ? sources.bundled.models.map((model) => [model.id, model]) : [],
+  );
+  const declared = new Map(sources.config.models.map((model) => [model.id, model]));
+
+  const models: Model[] = [];
+  for (const id of new Set([...bundled.keys(), ...declared.keys()])) {
+    const model = mergeModel(id, bundled.get(id), declared.get(id), { ...sources, providers });
+    if (model.endpoints.length > 0) models.push(model);
+  }
+  models.sort((a, b) => b.created - a.created || (a.id < b.id ? -1 : 1));
+
+  const byId = new Map<string, Model>();
+  for (const model of models) if (!byId.has(model.canonical_slug)) byId.set(model.canonical_slug, model);
+  for (const model of models) byId.set(model.id, model);
+
+  const byName = new Map<string, Provider>();
+  for (const provider of sources.providers) byName.set(provider.name.toLowerCase(), provider);
+  for (const provider of sources.providers) byName.set(provider.slug.toLowerCase(), provider);
+
+  const endpoints = models.flatMap((model) => model.endpoints);
+  return {
+    find: (id) => byId.get(id) ?? anyModel(id, providers, sources.created_default),
+    models: () => models,
+    endpoints: () => endpoints,
+    provider: (slugOrName) => byName.get(slugOrName.toLowerCase()),
+    providers: () => sources.providers,
+  };
+}
+
+interface MergeContext extends Pick<CatalogSources, 'created_default' | 'modelQuirks'> {
+  providers: ReadonlyMap<string, Provider>;
+}
+
+function mergeModel(
+  id: string,
+  bundled: BundledModel | undefined,
+  declared: DeclaredModel | undefined,
+  context: MergeContext,
+): Model {
+  const name = declared?.name ?? bundled?.name ?? id;
+  const facts = {
+    id,
+    canonical_slug: declared?.canonical_slug ?? bundled?.canonical_slug ?? id,
+    name,
+    created: declared?.created ?? bundled?.created ?? context.created_default,
+    context_length: declared?.context_length ?? bundled?.context,
+    input_modalities: declared?.input_modalities ?? bundled?.input ?? ['text'],
+    output_modalities: declared?.output_modalities ?? bundled?.output ?? ['text'],
+    tokenizer: declared?.tokenizer ?? bundled?.tokenizer ?? 'Other',
+    instruct_type: null,
+    knowledge_cutoff: declared?.knowledge_cutoff ?? bundled?.knowledge_cutoff ?? null,
+    expiration_date: declared?.expiration_date ?? null,
+    model_hub_id: declared?.model_hub_id ?? bundled?.hub ?? null,
+  };
+  const own = (declared?.endpoints ?? []).flatMap((endpoint) => {
+    const provider = context.providers.get(endpoint.provider);
+    return provider ? [declaredEndpoint(facts, endpoint, provider, context)] : [];
+  });
+  // What an operator declares for a provider stands in place of everything bundled for it.
+  const replaced = new Set(declared?.endpoints?.map(({ provider }) => provider));
+  const rest = (bundled?.endpoints ?? []).flatMap((endpoint) => {
+    const provider = context.providers.get(endpoint.provider);
+    if (!provider || replaced.has(endpoint.provider)) return [];
+    // An endpoint that speaks another wire than its provider's row waits for that wire.
+    if (endpoint.dialect !== undefined && endpoint.dialect !== provider.dialect) return [];
+    return [bundledEndpoint(facts, endpoint, provider, context)];
+  });
+  return { ...facts, description: declared?.description ?? describe(facts), endpoints: [...own, ...rest] };
+}
+
+type ModelFacts = Omit<Model, 'description' | 'endpoints'>;
+
+/** One sentence of facts, where nobody wrote a better one. */
+function describe(facts: ModelFacts): string {
+  const context = facts.context_length === undefined ? '' : ` within ${facts.context_length} tokens of context`;
+  return `${facts.name} takes ${facts.input_modalities.join(', ')} and gives ${facts.output_modalities.join(', ')}${context}.`;
+}
+
+function declaredEndpoint(
+  facts: ModelFacts,
+  declared: DeclaredEndpoint,
+  provider: Provider,
+  context: MergeContext,
+): Endpoint {
+  const tag = declared.variant === undefined ? provider.slug : `${provider.slug}/${declared.variant}`;
+  const pricing = declared.pricing ?? {};
+  return {
+    id: `${tag}|${facts.id}`,
+    model: facts.id,
+    provider: provider.slug,
+    tag,
+    upstream_model: declared.upstream_model,
+    context_length: declared.context_length ?? facts.context_length,
+    max_completion_tokens: declared.max_completion_tokens,
+    max_prompt_tokens: declared.max_prompt_tokens,
+    pricing,
+    supported_parameters: declared.supported_parameters,
+    quantization: declared.quantization ?? 'unknown',
+    supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(provider, pricing),
+    input_modalities: facts.input_modalities,
+    quirks: {
+      ...provider.quirks,
+      ...context.modelQuirks?.(provider.dialect, declared.upstream_model),
+      ...declared.quirks,
+    },
+  };
+}
+
+function bundledEndpoint(
+  facts: ModelFacts,
+  bundled: BundledEndpoint,
+  provider: Provider,
+  context: MergeContext,
+): Endpoint {
+  const tag = bundled.variant === undefined ? provider.slug : `${provider.slug}/${bundled.variant}`;
+  const pricing = bundled.price ?? {};
+  const refused = refusedParameters(provider, bundled);
+  return {
+    id: `${tag}|${facts.id}`,
+    model: facts.id,
+    provider: provider.slug,
+    tag,
+    upstream_model: bundled.model,
+    context_length: bundled.context ?? facts.context_length,
+    max_completion_tokens: bundled.completion_max,
+    max_prompt_tokens: bundled.prompt_max,
+    pricing,
+    ...(bundled.tiers === undefined ? {} : { price_tiers: bundled.tiers }),
+    supported_parameters: supportedParameters(providerRow.get(provider.slug), bundled, refused),
+    quantization: bundled.quantization ?? 'unknown',
+    supports_implicit_caching: cachesUnasked(provider, pricing),
+    input_modalities: facts.input_modalities,
+    quirks: {
+      ...provider.quirks,
+      ...(refused.length === 0
+        ? {}
+        : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
+      ...bundled.quirks,
+      ...context.modelQuirks?.(provider.dialect, bundled.model),
+    },
+  };
+}
+
+/** A price for cache reads shows that there is a cache; on the Messages wire it must be asked for. */
+function cachesUnasked(provider: Provider, pricing: Prices): boolean {
+  return pricing.input_cache_read !== undefined && provider.dialect !== 'anthropic-messages';
+}
+
+const sampling: readonly Parameter[] = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'top_a',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+];
+
+/** What a model refuses although its provider takes it from others. */
+function refusedParameters(provider: Provider, { can }: BundledEndpoint): readonly Parameter[] {
+  if (can.includes('sampling') || provider.dialect !== 'openai-chat') return [];
+  // OpenAI's reasoning models also refuse stop (https://platform.openai.com/docs/api-reference/chat/create).
+  return can.includes('reasoning') && (provider.slug === 'openai' || provider.slug === 'azure')
+    ? [...sampling, 'stop']
+    : sampling;
+}
+
+const needs: [Ability, readonly Parameter[]][] = [
+  ['tools', ['tools', 'tool_choice', 'parallel_tool_calls']],
+  ['structured', ['structured_outputs']],
+  ['reasoning', ['reasoning', 'include_reasoning', 'reasoning_effort']],
+  ['effort', ['reasoning_effort']],
+  ['sampling', sampling],
+];
+
+function supportedParameters(
+  row: ProviderRow | undefined,
+  { can, model }: BundledEndpoint,
+  refused: readonly Parameter[],
+): readonly Parameter[] | undefined {
+  if (row === undefined) return undefined;
+  const lacking = new Set<Parameter>(refused);
+  for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
+  // https://platform.openai.com/docs/guides/latest-model: since GPT-5.
+  if (!/^gpt-5/.test(model)) lacking.add('verbosity');
+  return row.parameters.filter((name) => !lacking.has(name));
+}
+
+/** A model of a local server that serves whatever it has: `<provider slug>/<upstream model>`, at no price. */
+function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created: number): Model | undefined {
+  const slash = id.indexOf('/');
+  const provider = slash === -1 ? undefined : providers.get(id.slice(0, slash));
+  const row = provider && providerRow.get(provider.slug);
+  const upstream_model = id.slice(slash + 1);
+  if (!provider || !row?.any_model || upstream_model === '') return undefined;
+  const input_modalities = ['text', 'image'];
+  return {
+    id,
+    canonical_slug: id,
+    name: upstream_model,
+    description: `${upstream_model} on ${provider.name}.`,
+    created,
+    context_length: undefined,
+    input_modalities,
+    output_modalities: ['text'],
+    tokenizer: 'Other',
+    instruct_type: null,
+    knowledge_cutoff: null,
+    expiration_date: null,
+    model_hub_id: null,
+    endpoints: [
+      {
+        id: `${provider.slug}|${id}`,
+        model: id,
+        provider: provider.slug,
+        tag: provider.slug,
+        upstream_model,
+        context_length: undefined,
+        max_completion_tokens: undefined,
+        max_prompt_tokens: undefined,
+        pricing: { prompt: 0, completion: 0 },
+        supported_parameters: row.parameters,
+        quantization: 'unknown',
+        supports_implicit_caching: false,
+        input_modalities,
+        quirks: provider.quirks,
+      },
+    ],
+  };
+}
