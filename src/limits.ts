@@ -95,4 +95,13 @@ export const limits = {
   /** What `catalog refresh` reads. */
   catalog_bytes_max: 64 * 1024 * 1024,
   catalog_download_ms_max: 60_000,
+
+  /** Stories, bounds and counts of the sandbox. */
+  sandbox_tokens_max: 1_000_000,
+  sandbox_delay_ms_max: 600_000,
+  /** Users or conversations, cached prefixes and attempts that the sandbox remembers, each. */
+  sandbox_memory_entries_max: 10_000,
+  /** Of an attempt's request body, what is remembered, for the last ones only. */
+  sandbox_body_bytes_max: 64 * 1024,
+  sandbox_bodies_max: 64,
 } as const;

@@ -1,7 +1,7 @@
 import { type Charge, charge, type UnitPrices } from '../ledger/charge.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
-import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { Call } from './call.ts';
 import type { Meter } from './meter.ts';
 
@@ -67,7 +67,12 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
 export type PricesOf = (provider: string, upstream_model: string) => UnitPrices | undefined;
 
 /** What one attempt costs: its own classes at its endpoint's prices, and work of other models at theirs. */
-export function priceAttempt(usage: TokenClasses | null, request: ChatRequest, candidate: Candidate, pricesOf: PricesOf): Charge {
+export function priceAttempt(
+  usage: TokenClasses | null,
+  request: ChatRequest,
+  candidate: Candidate,
+  pricesOf: PricesOf,
+): Charge {
   const prices = candidate.endpoint.pricing;
   if (usage === null) return { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
   const images = prices.image === undefined ? 0 : mediaCounts(request).images;

@@ -24,6 +24,8 @@ export interface Meter {
    * null, which costs nothing. An answer that ended in an error, or not at all, with no output costs nothing either.
    */
   usage(request: ChatRequest): TokenClasses | null;
+  /** A cheap count of the output so far, for the journal. */
+  progress(): TokenClasses;
 }
 
 /** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
@@ -130,6 +132,15 @@ export function createMeter(): Meter {
     },
     get upstream_id() {
       return upstream_id;
+    },
+    progress() {
+      const CHARS_PER_TOKEN = 4;
+      return {
+        ...reported,
+        out_text: Math.ceil(text.length / CHARS_PER_TOKEN),
+        out_reasoning: Math.ceil(reasoning.length / CHARS_PER_TOKEN),
+        estimated: true,
+      };
     },
     usage(request) {
       if (!produced && (finish_reason === null || finish_reason === 'error')) return null;

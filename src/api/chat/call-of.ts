@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { GatewayError } from '../../errors.ts';
+import { headerOf } from '../../http/aliases.ts';
+import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const CATEGORIES_MAX = 10;
+const CATEGORY_CHARS_MAX = 30;
+
+/** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
+export function generationId(now_ms: number): string {
+  let random = '';
+  for (const byte of randomBytes(20)) random += ALPHABET[byte % ALPHABET.length];
+  return `gen-${Math.floor(now_ms / 1000)}-${random}`;
+}
+
+function cut(value: string | undefined): string | null {
+  return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
+}
+
+function attributionOf(request: FastifyRequest): Attribution {
+  const { headers } = request.raw;
+  const categories = headerOf(headers, 'x-gateway-categories') ?? '';
+  const traceparent = headerOf(headers, 'traceparent');
+  const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  return {
+    http_referer: cut(headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer')),
+    title: cut(headerOf(headers, 'x-gateway-title')),
+    categories: categories
+      .split(',')
+      .map((category) => category.trim())
+      .filter((category) => category !== '' && category.length <= CATEGORY_CHARS_MAX)
+      .slice(0, CATEGORIES_MAX),
+    user_agent: cut(headerOf(headers, 'user-agent')),
+    traceparent: traced ? traceparent : undefined,
+    tracestate: traced ? (cut(headerOf(headers, 'tracestate')) ?? undefined) : undefined,
+  };
+}
+
+/** What every inference operation makes of its HTTP request once the body is in the inner language. */
+export function callOf(request: FastifyRequest, body: ChatRequest, clock: Clock): Call {
+  const { principal } = request;
+  if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
+  const session = headerOf(request.raw.headers, 'x-session-id');
+  if (session !== undefined && body.session_id === undefined) {
+    body.session_id = session.slice(0, limits.session_id_chars_max);
+  }
+  const accepted_ms = clock.now_ms();
+  const shown = headerOf(request.raw.headers, 'x-gateway-experimental-metadata');
+  return {
+    request: body,
+    generation_id: generationId(accepted_ms),
+    request_id: request.id,
+    principal,
+    attribution: attributionOf(request),
+    accepted_ms,
+    accepted_monotonic_ms: clock.monotonic_ms(),
+    cancellation: createCancellation(),
+    wants_metadata: shown?.trim().toLowerCase() === 'enabled',
+  };
+}

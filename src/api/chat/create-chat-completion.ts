@@ -1,0 +1,119 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { toGatewayError } from '../../http/error-envelope.ts';
+import { sendEventStream } from '../../http/event-stream.ts';
+import type { Server } from '../../http/server.ts';
+import type { Inference, StreamEvent } from '../../inference/answer.ts';
+import { ClientGone } from '../../inference/attempt.ts';
+import type { Call, Clock } from '../../inference/call.ts';
+import { ChatCompletionAnswer, ChatCompletionBody } from '../../schemas/chat.ts';
+import { errors } from '../../schemas/error.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { callOf } from './call-of.ts';
+import { chatRequest } from './door.ts';
+import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
+
+export interface ChatOptions {
+  inference: Inference;
+  clock: Clock;
+  heartbeat_first_ms: number;
+  heartbeat_ms: number;
+}
+
+/** A comment that clients ignore; it keeps proxies from closing a quiet stream. */
+const HEARTBEAT = ': GATEWAY PROCESSING\n\n';
+
+function hidesReasoning(request: ChatRequest): boolean {
+  return request.reasoning?.exclude === true || (request.include_reasoning === false && !request.reasoning);
+}
+
+function envelopeOf(call: Call): Envelope {
+  return {
+    id: call.generation_id,
+    created: Math.floor(call.accepted_ms / 1000),
+    text_form: call.request.ext?.client === 'completions',
+    hide_reasoning: hidesReasoning(call.request),
+  };
+}
+
+/** `POST /chat/completions`: an answer of the model, whole or as a stream of server-sent events. */
+export function createChatCompletion(server: Server, options: ChatOptions): void {
+  server.route({
+    method: 'POST',
+    url: '/chat/completions',
+    config: { access: 'key' },
+    schema: {
+      operationId: 'createChatCompletion',
+      tags: ['Chat'],
+      summary: 'Creates a chat completion.',
+      description:
+        'Answers with server-sent events when `stream` is true: chunks of object `chat.completion.chunk`, a last chunk with usage and empty `choices`, then `[DONE]`.',
+      body: ChatCompletionBody,
+      response: { 200: ChatCompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
+    },
+    handler: async (request, reply) => {
+      const call = callOf(request, chatRequest(request.body), options.clock);
+      reply.header('x-generation-id', call.generation_id);
+      request.log_facts = {
+        generation_id: call.generation_id,
+        model: call.request.model,
+        streamed: call.request.stream === true,
+      };
+      return call.request.stream === true ? streamed(request, reply, call, options) : whole(reply, call, options);
+    },
+  });
+}
+
+async function whole(reply: FastifyReply, call: Call, { inference }: ChatOptions): Promise<FastifyReply> {
+  const leave = () => {
+    if (!reply.raw.writableFinished) call.cancellation.cancel();
+  };
+  reply.raw.once('close', leave);
+  try {
+    const answer = await inference.complete(call);
+    return reply
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(encodeCompletion(answer, envelopeOf(call)));
+  } catch (error) {
+    if (!(error instanceof ClientGone)) throw error;
+    // Nobody is there to answer.
+    return reply.hijack();
+  } finally {
+    reply.raw.off('close', leave);
+  }
+}
+
+async function streamed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  call: Call,
+  { inference, heartbeat_first_ms, heartbeat_ms }: ChatOptions,
+): Promise<FastifyReply> {
+  const encoder = createStreamEncoder(envelopeOf(call));
+  const echoes = call.request.debug?.echo_upstream_body === true;
+  const encode = (event: StreamEvent): string => {
+    switch (event.type) {
+      case 'open':
+        encoder.open(event.served);
+        return echoes ? event.upstream_bodies.map((body) => encoder.debug(body)).join('') : '';
+      case 'chunks':
+        return encoder.chunks(event.chunks);
+      case 'end':
+        return encoder.end(event.usage, event.metadata, event.error);
+    }
+  };
+  await sendEventStream(request, reply, {
+    events: inference.stream(call),
+    encode,
+    encodeFailure(error) {
+      const shown = toGatewayError(error);
+      if (shown.status === 500)
+        request.log.error({ request_id: request.id, err: shown.cause ?? shown }, 'stream failed');
+      return encoder.failed(shown, call.principal.user_id);
+    },
+    heartbeat: HEARTBEAT,
+    onClientGone: () => call.cancellation.cancel(),
+    heartbeat_first_ms,
+    heartbeat_ms,
+  });
+  return reply;
+}

@@ -1,0 +1,124 @@
+import type { Static } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { ChatCompletionBody } from '../../schemas/chat.ts';
+import type { ChatRequest, FunctionTool, InnerPart, Message, ToolCall, ToolChoice } from '../../schemas/inner.ts';
+
+export type ChatBody = Static<typeof ChatCompletionBody>;
+
+/** Fields that stand for nothing upstream: they are ours, or another spelling of what the request says anyway. */
+const CONSUMED = ['prompt', 'functions', 'function_call', 'stream_options', 'n', 'ext'] as const;
+
+/** A client cannot send what only decoders may make. */
+function withoutExtension<T extends object>(value: T): T {
+  if (!('ext' in value)) return value;
+  const { ext: _, ...rest } = value as T & { ext: unknown };
+  return rest as T;
+}
+
+function part(given: Record<string, unknown>): InnerPart {
+  const clean = withoutExtension(given);
+  return (clean['type'] === 'input_video' ? { ...clean, type: 'video_url' } : clean) as unknown as InnerPart;
+}
+
+/** Changes what must be changed and shares the rest: most messages pass as they are. */
+function mapChanged<T extends object, U>(items: readonly T[], change: (item: T, index: number) => U): U[] {
+  return items.map(change);
+}
+
+function legacyCallId(index: number): string {
+  return `call_legacy_${index}`;
+}
+
+/** An assistant's legacy `function_call` is one tool call; its answer, a `function` message, refers to the last such call. */
+function message(given: Record<string, unknown>, index: number, calls: Map<string, string>): Message {
+  const clean = withoutExtension(given);
+  const content = clean['content'];
+  let made = clean as unknown as Message;
+  if (Array.isArray(content)) {
+    const parts = content as Record<string, unknown>[];
+    const refusal = parts.filter((item) => item['type'] === 'refusal');
+    const kept = parts.filter((item) => item['type'] !== 'refusal');
+    made = { ...made, content: mapChanged(kept, part) };
+    if (refusal.length > 0) made.refusal = refusal.map((item) => String(item['refusal'])).join('');
+  }
+  if (made.tool_calls) made = { ...made, tool_calls: made.tool_calls.map(toolCall) };
+  if (clean['reasoning_content'] !== undefined && made.reasoning === undefined) {
+    const { reasoning_content, ...rest } = made as Message & { reasoning_content?: string | null };
+    made = { ...rest, reasoning: reasoning_content ?? null };
+  }
+  const call = clean['function_call'] as { name: string; arguments: string } | null | undefined;
+  if (call !== undefined) {
+    const { function_call: _, ...rest } = made as Message & { function_call?: unknown };
+    made = rest;
+    if (call !== null) {
+      const id = legacyCallId(index);
+      calls.set(call.name, id);
+      made.tool_calls = [{ id, type: 'function', function: { name: call.name, arguments: call.arguments } }];
+    }
+  }
+  if ((clean['role'] as string) === 'function') {
+    const name = String(clean['name']);
+    const id = calls.get(name);
+    if (id === undefined) {
+      throw new GatewayError(400, `messages[${index}].name must be the name of a function that was called before`);
+    }
+    return { role: 'tool', content: made.content ?? '', tool_call_id: id, name };
+  }
+  return made;
+}
+
+function toolCall(given: ToolCall): ToolCall {
+  const { id, function: called } = given;
+  return { id, type: 'function', function: called };
+}
+
+function toolChoice(given: ChatBody['function_call']): ToolChoice | undefined {
+  if (given === undefined || given === null) return undefined;
+  return typeof given === 'string' ? given : { type: 'function', function: { name: given.name } };
+}
+
+/** `reasoning` says the same wherever it stands: two different wishes are an error, not a guess. */
+function checkReasoning(body: ChatBody): void {
+  const { reasoning, reasoning_effort } = body;
+  if (reasoning?.effort && typeof reasoning.max_tokens === 'number') {
+    throw new GatewayError(400, 'reasoning may have effort or max_tokens, not both');
+  }
+  if (reasoning?.effort && reasoning_effort && reasoning.effort !== reasoning_effort) {
+    throw new GatewayError(400, 'reasoning_effort must equal reasoning.effort when both are given');
+  }
+}
+
+/**
+ * The public request in the one inner language: legacy forms rewritten, nulls that mean nothing taken out, extension
+ * points emptied. Throws `GatewayError` 400 that names the field.
+ */
+export function chatRequest(body: ChatBody): ChatRequest {
+  if (body.messages === undefined && body.prompt === undefined) {
+    throw new GatewayError(400, 'Input required: specify "prompt" or "messages"');
+  }
+  if (body.messages !== undefined && body.prompt !== undefined) {
+    throw new GatewayError(400, 'prompt and messages exclude each other: specify one of them');
+  }
+  checkReasoning(body);
+  const request: Record<string, unknown> = { ...body };
+  for (const field of CONSUMED) delete request[field];
+  for (const field of Object.keys(request)) {
+    if (request[field] === null) delete request[field];
+  }
+  const calls = new Map<string, string>();
+  const given = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
+  request['messages'] = mapChanged(given, (item, index) => message(item, index, calls));
+  if (body.functions && !body.tools) {
+    request['tools'] = body.functions.map((definition) => ({ type: 'function', function: definition }) as FunctionTool);
+    const choice = toolChoice(body.function_call);
+    if (choice !== undefined && request['tool_choice'] === undefined) request['tool_choice'] = choice;
+  } else if (body.tools) {
+    request['tools'] = mapChanged(body.tools, withoutExtension);
+  }
+  request['ext'] = {
+    wire: 'openai-chat',
+    client: body.prompt === undefined ? 'chat' : 'completions',
+    rest: {},
+  };
+  return request as unknown as ChatRequest;
+}

@@ -1,0 +1,213 @@
+import type { GatewayError } from '../../errors.ts';
+import { errorBody } from '../../http/error-envelope.ts';
+import type { AnswerUsage, Served, WholeAnswer } from '../../inference/answer.ts';
+import { isMeaningful } from '../../inference/meter.ts';
+import type { ChatChunk, Delta, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+
+/** What every object of one answer carries. */
+export interface Envelope {
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  /** The request had `prompt`: choices carry `text`. */
+  text_form: boolean;
+  /** The client wants no reasoning shown. */
+  hide_reasoning: boolean;
+}
+
+/** Our own fields of a detail, and no other: extensions stay inside. */
+function publicDetail(detail: ReasoningDetail): Record<string, unknown> {
+  const { type, format, id, index } = detail;
+  const shared = {
+    format: format ?? 'unknown',
+    ...(id === undefined ? {} : { id }),
+    ...(index === undefined ? {} : { index }),
+  };
+  switch (detail.type) {
+    case 'reasoning.text':
+      return {
+        type,
+        ...(detail.text === undefined ? {} : { text: detail.text }),
+        ...(detail.signature === undefined ? {} : { signature: detail.signature }),
+        ...shared,
+      };
+    case 'reasoning.summary':
+      return { type, summary: detail.summary, ...shared };
+    case 'reasoning.encrypted':
+      return { type, data: detail.data, ...shared };
+  }
+}
+
+function publicCall(call: ToolCall, index: number): Record<string, unknown> {
+  const { name, arguments: text } = call.function;
+  return { index, id: call.id, type: 'function', function: { name, arguments: text } };
+}
+
+function textOf(content: Message['content']): string {
+  if (!Array.isArray(content)) return content ?? '';
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+function publicMessage(message: Message, hide_reasoning: boolean): Record<string, unknown> {
+  const text = textOf(message.content);
+  const made: Record<string, unknown> = {
+    role: 'assistant',
+    content:
+      text === '' && (message.content === null || message.content === undefined) && !message.tool_calls?.length
+        ? null
+        : text,
+    refusal: message.refusal ?? null,
+    reasoning: hide_reasoning ? null : (message.reasoning ?? null),
+  };
+  if (!hide_reasoning && message.reasoning_details?.length) {
+    made['reasoning_details'] = message.reasoning_details.map(publicDetail);
+  }
+  if (message.tool_calls?.length) made['tool_calls'] = message.tool_calls.map(publicCall);
+  if (message.images?.length) made['images'] = message.images;
+  if (message.audio) made['audio'] = message.audio;
+  if (message.annotations?.length) made['annotations'] = message.annotations;
+  return made;
+}
+
+/** The whole answer as the contract has it, field by field. */
+export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
+  const { completion, served, usage, metadata } = answer;
+  const [choice] = completion.choices;
+  const finish = {
+    finish_reason: choice.finish_reason,
+    native_finish_reason: choice.native_finish_reason,
+    ...(choice.error ? { error: choice.error } : {}),
+  };
+  const shown = envelope.text_form
+    ? {
+        index: 0,
+        ...finish,
+        logprobs: choice.logprobs ?? null,
+        text: textOf(choice.message.content),
+        ...(choice.message.reasoning && !envelope.hide_reasoning ? { reasoning: choice.message.reasoning } : {}),
+      }
+    : {
+        index: 0,
+        logprobs: choice.logprobs ?? null,
+        ...finish,
+        message: publicMessage(choice.message, envelope.hide_reasoning),
+      };
+  return JSON.stringify({
+    id: envelope.id,
+    object: 'chat.completion',
+    created: envelope.created,
+    model: served.model,
+    provider: served.provider,
+    system_fingerprint: completion.system_fingerprint ?? null,
+    service_tier: completion.service_tier ?? null,
+    choices: [shown],
+    usage,
+    ...(metadata ? { gateway_metadata: metadata } : {}),
+  });
+}
+
+/** Writes one stream: events of a call in, text of the wire out. */
+export interface ChatStreamEncoder {
+  open(served: Served): void;
+  /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
+  debug(upstream_body: JsonObject): string;
+  chunks(chunks: readonly ChatChunk[]): string;
+  /** The usage chunk, and before it the error chunk of a stream that failed late. */
+  end(usage: AnswerUsage, metadata: Record<string, unknown> | undefined, error: GatewayError | undefined): string;
+  /** The only chunk of a stream that failed after its 200 and before anything else. */
+  failed(error: GatewayError, user_id: string | null): string;
+}
+
+function frame(json: string): string {
+  return `data: ${json}\n\n`;
+}
+
+/** A chunk's choice costs a few microseconds at most: the fixed parts are made once. */
+export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
+  const { id, created, text_form, hide_reasoning } = envelope;
+  let head = '';
+  let begun = false;
+  const setHead = (served: Served | undefined) => {
+    const model = JSON.stringify(served?.model ?? '');
+    const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
+    head = `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${model}${provider}`;
+  };
+  setHead(undefined);
+
+  /** `role` and `content` stand in every delta. */
+  const deltaJson = (delta: Delta): string => {
+    let json = `{"role":"assistant","content":${JSON.stringify(delta.content ?? '')}`;
+    if (delta.reasoning !== undefined && delta.reasoning !== null && !hide_reasoning) {
+      json += `,"reasoning":${JSON.stringify(delta.reasoning)}`;
+    }
+    if (delta.reasoning_details?.length && !hide_reasoning) {
+      json += `,"reasoning_details":${JSON.stringify(delta.reasoning_details.map(publicDetail))}`;
+    }
+    if (delta.tool_calls?.length) json += `,"tool_calls":${JSON.stringify(delta.tool_calls)}`;
+    if (delta.refusal) json += `,"refusal":${JSON.stringify(delta.refusal)}`;
+    if (delta.images) json += `,"images":${JSON.stringify(delta.images)}`;
+    if (delta.audio) json += `,"audio":${JSON.stringify(delta.audio)}`;
+    if (delta.annotations?.length) json += `,"annotations":${JSON.stringify(delta.annotations)}`;
+    return `${json}}`;
+  };
+
+  const choiceJson = (chunk: ChatChunk): string => {
+    const finish = chunk.finish_reason ? JSON.stringify(chunk.finish_reason) : 'null';
+    const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
+    const body = text_form
+      ? `"text":${JSON.stringify(chunk.delta.content ?? '')}`
+      : `"delta":${deltaJson(chunk.delta)}`;
+    const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
+    const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
+    return `{"index":0,${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
+  };
+
+  /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */
+  const isSilent = (chunk: ChatChunk): boolean =>
+    begun &&
+    chunk.finish_reason == null &&
+    chunk.logprobs === undefined &&
+    (!isMeaningful(chunk.delta) || (hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))));
+
+  return {
+    open: setHead,
+    debug: (echo_upstream_body) => frame(`${head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`),
+    chunks(chunks) {
+      let text = '';
+      for (const chunk of chunks) {
+        if (isSilent(chunk)) continue;
+        begun = true;
+        const fingerprint = chunk.system_fingerprint
+          ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
+          : '';
+        const tier = chunk.service_tier ? `,"service_tier":${JSON.stringify(chunk.service_tier)}` : '';
+        text += `data: ${head}${fingerprint}${tier},"choices":[${choiceJson(chunk)}]}\n\n`;
+      }
+      return text;
+    },
+    end(usage, metadata, error) {
+      const failure = error ? frame(`${head},${errorJson(error)}`) : '';
+      const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
+      return `${failure}${frame(`${head},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
+    },
+    failed(error, user_id) {
+      const { gateway_metadata } = errorBody(error, user_id);
+      const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
+      const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
+      return `${frame(`${head},${errorJson(error)}`)}${frame(`${head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
+    },
+  };
+}
+
+function withoutReasoning(delta: Delta): Delta {
+  const { reasoning: _, reasoning_details: __, ...rest } = delta;
+  return rest;
+}
+
+/** A failure inside a stream: beside the choice that ends, the error as the envelope has it. */
+function errorJson(error: GatewayError): string {
+  const shown = { code: error.status, message: error.message, ...(error.metadata ? { metadata: error.metadata } : {}) };
+  const native = error.metadata?.['provider_code'] ?? null;
+  return `"error":${JSON.stringify(shown)},"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
+}

@@ -1,0 +1,119 @@
+import Type, { type Static } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { usd } from '../../ledger/charge.ts';
+import type { GenerationRecord } from '../../ledger/records.ts';
+import { errors } from '../../schemas/error.ts';
+import { Generation } from '../../schemas/generation.ts';
+import { inputTokens, outputTokens } from '../../schemas/usage.ts';
+
+/** Where generations are found: first those not yet flushed, then the store. */
+export interface GenerationSource {
+  find(id: string): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
+}
+
+/** Pico-USD as a decimal string of USD, exact, without trailing zeros. */
+function usdString(pico: number): string {
+  const digits = String(pico).padStart(13, '0');
+  const whole = digits.slice(0, -12);
+  const fraction = digits.slice(-12).replace(/0+$/, '');
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}
+
+/** The public form of a generation's record. */
+export function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
+  const { usage } = record;
+  const prompt = usage === null ? null : inputTokens(usage);
+  const completion = usage === null ? null : outputTokens(usage);
+  return {
+    id: record.id,
+    request_id: record.request_id,
+    upstream_id: record.upstream_id,
+    api_type: record.api_type,
+    created_at: record.created_at,
+    model: record.model,
+    provider_name: record.provider_name,
+    app_id: null,
+    external_user: record.external_user,
+    session_id: record.session_id,
+    http_referer: record.http_referer,
+    title: record.title,
+    categories: record.categories,
+    user_agent: record.user_agent,
+    origin: record.http_referer ?? '',
+    router: null,
+    streamed: record.streamed,
+    cancelled: record.cancelled,
+    is_byok: record.is_byok,
+    finish_reason: record.finish_reason,
+    native_finish_reason: record.native_finish_reason,
+    latency: record.latency,
+    generation_time: record.generation_time,
+    moderation_latency: null,
+    tokens_prompt: prompt,
+    tokens_completion: completion,
+    native_tokens_prompt: prompt,
+    native_tokens_completion: completion,
+    native_tokens_reasoning: usage?.out_reasoning ?? null,
+    native_tokens_cached: usage?.in_cache_read ?? null,
+    native_tokens_completion_images: usage?.out_image ?? null,
+    num_media_prompt: record.num_media_prompt,
+    num_media_completion: null,
+    num_input_audio_prompt: record.num_input_audio_prompt,
+    num_search_results: usage?.counts?.web_search ?? null,
+    num_fetches: usage?.counts?.web_fetch ?? null,
+    usage: usd(record.cost_nano),
+    total_cost: usd(record.cost_nano),
+    upstream_inference_cost: record.is_byok ? usd(record.upstream_cost_nano) : null,
+    cache_discount: record.cache_discount_nano === null ? null : usd(record.cache_discount_nano),
+    service_tier: record.service_tier,
+    web_search_engine: null,
+    response_cache_source_id: null,
+    outcome: record.outcome,
+    estimated: usage?.estimated === true,
+    charges: record.charges.map((line) => ({
+      class: line.class,
+      units: line.units,
+      unit_price: usdString(line.unit_price_pico),
+      amount: usdString(line.amount_pico),
+    })),
+    provider_responses: record.attempts.map((attempt) => ({
+      id: attempt.upstream_id,
+      endpoint_id: attempt.endpoint_id,
+      model_permaslug: attempt.model_permaslug,
+      provider_name: attempt.provider_name,
+      status: attempt.status,
+      latency: attempt.latency,
+      is_byok: attempt.is_byok,
+      failure: attempt.failure,
+    })),
+  };
+}
+
+/** `GET /generation?id=`: statistics of a finished request of the caller's organization. */
+export function getGeneration(server: Server, { generations }: { generations: GenerationSource }): void {
+  server.route({
+    method: 'GET',
+    url: '/generation',
+    config: { access: 'any' },
+    schema: {
+      operationId: 'getGeneration',
+      tags: ['Chat'],
+      summary: 'Returns token counts and cost of a finished request.',
+      querystring: Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) }),
+      response: { 200: Type.Object({ data: Generation }), ...errors(400, 401, 404, 500) },
+    },
+    handler: async (request) => {
+      const { id } = request.query;
+      const record = await generations.find(id);
+      const { principal } = request;
+      // Another organization's record is not there; neither is another key's, but for a management key.
+      const visible =
+        record !== undefined &&
+        record.organization_id === principal?.organization_id &&
+        (principal.kind === 'management' || record.workspace_id === principal.workspace_id);
+      if (!visible) throw new GatewayError(404, `Generation ${id} not found`);
+      return { data: describeGeneration(record) };
+    },
+  });
+}

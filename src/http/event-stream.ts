@@ -1,0 +1,108 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { limits } from '../limits.ts';
+
+export interface EventStream<T> {
+  events: AsyncIterator<T>;
+  /** One event as the text of the wire; an empty text is not written. */
+  encode(event: T): string;
+  /** The end of a stream whose source threw after the 200 was sent. */
+  encodeFailure(error: unknown): string;
+  /** Sent in silence, at event boundaries: a comment or a ping of the wire. */
+  heartbeat: string;
+  /** The client has left: nobody reads any more, but `events` is still read to its end. */
+  onClientGone(): void;
+  heartbeat_first_ms: number;
+  heartbeat_ms: number;
+}
+
+/**
+ * Sends events as they come. The 200 is committed with the first event or the first heartbeat; until then what `events`
+ * throws is thrown on, so that the client gets a proper status. Back-pressure: the next event is asked for when the
+ * client has taken the last. Resolves when the source has ended, also when the client left before.
+ */
+export async function sendEventStream<T>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  stream: EventStream<T>,
+): Promise<void> {
+  const socket = reply.raw;
+  let committed = false;
+  let gone = false;
+
+  const commit = () => {
+    committed = true;
+    reply.hijack();
+    const headers = { ...reply.getHeaders() } as Record<string, string>;
+    headers['content-type'] = 'text/event-stream; charset=utf-8';
+    headers['cache-control'] = 'no-cache';
+    headers['x-accel-buffering'] = 'no';
+    socket.writeHead(200, headers);
+    // From now on silence is counted from the last write.
+    clearTimeout(beat);
+    beat = setTimeout(tick, stream.heartbeat_ms);
+  };
+  const write = (text: string) => {
+    if (gone) return true;
+    if (committed) beat.refresh();
+    else commit();
+    return socket.write(text);
+  };
+  // A client that does not read gets no heartbeats; the next write starts the timer again.
+  const tick = () => {
+    if (!gone && !socket.writableNeedDrain) write(stream.heartbeat);
+  };
+  let beat = setTimeout(tick, stream.heartbeat_first_ms);
+
+  const leave = () => {
+    if (gone || socket.writableFinished) return;
+    gone = true;
+    clearTimeout(beat);
+    stream.onClientGone();
+  };
+  socket.on('close', leave);
+  socket.on('error', leave);
+  if (socket.destroyed || request.raw.socket.destroyed) leave();
+
+  try {
+    for (;;) {
+      let next: IteratorResult<T>;
+      try {
+        next = await stream.events.next();
+      } catch (error) {
+        if (!committed && !gone) throw error;
+        write(stream.encodeFailure(error));
+        break;
+      }
+      if (next.done) break;
+      const text = stream.encode(next.value);
+      if (text !== '' && !write(text) && !(await drained(socket))) leave();
+    }
+  } finally {
+    clearTimeout(beat);
+    socket.off('close', leave);
+    if (committed && !gone) socket.end();
+    else if (gone && !reply.sent) reply.hijack();
+  }
+}
+
+/** Waits until the client has taken what was written; false when it left, or did not read for too long. */
+function drained(socket: ServerResponse): Promise<boolean> {
+  if (socket.destroyed) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const settle = (taken: boolean) => {
+      clearTimeout(stall);
+      socket.off('drain', onDrain);
+      socket.off('close', onClose);
+      resolve(taken);
+    };
+    const onDrain = () => settle(true);
+    const onClose = () => settle(false);
+    const stall = setTimeout(() => {
+      settle(false);
+      socket.destroy();
+    }, limits.client_stall_ms_max);
+    socket.once('drain', onDrain);
+    socket.once('close', onClose);
+  });
+}

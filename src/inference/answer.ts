@@ -1,0 +1,489 @@
+import type { Model } from '../catalog/model.ts';
+import { GatewayError } from '../errors.ts';
+import { usd } from '../ledger/charge.ts';
+import type { Recorder } from '../ledger/recorder.ts';
+import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
+import { limits } from '../limits.ts';
+import { type ChatDialect, type Report, UpstreamError } from '../providers/dialect.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Upstream } from '../providers/upstream.ts';
+import type { Health } from '../routing/health.ts';
+import { type Candidate, type Plan, plan } from '../routing/plan.ts';
+import type { ChatChunk, ChatCompletion, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import {
+  attemptStream,
+  attemptWhole,
+  ClientGone,
+  type OpenStream,
+  type PreparedAttempt,
+  prepareAttempt,
+} from './attempt.ts';
+import type { Call, Clock } from './call.ts';
+import { clientError, type FailedAttempt, fallsOver } from './failure.ts';
+import { closeRecord, openRecord, type PricesOf, priceAttempt } from './generation.ts';
+import { routingMetadata, type ShownAttempt } from './metadata.ts';
+import { createMeter, type Meter } from './meter.ts';
+
+/** The part of the catalog that inference looks at. */
+export interface ModelSource {
+  find(id: string): Model | undefined;
+  models(): readonly Model[];
+  provider(slug_or_name: string): Provider | undefined;
+}
+
+export interface InferenceOptions {
+  /** Asked once a request, so that a reload takes effect at once. */
+  catalog(): ModelSource;
+  dialect(wire: Wire): ChatDialect | undefined;
+  upstream: Upstream;
+  recorder: Recorder;
+  health: Health;
+  clock: Clock;
+  metrics: Metrics;
+  default_model: string | undefined;
+  allow_unpriced: boolean;
+  first_token_ms_max: number;
+  total_ms_max: number;
+}
+
+/** The public usage with what it cost, in USD. */
+export interface AnswerUsage extends PublicUsage {
+  cost: number;
+  is_byok: boolean;
+  cost_details: {
+    upstream_inference_cost: number | null;
+    upstream_inference_prompt_cost: number;
+    upstream_inference_completions_cost: number;
+  };
+}
+
+/** Who answered, as the client may know it. */
+export interface Served {
+  model: string;
+  provider: string;
+}
+
+export interface WholeAnswer {
+  completion: ChatCompletion;
+  served: Served;
+  usage: AnswerUsage;
+  metadata: Record<string, unknown> | undefined;
+}
+
+/** What a stream is made of: one `open`, then `chunks`, then one `end`. */
+export type StreamEvent =
+  | { type: 'open'; served: Served; upstream_bodies: JsonObject[] }
+  | { type: 'chunks'; chunks: ChatChunk[] }
+  | { type: 'end'; usage: AnswerUsage; metadata: Record<string, unknown> | undefined; error: GatewayError | undefined };
+
+/**
+ * How one call is answered: plan, attempt endpoints in order until one answers, meter, settle. The generation's record
+ * is written exactly once, before the client sees the end, also when it left.
+ */
+export interface Inference {
+  /** Throws `GatewayError`; `ClientGone` when the client left first. */
+  complete(call: Call): Promise<WholeAnswer>;
+  /**
+   * Throws `GatewayError` before `open`, `ClientGone` any time; after `open` failures arrive in `end`. The consumer reads
+   * to the end, also after its client has left.
+   */
+  stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
+}
+
+/** Everything one call gathers on its way. */
+interface Session {
+  call: Call;
+  plan: Plan;
+  requested: string;
+  record: GenerationRecord | undefined;
+  attempts: AttemptRecord[];
+  shown: ShownAttempt[];
+  failed: FailedAttempt[];
+  report: Report[];
+  bodies: JsonObject[];
+  /** Monotonic time of the last send. */
+  sent_ms: number;
+  first_token_ms: number | undefined;
+}
+
+const NO_USAGE: AnswerUsage = {
+  ...publicUsage({}),
+  cost: 0,
+  is_byok: false,
+  cost_details: {
+    upstream_inference_cost: null,
+    upstream_inference_prompt_cost: 0,
+    upstream_inference_completions_cost: 0,
+  },
+};
+
+/** The models that a request names, in order: `model`, then `models`, each once; the default when it names none. */
+function modelsOf(call: Call, options: InferenceOptions): { models: Model[]; requested: string } {
+  const { request } = call;
+  const named: [string, string][] = [];
+  if (request.model) named.push(['model', request.model]);
+  for (const [index, id] of (request.models ?? []).entries()) named.push([`models[${index}]`, id]);
+  if (named.length === 0) {
+    if (options.default_model === undefined) {
+      throw new GatewayError(400, 'model is required: no default model is configured');
+    }
+    named.push(['model', options.default_model]);
+  }
+  const catalog = options.catalog();
+  const models = new Map<string, Model>();
+  for (const [field, id] of named) {
+    const model = catalog.find(id);
+    if (model === undefined) throw new GatewayError(400, `${id} is not a valid model ID`, { metadata: { field } });
+    if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
+      throw new GatewayError(400, `${id} does not answer chat completions`, { metadata: { field } });
+    }
+    models.set(model.id, model);
+  }
+  checkBound(call, [...models.values()]);
+  return { models: [...models.values()], requested: named[0]?.[1] ?? '' };
+}
+
+/** An output bound must be below the context length of a model that is to answer (specification, section Limits). */
+function checkBound(call: Call, models: Model[]): void {
+  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+    const bound = call.request[field];
+    if (typeof bound !== 'number') continue;
+    const contexts = models.map((model) => model.context_length ?? Number.POSITIVE_INFINITY);
+    const largest = Math.max(...contexts);
+    if (bound >= largest) {
+      throw new GatewayError(400, `${field} must be less than ${largest}, the model's context length`);
+    }
+  }
+}
+
+export function createInference(options: InferenceOptions): Inference {
+  const { clock, health, metrics, recorder } = options;
+  // Rare (a provider that ran a second model inside a call), so a scan will do.
+  const pricesOf: PricesOf = (provider, upstream_model) => {
+    for (const model of options.catalog().models()) {
+      for (const endpoint of model.endpoints) {
+        if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint.pricing;
+      }
+    }
+    return undefined;
+  };
+
+  function open(call: Call): Session {
+    if (!recorder.state().admitting) {
+      throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
+        headers: { 'retry-after': '1' },
+      });
+    }
+    const { models, requested } = modelsOf(call, options);
+    const found = plan(call.request, {
+      models,
+      provider: (slug) => options.catalog().provider(slug),
+      health,
+      now_ms: clock.now_ms(),
+      allow_unpriced: options.allow_unpriced,
+    });
+    return {
+      call,
+      plan: found,
+      requested,
+      record: undefined,
+      attempts: [],
+      shown: [],
+      failed: [],
+      report: [],
+      bodies: [],
+      sent_ms: 0,
+      first_token_ms: undefined,
+    };
+  }
+
+  function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
+    if (!session.call.wants_metadata) return undefined;
+    const { plan, requested, shown: attempts, report } = session;
+    return routingMetadata({ plan, requested, attempts, selected, report });
+  }
+
+  function note(
+    session: Session,
+    candidate: Candidate,
+    facts: { status: number | null; failure: string | null },
+  ): AttemptRecord {
+    const attempt: AttemptRecord = {
+      endpoint_id: candidate.endpoint.id,
+      provider_name: candidate.provider.name,
+      model_permaslug: candidate.model.canonical_slug,
+      status: facts.status,
+      latency: Math.round(clock.monotonic_ms() - session.sent_ms),
+      is_byok: false,
+      upstream_id: null,
+      failure: facts.failure,
+      cost_nano: 0,
+    };
+    session.attempts.push(attempt);
+    session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: facts.status ?? 0 });
+    metrics.attempt(candidate.provider.slug, facts.failure ?? 'answered');
+    return attempt;
+  }
+
+  /** Writes the record, once a call; the journal has it when this resolves. */
+  async function settle(
+    session: Session,
+    outcome: GenerationRecord['outcome'],
+    answered: { meter: Meter; candidate: Candidate; prepared: PreparedAttempt; attempt: AttemptRecord } | undefined,
+  ): Promise<AnswerUsage> {
+    const { record, call } = session;
+    if (record === undefined) return NO_USAGE;
+    const now = clock.monotonic_ms();
+    const usage: TokenClasses | null = answered?.meter.usage(answered.prepared.request) ?? null;
+    const candidate = answered?.candidate ?? session.plan.attempts[0];
+    if (candidate === undefined) return NO_USAGE;
+    const charge = priceAttempt(usage, call.request, candidate, pricesOf);
+    if (answered) {
+      answered.attempt.cost_nano = charge.cost_nano;
+      answered.attempt.upstream_id = answered.meter.upstream_id;
+    }
+    const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
+    const closed = closeRecord(record, {
+      meter: answered?.meter,
+      usage,
+      charge,
+      attempts: session.attempts,
+      outcome,
+      latency: latency === null ? null : Math.round(latency),
+      generation_time: answered ? Math.round(now - session.sent_ms) : null,
+    });
+    metrics.generation({
+      model: closed.model,
+      provider: candidate.provider.slug,
+      outcome,
+      prompt_tokens: usage === null ? 0 : inputTokens(usage),
+      completion_tokens: usage === null ? 0 : outputTokens(usage),
+      cost_usd: usd(closed.cost_nano),
+      first_token_s: latency === null ? undefined : latency / 1000,
+    });
+    await recorder.outcome(closed);
+    if (usage === null) return NO_USAGE;
+    return {
+      ...publicUsage(usage),
+      cost: usd(charge.cost_nano),
+      is_byok: false,
+      cost_details: {
+        upstream_inference_cost: null,
+        upstream_inference_prompt_cost: usd(charge.input_nano),
+        upstream_inference_completions_cost: usd(charge.output_nano),
+      },
+    };
+  }
+
+  /** Encodes for an endpoint, makes the attempt durable, and sends it. */
+  async function tryOne<T>(
+    session: Session,
+    candidate: Candidate,
+    strip_state: boolean,
+    send: (prepared: PreparedAttempt) => Promise<T>,
+  ): Promise<{ value: T; prepared: PreparedAttempt }> {
+    const { call } = session;
+    const dialect = options.dialect(candidate.provider.dialect);
+    if (dialect === undefined) throw new Error(`no dialect ${candidate.provider.dialect} is registered`);
+    const prepared = prepareAttempt(call.request, candidate, dialect, strip_state);
+    const record = openRecord(call, candidate);
+    await recorder.attempt({
+      id: call.generation_id,
+      attempt: session.attempts.length + 1,
+      endpoint: candidate.endpoint.id,
+      record: { ...record, attempts: session.attempts },
+    });
+    session.record = record;
+    session.report = prepared.report;
+    session.bodies.push(prepared.encoded.body);
+    session.sent_ms = clock.monotonic_ms();
+    if (call.cancellation.cancelled) throw new ClientGone();
+    return { value: await send(prepared), prepared };
+  }
+
+  /** The attempt loop: endpoints in order, until one answers. What failed is noted; the last failure becomes the client's. */
+  async function tryInOrder<T>(
+    session: Session,
+    send: (prepared: PreparedAttempt) => Promise<T>,
+  ): Promise<{ value: T; prepared: PreparedAttempt; candidate: Candidate }> {
+    let refused: GatewayError | undefined;
+    for (const candidate of session.plan.attempts) {
+      for (let strip_state = false; ; strip_state = true) {
+        try {
+          const { value, prepared } = await tryOne(session, candidate, strip_state, send);
+          health.succeeded(candidate.endpoint.id);
+          return { value, prepared, candidate };
+        } catch (error) {
+          if (error instanceof GatewayError && error.status === 400) {
+            // This endpoint's wire cannot carry the request; another's may.
+            candidate.excluded = { step: 'Encode', reason: error.message };
+            refused = error;
+            break;
+          }
+          if (error instanceof ClientGone) {
+            note(session, candidate, { status: null, failure: 'client_gone' });
+            await settle(session, 'cancelled', undefined);
+            throw error;
+          }
+          if (!(error instanceof UpstreamError)) throw await failUnexpectedly(session, candidate, error);
+          note(session, candidate, { status: error.status, failure: error.failure });
+          session.failed.push({ provider: candidate.provider, error });
+          if (error.failure === 'state_rejected' && !strip_state) continue;
+          health.failed(candidate.endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
+          if (!fallsOver(error.failure)) throw await fail(session);
+          break;
+        }
+      }
+    }
+    if (session.failed.length === 0 && refused) throw refused;
+    throw await fail(session);
+  }
+
+  /** A fault of ours in the middle of an attempt: the record is closed all the same. */
+  async function failUnexpectedly(session: Session, candidate: Candidate, error: unknown): Promise<unknown> {
+    if (session.record !== undefined) {
+      note(session, candidate, { status: null, failure: 'internal' });
+      await settle(session, 'failed', undefined);
+    }
+    return error;
+  }
+
+  async function fail(session: Session): Promise<GatewayError> {
+    await settle(session, 'failed', undefined);
+    const error = clientError(session.failed);
+    const gateway_metadata = metadataOf(session, undefined);
+    if (gateway_metadata === undefined) return error;
+    const { metadata, headers, cause } = error;
+    return new GatewayError(error.status, error.message, {
+      gateway_metadata,
+      ...(metadata ? { metadata } : {}),
+      ...(headers ? { headers } : {}),
+      cause,
+    });
+  }
+
+  function attemptContext(call: Call) {
+    const { upstream, first_token_ms_max, total_ms_max } = options;
+    return { upstream, call, first_token_ms_max, total_ms_max };
+  }
+
+  function served(candidate: Candidate): Served {
+    return { model: candidate.model.id, provider: candidate.provider.name };
+  }
+
+  /** An answer that ended in an error before it held anything is a failure like any other. */
+  function requireSubstance(meter: Meter): void {
+    if (!meter.produced && meter.finish_reason === 'error') {
+      throw new UpstreamError('unavailable', 'The provider ended its answer with an error', {
+        status: 200,
+        native_code: meter.native_finish_reason,
+      });
+    }
+  }
+
+  return {
+    async complete(call) {
+      const session = open(call);
+      const meter = { current: createMeter() };
+      const {
+        value: completion,
+        prepared,
+        candidate,
+      } = await tryInOrder(session, async (prepared) => {
+        const answer = await attemptWhole(prepared, attemptContext(call));
+        meter.current = createMeter();
+        meter.current.completion(answer);
+        requireSubstance(meter.current);
+        return answer;
+      });
+      session.first_token_ms = clock.monotonic_ms();
+      const attempt = note(session, candidate, { status: 200, failure: null });
+      const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
+      const usage = await settle(session, outcome, { meter: meter.current, candidate, prepared, attempt });
+      return { completion, served: served(candidate), usage, metadata: metadataOf(session, candidate) };
+    },
+
+    async *stream(call) {
+      const session = open(call);
+      const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
+        const stream = await attemptStream(prepared, attemptContext(call));
+        const meter = createMeter();
+        for (const chunk of stream.first) meter.chunk(chunk);
+        try {
+          requireSubstance(meter);
+        } catch (error) {
+          stream.close();
+          throw error;
+        }
+        return { stream, meter };
+      });
+      const { stream, meter } = value;
+      session.first_token_ms = clock.monotonic_ms();
+      const attempt = note(session, candidate, { status: 200, failure: null });
+      const answered = { meter, candidate, prepared, attempt };
+      metrics.streamOpened();
+      // How it ends when neither the upstream's end nor its failure is reached: the consumer stopped reading, or a fault of ours.
+      let unfinished: 'cancelled' | 'failed' | undefined = 'cancelled';
+      try {
+        yield { type: 'open', served: served(candidate), upstream_bodies: session.bodies };
+        if (stream.first.length > 0) yield { type: 'chunks', chunks: stream.first };
+        const failure = yield* rest(session, stream, meter);
+        unfinished = undefined;
+        const outcome =
+          failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
+        const usage = await settle(session, outcome, answered);
+        if (failure instanceof ClientGone) throw failure;
+        const error = failure ? lateError(session, candidate, attempt, failure) : undefined;
+        yield { type: 'end', usage, metadata: metadataOf(session, candidate), error };
+      } catch (error) {
+        if (unfinished !== undefined) unfinished = 'failed';
+        throw error;
+      } finally {
+        stream.close();
+        metrics.streamClosed();
+        if (unfinished !== undefined) await settle(session, unfinished, answered);
+      }
+    },
+  };
+
+  /** The reads after the first; returns the failure that ended the stream, if one did. */
+  async function* rest(
+    session: Session,
+    stream: OpenStream,
+    meter: Meter,
+  ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
+    let progress_ms = clock.monotonic_ms();
+    try {
+      for (;;) {
+        const chunks = await stream.next();
+        if (chunks === undefined) return undefined;
+        for (const chunk of chunks) meter.chunk(chunk);
+        if (chunks.length > 0) yield { type: 'chunks', chunks };
+        const now = clock.monotonic_ms();
+        if (now - progress_ms >= limits.journal_progress_ms) {
+          progress_ms = now;
+          recorder.progress(session.call.generation_id, meter.progress());
+        }
+      }
+    } catch (error) {
+      if (error instanceof UpstreamError || error instanceof ClientGone) return error;
+      throw error;
+    }
+  }
+
+  function lateError(
+    session: Session,
+    candidate: Candidate,
+    attempt: AttemptRecord,
+    failure: UpstreamError | ClientGone,
+  ): GatewayError {
+    if (failure instanceof ClientGone) return new GatewayError(408, 'The client has left');
+    attempt.failure = failure.failure;
+    health.failed(candidate.endpoint.id, failure.failure, failure.retry_after_ms, clock.now_ms());
+    session.failed.push({ provider: candidate.provider, error: failure });
+    return clientError(session.failed.slice(-1));
+  }
+}

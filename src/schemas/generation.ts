@@ -1,0 +1,76 @@
+import Type, { type TSchema } from 'typebox';
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const count = nullable(Type.Integer());
+
+/** The statistics of one finished call. Durations are milliseconds, money is USD. */
+export const Generation = Type.Object(
+  {
+    id: Type.String(),
+    request_id: nullable(Type.String()),
+    upstream_id: nullable(Type.String()),
+    api_type: nullable(Type.String()),
+    created_at: Type.String(),
+    model: Type.String(),
+    provider_name: nullable(Type.String()),
+    app_id: nullable(Type.Integer()),
+    external_user: nullable(Type.String()),
+    session_id: nullable(Type.String()),
+    http_referer: nullable(Type.String()),
+    title: nullable(Type.String()),
+    categories: Type.Array(Type.String()),
+    user_agent: nullable(Type.String()),
+    origin: Type.String(),
+    router: nullable(Type.String()),
+    streamed: nullable(Type.Boolean()),
+    cancelled: nullable(Type.Boolean()),
+    is_byok: Type.Boolean(),
+    finish_reason: nullable(Type.String()),
+    native_finish_reason: nullable(Type.String()),
+    latency: nullable(Type.Number({ description: 'To the first token; to the answer when it is not streamed.' })),
+    generation_time: nullable(Type.Number()),
+    moderation_latency: nullable(Type.Number()),
+    tokens_prompt: count,
+    tokens_completion: count,
+    native_tokens_prompt: count,
+    native_tokens_completion: count,
+    native_tokens_reasoning: count,
+    native_tokens_cached: count,
+    native_tokens_completion_images: count,
+    num_media_prompt: count,
+    num_media_completion: count,
+    num_input_audio_prompt: count,
+    num_search_results: count,
+    num_fetches: count,
+    usage: Type.Number(),
+    total_cost: Type.Number(),
+    upstream_inference_cost: nullable(Type.Number()),
+    cache_discount: nullable(Type.Number()),
+    service_tier: nullable(Type.String()),
+    web_search_engine: nullable(Type.String()),
+    response_cache_source_id: nullable(Type.String()),
+    outcome: Type.String({
+      description: 'completed, failed, cancelled, or unknown after a crash in the middle of the call.',
+    }),
+    estimated: Type.Boolean({
+      description: 'Tokens were counted by the gateway, because the upstream did not tell them.',
+    }),
+    charges: Type.Array(
+      Type.Object({ class: Type.String(), units: Type.Number(), unit_price: Type.String(), amount: Type.String() }),
+      { description: 'The arithmetic of the cost; prices and amounts are decimal strings of USD.' },
+    ),
+    provider_responses: Type.Array(
+      Type.Object({
+        id: nullable(Type.String()),
+        endpoint_id: Type.String(),
+        model_permaslug: Type.String(),
+        provider_name: Type.String(),
+        status: nullable(Type.Number()),
+        latency: nullable(Type.Number()),
+        is_byok: Type.Boolean(),
+        failure: nullable(Type.String()),
+      }),
+    ),
+  },
+  { title: 'Generation' },
+);
