@@ -1,0 +1,77 @@
+import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
+
+/** A row of the configuration's `providers` section, as an operator would write it. */
+interface ProviderRow {
+  name: string;
+  dialect: 'openai-chat' | 'anthropic-messages';
+  base_url: string;
+  data_policy: { training: boolean; retention: string };
+  abort_stops_billing: boolean;
+}
+
+interface EndpointRow {
+  provider: string;
+  upstream_model: string;
+  /** USD per million tokens. */
+  pricing: { prompt: number; completion: number; input_cache_read: number; input_cache_write: number };
+  max_completion_tokens: number;
+}
+
+interface ModelRow {
+  name: string;
+  description: string;
+  created: number;
+  context_length: number;
+  input_modalities: string[];
+  output_modalities: string[];
+  tokenizer: string;
+  endpoints: EndpointRow[];
+}
+
+// The second provider is dearer, so that a fallback shows in the cost.
+const prices = {
+  sandbox: { prompt: 0.1, completion: 0.4, input_cache_read: 0.025, input_cache_write: 0.1 },
+  'sandbox-anthropic': { prompt: 0.2, completion: 0.8, input_cache_read: 0.02, input_cache_write: 0.25 },
+};
+const first_release_s = Date.UTC(2026, 0, 1) / 1000;
+
+function endpoint(provider: keyof typeof prices, upstream_model: string): EndpointRow {
+  return { provider, upstream_model, pricing: prices[provider], max_completion_tokens: model_output_tokens };
+}
+
+function model(slug: string, description: string, first: string, second: string): ModelRow {
+  return {
+    name: `Sandbox ${slug}`,
+    description,
+    created: first_release_s,
+    context_length: model_context_tokens,
+    input_modalities: ['text', 'image', 'file'],
+    output_modalities: ['text'],
+    tokenizer: 'Other',
+    endpoints: [endpoint('sandbox', first), endpoint('sandbox-anthropic', second)],
+  };
+}
+
+/** The two providers that a running sandbox is, in the form of the configuration's `providers` section. */
+export function sandboxProviders(url: string): Record<string, ProviderRow> {
+  const shared = {
+    base_url: `${url}/v1`,
+    data_policy: { training: false, retention: 'none' },
+    abort_stops_billing: true,
+  };
+  return {
+    sandbox: { name: 'Sandbox', dialect: 'openai-chat', ...shared },
+    'sandbox-anthropic': { name: 'Sandbox Anthropic', dialect: 'anthropic-messages', ...shared },
+  };
+}
+
+/** Every sandbox model at both providers, and one whose first endpoint always fails; in the form of the `models` section. */
+export const sandboxModels: Record<string, ModelRow> = {
+  ...Object.fromEntries(
+    Object.entries(sandbox_models).map(([slug, { description }]) => [
+      `sandbox/${slug}`,
+      model(slug, description, slug, slug),
+    ]),
+  ),
+  'sandbox/fallback': model('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
+};

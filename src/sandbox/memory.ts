@@ -1,0 +1,91 @@
+import { limits } from '../limits.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { CacheUse, Prompt } from './prompt.ts';
+
+/** One request as the sandbox saw it. */
+export interface Attempt {
+  id: string;
+  /** The caller's `x-client-request-id`. */
+  client_request_id: string | null;
+  path: string;
+  model: string | null;
+  /** Null while open and when nothing was answered. */
+  status: number | null;
+  chunks: number;
+  /** `broken` is a planned failure of the connection. */
+  outcome: 'open' | 'completed' | 'broken' | 'aborted';
+  /** What was received; of the last requests only, when not large. */
+  body?: JsonObject;
+}
+
+/** What the sandbox remembers from one request to the next: bounded, the oldest is forgotten first. */
+export interface Memory {
+  noteAttempt(id: string, client_request_id: string | string[] | undefined, path: string): Attempt;
+  noteBody(attempt: Attempt, model: string, body: JsonObject, bytes: number): void;
+  /** By the caller's id or our own, in the order they came. */
+  findAttempts(id: string): Attempt[];
+  /** How many requests of this conversation there were, this one included. */
+  countFailure(conversation: string): number;
+  /** Reads and writes the prompt cache; a stated amount wins. */
+  cacheUse(prompt: Prompt, cached_tokens: number): CacheUse;
+}
+
+function bounded<Value>(entries: Map<string, Value>, key: string, value: Value): void {
+  entries.set(key, value);
+  if (entries.size > limits.sandbox_memory_entries_max) entries.delete(entries.keys().next().value!);
+}
+
+/** An empty memory. */
+export function createMemory(): Memory {
+  const attempts = new Map<string, Attempt[]>();
+  const failures = new Map<string, number>();
+  const prefixes = new Map<string, true>();
+  const with_body: Attempt[] = [];
+  return {
+    noteAttempt(id, client_request_id, path) {
+      const key = typeof client_request_id === 'string' ? client_request_id : id;
+      const attempt: Attempt = {
+        id,
+        client_request_id: typeof client_request_id === 'string' ? client_request_id : null,
+        path,
+        model: null,
+        status: null,
+        chunks: 0,
+        outcome: 'open',
+      };
+      bounded(attempts, key, [...(attempts.get(key) ?? []).slice(-99), attempt]);
+      return attempt;
+    },
+    noteBody(attempt, model, body, bytes) {
+      attempt.model = model;
+      if (bytes > limits.sandbox_body_bytes_max) return;
+      attempt.body = body;
+      with_body.push(attempt);
+      if (with_body.length > limits.sandbox_bodies_max) delete with_body.shift()!.body;
+    },
+    findAttempts: (id) => attempts.get(id) ?? [],
+    countFailure(conversation) {
+      const count = (failures.get(conversation) ?? 0) + 1;
+      bounded(failures, conversation, count);
+      return count;
+    },
+    cacheUse(prompt, cached_tokens) {
+      const use: CacheUse = {
+        read_tokens: Math.min(cached_tokens, prompt.input_tokens),
+        write_5m_tokens: 0,
+        write_1h_tokens: 0,
+      };
+      let from = use.read_tokens;
+      for (const prefix of prompt.cache_prefixes)
+        if (prefixes.has(prefix.identity)) from = Math.max(from, prefix.tokens);
+      use.read_tokens = from;
+      for (const prefix of prompt.cache_prefixes) {
+        bounded(prefixes, prefix.identity, true);
+        if (prefix.tokens <= from) continue;
+        use[prefix.hour ? 'write_1h_tokens' : 'write_5m_tokens'] += prefix.tokens - from;
+        from = prefix.tokens;
+      }
+      return use;
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { Faults } from './faults.ts';
+
+/** Chunks wait for each other up to here when nothing asks for a write of their own: fewer system calls, more chunks. */
+const write_chars = 16 * 1024;
+
+async function write(response: ServerResponse, text: string, faults: Faults, signal: AbortSignal): Promise<void> {
+  if (text === '' || response.destroyed) return;
+  if (faults.split_bytes === 0) {
+    if (!response.write(text)) await once(response, 'drain', { signal });
+    return;
+  }
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += faults.split_bytes) {
+    if (!response.write(bytes.subarray(at, at + faults.split_bytes))) await once(response, 'drain', { signal });
+    // A turn of the loop between two writes, so that the reader sees them apart.
+    await nextTurn(undefined, { signal });
+  }
+}
+
+/** How an answer is sent. */
+export interface Course {
+  headers: Record<string, string>;
+  faults: Faults;
+  /** Aborted when the client has left. */
+  signal: AbortSignal;
+  /** Told before the connection is broken as planned. */
+  onBreak(): void;
+}
+
+function breakOff(response: ServerResponse, course: Course): void {
+  course.onBreak();
+  response.socket?.destroySoon();
+}
+
+/** Sends an answer in one piece, or as far as the faults let it. */
+export async function sendBody(response: ServerResponse, text: string, course: Course): Promise<void> {
+  const { faults, headers, signal } = course;
+  const bytes = Buffer.from(text);
+  const half = bytes.subarray(0, bytes.length >> 1);
+  const json = { 'content-type': 'application/json', ...headers };
+  if (faults.truncate_after_chunks > 0) {
+    response.writeHead(200, json).end(half);
+    return;
+  }
+  response.writeHead(200, { ...json, 'content-length': bytes.length });
+  if (faults.die_after_chunks > 0 || faults.stall_after > 0) {
+    response.write(half);
+    if (faults.die_after_chunks > 0) breakOff(response, course);
+    return;
+  }
+  await write(response, text, faults, signal);
+  response.end();
+}
+
+/** A stream to be sent. */
+export interface StreamPlan extends Course {
+  events: Iterable<string>;
+  /** Comes in place of an event where the faults say so. */
+  error_event: string;
+  onChunks(sent: number): void;
+}
+
+/** Sends a stream no faster than its client reads, as far as the faults let it. Rejects when the client leaves. */
+export async function sendStream(response: ServerResponse, plan: StreamPlan): Promise<void> {
+  const { faults, signal } = plan;
+  const one_by_one = faults.chunk_delay_ms > 0 || faults.flush || faults.split_bytes > 0;
+  response.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    ...plan.headers,
+  });
+  let waiting = '';
+  let sent = 0;
+  let reported = 0;
+  const flush = async () => {
+    const text = faults.crlf ? waiting.replaceAll('\n', '\r\n') : waiting;
+    waiting = '';
+    plan.onChunks(sent - reported);
+    reported = sent;
+    await write(response, text, faults, signal);
+  };
+  for (const event of plan.events) {
+    if (faults.error_in_stream === sent + 1) {
+      waiting += plan.error_event;
+      break;
+    }
+    if (faults.comments) waiting += ': sandbox\n\n';
+    waiting += event;
+    sent += 1;
+    const last_one = [faults.die_after_chunks, faults.stall_after, faults.truncate_after_chunks].includes(sent);
+    if (!last_one && !one_by_one && waiting.length < write_chars) continue;
+    await flush();
+    if (faults.chunk_delay_ms > 0) await sleep(faults.chunk_delay_ms, undefined, { signal });
+    if (faults.die_after_chunks === sent) return breakOff(response, plan);
+    if (faults.stall_after === sent) return;
+    if (faults.truncate_after_chunks === sent) break;
+  }
+  await flush();
+  response.end();
+}

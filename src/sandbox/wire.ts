@@ -1,0 +1,37 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { JsonObject } from '../schemas/json.ts';
+import type { Faults } from './faults.ts';
+import type { Answer, CacheUse, Prompt, Refusal } from './prompt.ts';
+
+/** All that the encoding of one answer depends on. */
+export interface Envelope {
+  answer: Answer;
+  prompt: Prompt;
+  cache: CacheUse;
+  faults: Faults;
+  /** Unique among the answers of one server. */
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  /** The request as received. */
+  body: JsonObject;
+}
+
+/** One wire of the sandbox: how a request is read and an answer written. */
+export interface SandboxWire {
+  /** What the request shows as credential. */
+  credentialOf(headers: IncomingHttpHeaders): string | undefined;
+  credentialRefused(): Refusal;
+  modelUnknown(model: string): Refusal;
+  /** Throws the `Refusal` of a request that the real service refuses. */
+  check(body: JsonObject, headers: IncomingHttpHeaders): void;
+  promptTooLong(input_tokens: number): Refusal;
+  readPrompt(body: JsonObject): Prompt;
+  encodeBody(envelope: Envelope): JsonObject;
+  /** One string an event, ready for the socket. */
+  encodeStream(envelope: Envelope): Iterable<string>;
+  errorBody(refusal: Refusal, id: string): JsonObject;
+  /** The error as an event of a stream. */
+  errorEvent(refusal: Refusal, id: string): string;
+  answerHeaders(id: string): Record<string, string>;
+}
