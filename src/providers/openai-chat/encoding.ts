@@ -1,0 +1,21 @@
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { DialectEndpoint, EncodeOptions, Report } from '../dialect.ts';
+import type { Quirks } from '../provider.ts';
+
+/** What the steps of one encoding share. */
+export interface Encoding {
+  request: ChatRequest;
+  endpoint: DialectEndpoint;
+  quirks: Quirks;
+  options: EncodeOptions;
+  report: Report[];
+  /** Original name -> name as sent, for tools whose name the wire does not take. */
+  renamed: Map<string, string>;
+}
+
+/** Tells once that a field could not be carried as sent. */
+export function tell(encoding: Encoding, kind: Report['kind'], field: string, reason: string): void {
+  if (!encoding.report.some((told) => told.field === field && told.kind === kind)) {
+    encoding.report.push({ kind, field, reason });
+  }
+}

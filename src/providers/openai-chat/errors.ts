@@ -1,0 +1,138 @@
+import { limits } from '../../limits.ts';
+import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
+import { isObject, textOf } from './wire.ts';
+
+/** What an error body says, whichever of the known shapes it has. */
+interface Fault {
+  message: string | undefined;
+  code: string | undefined;
+  /** The status that an error inside a 200 stands for. */
+  status: number | undefined;
+}
+
+/** Classifies an error answer. Reads `{error: {…}}`, Mistral's `{object: "error"}`, FastAPI's `detail`, and any text. */
+export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const fault = readBody(body);
+  const message = fault.message ?? `The upstream answered with status ${status}.`;
+  return new UpstreamError(classify(status, fault.code, message), message, {
+    status,
+    native_code: fault.code ?? null,
+    retry_after_ms: retryAfterMs(headers),
+    raw: cut(body),
+  });
+}
+
+/** The error that stands in a 200 (a stream's event or a whole body), or undefined where the object is none. */
+export function errorInside(value: unknown, isErrorEvent = false): UpstreamError | undefined {
+  const fault = readFault(value);
+  if (fault === undefined && !isErrorEvent) return undefined;
+  const message = fault?.message ?? 'The upstream reported an error without a message.';
+  const status = fault?.status ?? statusOfCode(fault?.code);
+  return new UpstreamError(classify(status, fault?.code, message), message, {
+    status,
+    native_code: fault?.code ?? null,
+    raw: cut(JSON.stringify(value)),
+  });
+}
+
+function readBody(body: string): Fault {
+  const trimmed = body.trim();
+  if (trimmed === '') return { message: undefined, code: undefined, status: undefined };
+  try {
+    const fault = readFault(JSON.parse(trimmed));
+    if (fault !== undefined) return fault;
+  } catch {
+    // A page of a proxy in between says nothing to a client; plain text does.
+    if (!trimmed.startsWith('<')) return { message: cut(trimmed), code: undefined, status: undefined };
+  }
+  return { message: undefined, code: undefined, status: undefined };
+}
+
+function readFault(value: unknown): Fault | undefined {
+  // Google's compatible endpoint wraps its error in a list.
+  const body = Array.isArray(value) ? value[0] : value;
+  if (!isObject(body)) return undefined;
+  const { error } = body;
+  if (isObject(error)) {
+    const message = textOf(error['message']) ?? detailText(error['detail']);
+    const code = codeOf(error['code']) ?? textOf(error['type']) ?? textOf(error['status']);
+    if (message === undefined && code === undefined) return undefined;
+    return { message, code, status: statusOf(error['status_code']) ?? statusOf(error['code']) };
+  }
+  const code = codeOf(body['code']) ?? textOf(body['type']);
+  const status = statusOf(body['status_code']) ?? statusOf(body['status']) ?? statusOf(body['code']);
+  if (textOf(error) !== undefined) return { message: textOf(error), code, status };
+  const message = textOf(body['message']) ?? detailText(body['detail']) ?? detailText(body['message']);
+  const isError = body['object'] === 'error' || body['choices'] === undefined;
+  return isError && message !== undefined ? { message, code, status } : undefined;
+}
+
+/** FastAPI: a text, or a list of `{loc, msg}`; Mistral wraps the list as `{detail: […]}`. */
+function detailText(detail: unknown): string | undefined {
+  if (isObject(detail)) return detailText(detail['detail']);
+  if (!Array.isArray(detail)) return textOf(detail);
+  const lines = detail.filter(isObject).map((entry) => {
+    const place = Array.isArray(entry['loc']) ? `${entry['loc'].join('.')}: ` : '';
+    return place + (textOf(entry['msg']) ?? '');
+  });
+  return textOf(lines.join('; '));
+}
+
+function codeOf(code: unknown): string | undefined {
+  return typeof code === 'number' ? String(code) : textOf(code);
+}
+
+function statusOf(value: unknown): number | undefined {
+  const number = typeof value === 'string' ? Number(value) : value;
+  return typeof number === 'number' && Number.isInteger(number) && number >= 400 && number <= 599 ? number : undefined;
+}
+
+function statusOfCode(code: string | undefined): number {
+  if (code === undefined) return 502;
+  if (/rate_limit|too_many|resource_exhausted/i.test(code)) return 429;
+  if (/overload/i.test(code)) return 503;
+  if (/invalid_request|tool_use_failed|content_filter|context_length/i.test(code)) return 400;
+  return 502;
+}
+
+const NO_CREDIT =
+  /insufficient_quota|insufficient (?:balance|funds|credit|quota)|credit balance|exceeded your current quota|billing|payment required|arrearage/i;
+const BAD_CREDENTIAL =
+  /invalid_api_key|(?:incorrect|invalid) api key|api key (?:not valid|not found|expired|is invalid)|unauthorized/i;
+const FILTERED =
+  /content_filter|content_policy|ResponsibleAIPolicyViolation|content management policy|data_inspection_failed|violates? (?:our )?(?:usage|safety|content)|content (?:exists|filter)|moderation/i;
+const NO_MODEL =
+  /model_not_found|model_not_available|unknown_model|invalid_model|(?:model|deployment)\S* (?:`[^`]*` |'[^']*' |"[^"]*" |\S+ )?(?:does not exist|was not found|not found|is not supported|is not available|has been decommissioned)|DeploymentNotFound|model_decommissioned/i;
+const BAD_STATE =
+  /invalid[ _](?:thought[ _])?signature|thought_signature|encrypted[ _]content|reasoning_content.{0,40}(?:must be passed|missing)|required following item/i;
+const OVERLOADED = /overload|over capacity|at capacity|too busy|engine_overloaded/i;
+/** Groq: the model called a tool wrongly. Another endpoint may do better, so it is not the caller's fault. */
+const BAD_GENERATION = /tool_use_failed|json_validate_failed|output_parse_failed/i;
+
+function classify(status: number, code: string | undefined, message: string): FailureClass {
+  const said = `${code ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
+  if (status === 429) return NO_CREDIT.test(said) ? 'payment' : 'rate_limited';
+  if (status === 402) return 'payment';
+  if (status === 408) return 'timeout';
+  if (status === 409 || status === 425) return 'conflict';
+  if (status === 404 || status === 405 || status === 410) return 'not_found';
+  if (status === 401) return 'credential';
+  // Providers refuse content with a 403 as well (xAI, Groq's guard).
+  if (status === 403) return NO_CREDIT.test(said) ? 'payment' : FILTERED.test(said) ? 'content_filter' : 'credential';
+  if (status === 529) return 'overloaded';
+  if (status >= 500) return OVERLOADED.test(said) ? 'overloaded' : 'unavailable';
+  if (status < 400) return 'invalid_response';
+  // 400, 413, 422 and the like: the caller's fault unless the text proves another.
+  if (NO_CREDIT.test(said)) return 'payment';
+  if (BAD_CREDENTIAL.test(said)) return 'credential';
+  if (BAD_GENERATION.test(said)) return 'invalid_response';
+  if (FILTERED.test(said)) return 'content_filter';
+  if (BAD_STATE.test(said)) return 'state_rejected';
+  if (NO_MODEL.test(said)) return 'not_found';
+  return 'invalid_request';
+}
+
+function cut(text: string): string {
+  return text.slice(0, limits.upstream_raw_chars_max);
+}

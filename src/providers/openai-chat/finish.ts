@@ -1,0 +1,40 @@
+import type { FinishReason } from '../../schemas/inner.ts';
+
+/** Reasons in lower case, as the providers of this wire document them; `eos` is Together's, `model_length` Mistral's. */
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+  tool_use: 'tool_calls',
+  length: 'length',
+  max_tokens: 'length',
+  model_length: 'length',
+  model_context_window_exceeded: 'length',
+  content_filter: 'content_filter',
+  safety: 'content_filter',
+  // Z.AI (https://docs.z.ai/api-reference/llm/chat-completion).
+  sensitive: 'content_filter',
+  network_error: 'error',
+  error: 'error',
+  // vLLM, when the server gives up on a request.
+  abort: 'error',
+  // DeepSeek (https://api-docs.deepseek.com/api/create-chat-completion).
+  insufficient_system_resource: 'error',
+};
+
+/**
+ * The public finish reason. `native` is undefined where a complete answer came without one (Snowflake). Calls decide
+ * between `stop` and `tool_calls`, whatever the upstream says; an unknown reason is an error only of an empty answer.
+ */
+export function finishReason(
+  native: string | undefined,
+  answer: { has_calls: boolean; is_empty: boolean },
+): FinishReason {
+  const known = native === undefined ? 'stop' : REASONS[native.toLowerCase()];
+  const reason = known ?? (answer.is_empty ? 'error' : 'stop');
+  if (reason === 'stop' || reason === 'tool_calls') return answer.has_calls ? 'tool_calls' : 'stop';
+  return reason;
+}

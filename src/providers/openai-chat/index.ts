@@ -1,0 +1,26 @@
+/**
+ * OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), and every server that speaks the
+ * same wire with quirks of its own.
+ */
+import type { ChatDialect } from '../dialect.ts';
+import { decodeError } from './errors.ts';
+import { requiredMedia } from './parts.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { createStreamDecoder } from './stream.ts';
+
+/** The dialect of OpenAI-compatible upstreams. */
+export const openaiChat: ChatDialect = {
+  wire: 'openai-chat',
+  frames: 'sse',
+  requiredMedia,
+  encodeRequest,
+  authorize(credential, _request, _now_ms, quirks): Record<string, string> {
+    if (credential === undefined) return {};
+    if (quirks.api_key_header !== undefined) return { [quirks.api_key_header]: credential };
+    return { authorization: `Bearer ${credential}` };
+  },
+  decodeResponse,
+  createStreamDecoder,
+  decodeError,
+};

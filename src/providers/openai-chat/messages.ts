@@ -1,0 +1,239 @@
+import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Quirks } from '../provider.ts';
+import { fitCallId, fitToolName } from '../tool-ids.ts';
+import { type Encoding, tell } from './encoding.ts';
+import { pairToolMessages } from './pairing.ts';
+import { encodePart } from './parts.ts';
+import { isObject, textOf } from './wire.ts';
+
+/** Members of a message that this wire does not take, or that are written anew. */
+const REMOVED_MEMBERS = new Set([
+  'ext',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'annotations',
+  'images',
+  'function_call',
+]);
+
+/** Every tool call id in the conversation, once. */
+export function callIds(messages: readonly Message[]): string[] {
+  const ids = new Set<string>();
+  for (const message of messages) for (const call of message.tool_calls ?? []) ids.add(call.id);
+  return [...ids];
+}
+
+/** The messages as this upstream takes them; those that need no change are the client's own objects. */
+export function encodeMessages(encoding: Encoding): JsonObject[] {
+  const { request, quirks } = encoding;
+  const paired = pairToolMessages(request.messages, (field, reason) => tell(encoding, 'changed', field, reason));
+  const out: JsonObject[] = [];
+  /** Media of tool results, which this wire's tool messages cannot hold: they follow the run of results. */
+  let media: JsonValue[] = [];
+  for (let i = 0; i < paired.length; i += 1) {
+    const message = paired[i]!;
+    if (media.length > 0 && message.role !== 'tool') {
+      out.push({ role: 'user', content: media });
+      media = [];
+    }
+    if (quirks.assistant_between && message.role === 'user' && out.at(-1)?.['role'] === 'tool') {
+      // Mistral: "Unexpected role 'user' after role 'tool'".
+      out.push({ role: 'assistant', content: 'OK.' });
+    }
+    out.push(encodeMessage(encoding, message, i, media));
+  }
+  if (media.length > 0) {
+    if (quirks.assistant_between) out.push({ role: 'assistant', content: 'OK.' });
+    out.push({ role: 'user', content: media });
+  }
+  const last = out.at(-1);
+  if (quirks.prefill_prefix && last?.['role'] === 'assistant' && last['tool_calls'] === undefined) {
+    out[out.length - 1] = { ...last, prefix: true };
+  }
+  return out;
+}
+
+function encodeMessage(encoding: Encoding, message: Message, i: number, media: JsonValue[]): JsonObject {
+  const source = message as unknown as JsonObject;
+  let copy: JsonObject | undefined;
+  const set = (name: string, value: JsonValue | undefined): void => {
+    copy ??= { ...source };
+    if (value === undefined) delete copy[name];
+    else copy[name] = value;
+  };
+
+  for (const name in source) {
+    // Clients send back what they got, zero values and all; strict servers refuse `null` for most members.
+    if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) set(name, undefined);
+  }
+  const role = roleOf(message, encoding.quirks);
+  if (role !== message.role) set('role', role);
+  const content = encodeContent(encoding, message, i, media);
+  if (content !== message.content) set('content', content as JsonValue);
+  if (message.tool_call_id !== undefined) {
+    const id = sentCallId(message.tool_call_id, encoding.quirks);
+    if (id !== message.tool_call_id) set('tool_call_id', id);
+  }
+  if (message.role === 'assistant') encodeAssistant(encoding, message, i, set);
+  return copy ?? source;
+}
+
+function roleOf(message: Message, quirks: Quirks): string {
+  const isInstruction = message.role === 'system' || message.role === 'developer';
+  return isInstruction ? (quirks.system_role ?? message.role) : message.role;
+}
+
+function encodeAssistant(
+  encoding: Encoding,
+  message: Message,
+  i: number,
+  set: (name: string, value: JsonValue | undefined) => void,
+): void {
+  const { quirks } = encoding;
+  const calls = message.tool_calls;
+  if (calls != null) {
+    const encoded = encodeCalls(encoding, calls, message.reasoning_details);
+    if (encoded.length === 0) set('tool_calls', undefined);
+    else if (encoded !== calls) set('tool_calls', encoded as JsonValue[]);
+  }
+  if (message.audio != null) {
+    // https://platform.openai.com/docs/guides/audio: former audio goes back by its id.
+    set('audio', message.audio.id === undefined ? undefined : { id: message.audio.id });
+  }
+  if (message.images?.length)
+    tell(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
+  replayReasoning(encoding, message, i, set);
+  const isEmpty = message.content == null && !calls?.length && !message.refusal && !message.audio?.id;
+  // An answer that was all reasoning leaves a message that servers refuse without any content.
+  if (isEmpty && quirks.replay_reasoning !== 'thinking_part') set('content', '');
+}
+
+/** Puts reasoning of a former turn back where the upstream wants it, or leaves it out. */
+function replayReasoning(
+  encoding: Encoding,
+  message: Message,
+  i: number,
+  set: (name: string, value: JsonValue | undefined) => void,
+): void {
+  const told = reasoningOf(message);
+  if (told === undefined) return;
+  const { quirks, options } = encoding;
+  const way = quirks.replay_reasoning;
+  const isState = (detail: ReasoningDetail): boolean =>
+    detail.type === 'reasoning.encrypted' || (detail.type === 'reasoning.text' && detail.signature != null);
+  if (way === 'reasoning_details') {
+    const details = options.strip_state ? told.filter((detail) => !isState(detail)) : told;
+    if (details.length > 0) set('reasoning_details', details as unknown as JsonValue[]);
+    return;
+  }
+  const plain = told.filter((detail) => detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown');
+  const isDropped = way === undefined ? told.length > 0 : plain.length < told.length;
+  if (isDropped && !quirks.google_signatures) {
+    tell(encoding, 'dropped', `messages[${i}].reasoning`, 'the upstream takes no such reasoning of former turns');
+  }
+  if (way === undefined || plain.length === 0) return;
+  const text = plain.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('\n\n');
+  if (way === 'thinking_part') {
+    const thinking: JsonValue = { type: 'thinking', thinking: [{ type: 'text', text }] };
+    const said = typeof message.content === 'string' ? message.content : textOfParts(message.content);
+    set('content', said === '' ? [thinking] : [thinking, { type: 'text', text: said }]);
+  } else {
+    set(way, text);
+  }
+}
+
+/** `reasoning_details` decide where they are present, also when empty; else the string by either of its names. */
+function reasoningOf(message: Message): ReasoningDetail[] | undefined {
+  if (message.reasoning_details != null) return message.reasoning_details;
+  const alias = (message as unknown as JsonObject)['reasoning_content'];
+  const text = message.reasoning ?? (typeof alias === 'string' ? alias : undefined);
+  return text === undefined ? undefined : [{ type: 'reasoning.text', text, format: 'unknown' }];
+}
+
+function encodeContent(
+  encoding: Encoding,
+  message: Message,
+  i: number,
+  media: JsonValue[],
+): JsonValue | Message['content'] {
+  const { content } = message;
+  if (!Array.isArray(content)) return content;
+  const parts: JsonValue[] = [];
+  let isChanged = false;
+  for (let j = 0; j < content.length; j += 1) {
+    const encoded = encodePart(encoding, content[j]!, `messages[${i}].content[${j}]`);
+    if (encoded !== (content[j] as unknown)) isChanged = true;
+    if (encoded !== undefined) parts.push(encoded);
+  }
+  if (message.role === 'tool') return splitResult(encoding, message, i, { parts, isChanged }, media);
+  if (message.role === 'assistant' && !encoding.quirks.cache_control) {
+    // Compatible servers take the text of an assistant as a string only.
+    if (parts.length > 0 && parts.every(isTextPart)) return parts.map((part) => textOf(part['text']) ?? '').join('');
+    if (parts.length === 0) return message.tool_calls?.length ? null : '';
+  }
+  return isChanged ? parts : content;
+}
+
+function splitResult(
+  encoding: Encoding,
+  message: Message,
+  i: number,
+  { parts, isChanged }: { parts: JsonValue[]; isChanged: boolean },
+  media: JsonValue[],
+): JsonValue | Message['content'] {
+  const others = parts.filter((part) => !isTextPart(part));
+  if (others.length === 0) return isChanged ? parts : message.content;
+  const label = `Tool result of ${message.tool_call_id ?? 'the call'}:`;
+  media.push({ type: 'text', text: label }, ...others);
+  tell(encoding, 'changed', `messages[${i}].content`, 'media of a tool result follow in a user message');
+  const texts = parts.filter(isTextPart);
+  return texts.length > 0 ? texts : 'The result follows in the next user message.';
+}
+
+function isTextPart(part: JsonValue | undefined): part is JsonObject & { text: string } {
+  return isObject(part) && part['type'] === 'text';
+}
+
+function textOfParts(content: InnerPart[] | null | undefined): string {
+  return (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+/** The list itself where no call needs a change. */
+function encodeCalls(encoding: Encoding, calls: ToolCall[], details: ReasoningDetail[] | undefined): unknown[] {
+  const encoded = calls.map((call) => encodeCall(encoding, call, details));
+  return encoded.some((call, i) => call !== calls[i]) ? encoded : calls;
+}
+
+function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail[] | undefined): unknown {
+  const { quirks, options } = encoding;
+  const id = sentCallId(call.id, quirks);
+  const name = encoding.renamed.get(call.function.name) ?? fitToolName(call.function.name);
+  const signature =
+    quirks.google_signatures && !options.strip_state
+      ? details?.find((detail) => detail.type === 'reasoning.encrypted' && detail.id === call.id)
+      : undefined;
+  const source = call as unknown as JsonObject;
+  const isSame =
+    id === call.id &&
+    name === call.function.name &&
+    signature === undefined &&
+    source['ext'] === undefined &&
+    source['index'] === undefined;
+  if (isSame) return call;
+  const { ext: _ext, index: _index, ...kept } = source;
+  const sent: JsonObject = { ...kept, id, function: { ...call.function, name } };
+  if (signature?.type === 'reasoning.encrypted') {
+    sent['extra_content'] = { google: { thought_signature: signature.data } };
+  }
+  return sent;
+}
+
+const MISTRAL_ID = /^[A-Za-z0-9]{9}$/;
+// Bedrock-hosted models take longer ids with colons, OpenAI's own end here.
+const ANY_ID = /^.{1,64}$/s;
+
+function sentCallId(id: string, quirks: Quirks): string {
+  return quirks.tool_call_id === 'mistral9' ? fitCallId(id, MISTRAL_ID, 9) : fitCallId(id, ANY_ID, 29);
+}

@@ -1,0 +1,97 @@
+import { GatewayError } from '../../errors.ts';
+import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
+import { type Encoding, tell } from './encoding.ts';
+
+const WEB_URL = /^https?:\/\//i;
+
+/** The URLs that this upstream cannot fetch itself. */
+export function requiredMedia(request: ChatRequest, { quirks }: DialectEndpoint): MediaNeed[] {
+  const needs: MediaNeed[] = [];
+  for (const message of request.messages) {
+    if (!Array.isArray(message.content)) continue;
+    for (const part of message.content) {
+      if (part.type === 'file' && !quirks.document_url && part.file.file_data && WEB_URL.test(part.file.file_data)) {
+        needs.push({ url: part.file.file_data, kind: 'file' });
+      } else if (part.type === 'image_url' && quirks.inline_images && WEB_URL.test(part.image_url.url)) {
+        needs.push({ url: part.image_url.url, kind: 'image' });
+      }
+    }
+  }
+  return needs;
+}
+
+/** The part as this upstream takes it: the client's own object where nothing changes, undefined where it cannot go. */
+export function encodePart(encoding: Encoding, part: InnerPart, field: string): JsonObject | undefined {
+  if (part.type === 'native') {
+    if (part.wire === 'openai-chat') return part.block;
+    tell(encoding, 'dropped', field, 'this part belongs to another API');
+    return undefined;
+  }
+  const converted = convertPart(encoding, part, field);
+  return cleanPart(encoding, converted as unknown as JsonObject);
+}
+
+function convertPart(encoding: Encoding, part: Exclude<InnerPart, { type: 'native' }>, field: string): object {
+  const { quirks, endpoint } = encoding;
+  if (part.type === 'file') return encodeFile(encoding, part, field);
+  if (part.type === 'image_url' && quirks.inline_images && WEB_URL.test(part.image_url.url)) {
+    return { ...part, image_url: { ...part.image_url, url: fetched(encoding, part.image_url.url, field) } };
+  }
+  if (part.type === 'video_url' && !quirks.video) {
+    throw new GatewayError(400, `${field}: ${endpoint.provider} takes no video.`);
+  }
+  return part;
+}
+
+function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
+  const { quirks } = encoding;
+  const { file_data: data, filename } = part.file;
+  if (data === undefined || data === null) return part;
+  if (quirks.document_url) {
+    // https://docs.mistral.ai/capabilities/document_ai/document_qna
+    return { type: 'document_url', document_url: data, ...(filename == null ? {} : { document_name: filename }) };
+  }
+  const url = WEB_URL.test(data) ? fetched(encoding, data, field) : data;
+  const text = textOfDataUrl(url);
+  if (text !== undefined) {
+    tell(encoding, 'changed', field, 'a text file is sent as text');
+    return { type: 'text', text: filename == null ? text : `${filename}:\n${text}` };
+  }
+  if (url === data && filename != null) return part;
+  // OpenAI asks for a name beside the data.
+  return { ...part, file: { ...part.file, file_data: url, filename: filename ?? 'file' } };
+}
+
+function fetched(encoding: Encoding, url: string, field: string): string {
+  const media = encoding.options.media.get(url);
+  if (media === undefined) throw new GatewayError(400, `${field}: the URL could not be fetched.`);
+  return `data:${media.mime_type};base64,${media.base64}`;
+}
+
+/** The text of a `text/…` data URL: this wire's files are PDFs. */
+function textOfDataUrl(url: string): string | undefined {
+  if (!url.startsWith('data:text/')) return undefined;
+  const comma = url.indexOf(',');
+  if (comma === -1) return undefined;
+  const payload = url.slice(comma + 1);
+  if (url.slice(0, comma).endsWith(';base64')) return Buffer.from(payload, 'base64').toString('utf8');
+  try {
+    return decodeURIComponent(payload);
+  } catch {
+    return payload;
+  }
+}
+
+/** Takes out what is ours and the `null` members that some clients send. */
+function cleanPart(encoding: Encoding, part: JsonObject): JsonObject {
+  let copy: JsonObject | undefined;
+  for (const name in part) {
+    const isOurs = name === 'ext' || (name === 'cache_control' && !encoding.quirks.cache_control);
+    if (!isOurs && part[name] !== null) continue;
+    copy ??= { ...part };
+    delete copy[name];
+  }
+  return copy ?? part;
+}

@@ -1,0 +1,229 @@
+import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
+import { fitToolName } from '../tool-ids.ts';
+import { hashUser } from '../user-hash.ts';
+import { type Encoding, tell } from './encoding.ts';
+import { callIds, encodeMessages } from './messages.ts';
+import { encodeReasoning } from './reasoning-request.ts';
+import { isObject } from './wire.ts';
+
+/** Fields that speak to the gateway; an upstream never sees them. */
+const GATEWAY_FIELDS = new Set([
+  'ext',
+  'provider',
+  'models',
+  'route',
+  'plugins',
+  'debug',
+  'usage',
+  'transforms',
+  'preset',
+  'session_id',
+  'trace',
+  'max_tool_calls',
+  'stop_server_tools_when',
+]);
+
+/** Written apart from the loop over the client's fields. */
+const OWN_FIELDS = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+]);
+
+/**
+ * Fields that neither the operator's `extra_body` nor a client's `provider.options` may set: they would get around
+ * routing, metering or the bounds that the money was held for.
+ */
+const DENIED_OPTIONS = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'n',
+  'best_of',
+  'max_tokens',
+  'max_completion_tokens',
+  'store',
+  'background',
+  'conversation',
+  'previous_response_id',
+  'api_key',
+]);
+
+/** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
+export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {
+  const { quirks } = endpoint;
+  const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: new Map() };
+  const tools = encodeTools(encoding);
+  const body: JsonObject = { model: endpoint.upstream_model, messages: encodeMessages(encoding) };
+  encodeFields(encoding, body);
+  encodeOutputBound(encoding, body);
+  if (tools.length > 0) {
+    body['tools'] = tools;
+    encodeToolChoice(encoding, body);
+  }
+  encodeReasoning(encoding, body);
+  encodeStream(encoding, body);
+  mergeOptions(encoding, body);
+
+  const state: EncodedRequest['state'] = {};
+  if (encoding.renamed.size > 0) {
+    state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
+  }
+  const call_ids = callIds(request.messages);
+  if (call_ids.length > 0) state['call_ids'] = call_ids;
+  if (quirks.think_tags) state['think_tags'] = true;
+  if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;
+  if (quirks.cached_tokens_header) state['cached_tokens_header'] = quirks.cached_tokens_header.toLowerCase();
+  return { method: 'POST', path: pathOf(endpoint), headers: headersOf(request), body, report: encoding.report, state };
+}
+
+function encodeFields(encoding: Encoding, body: JsonObject): void {
+  const { request, quirks, endpoint } = encoding;
+  const refused = quirks.refused_parameters;
+  for (const [name, value] of Object.entries(request) as [string, JsonValue | undefined][]) {
+    // `null` means absent; not every upstream knows that.
+    if (value === undefined || value === null || GATEWAY_FIELDS.has(name) || OWN_FIELDS.has(name)) continue;
+    if (refused?.includes(name)) {
+      tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
+    } else if (name === 'user') {
+      body['user'] = hashUser(String(value));
+    } else if (name === 'seed' && quirks.random_seed) {
+      body['random_seed'] = value;
+    } else if (name === 'metadata' && request['store'] !== true) {
+      // https://platform.openai.com/docs/api-reference/chat/create: metadata belongs to stored completions.
+      tell(encoding, 'dropped', name, 'only stored completions have metadata');
+    } else if (name === 'cache_control' && !quirks.cache_control) {
+      tell(encoding, 'dropped', name, `${endpoint.provider} has no cache breakpoints`);
+    } else {
+      body[name] = value;
+    }
+  }
+}
+
+function encodeOutputBound({ request, endpoint, quirks, report }: Encoding, body: JsonObject): void {
+  const isNewer = request.max_completion_tokens != null;
+  const asked = request.max_completion_tokens ?? request.max_tokens;
+  if (asked == null) return;
+  const most = endpoint.max_completion_tokens;
+  const field = isNewer ? 'max_completion_tokens' : 'max_tokens';
+  if (most !== undefined && asked > most) {
+    report.push({ kind: 'clamped', field, reason: `the endpoint answers with at most ${most} tokens` });
+  }
+  body[quirks.output_bound_field ?? field] = Math.min(asked, most ?? asked);
+}
+
+function encodeStream({ request, quirks }: Encoding, body: JsonObject): void {
+  if (request.stream == null) return;
+  body['stream'] = request.stream;
+  if (!request.stream || quirks.no_stream_usage) return;
+  const asked = request['stream_options'];
+  body['stream_options'] = { ...(isObject(asked) ? asked : {}), include_usage: true };
+}
+
+function encodeTools(encoding: Encoding): JsonObject[] {
+  const { request, quirks, endpoint } = encoding;
+  if (quirks.refused_parameters?.includes('tools')) {
+    if (request.tools?.length) tell(encoding, 'dropped', 'tools', `${endpoint.provider} does not take this parameter`);
+    return [];
+  }
+  const tools: JsonObject[] = [];
+  (request.tools ?? []).forEach((tool, i) => {
+    const encoded = encodeTool(encoding, tool, `tools[${i}]`);
+    if (encoded !== undefined) tools.push(encoded);
+  });
+  return tools;
+}
+
+function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObject | undefined {
+  if (tool.type === 'native') {
+    const native = tool as { wire?: string; block?: JsonObject };
+    if (native.wire === 'openai-chat') return native.block;
+    tell(encoding, 'dropped', field, 'this tool belongs to another API');
+    return undefined;
+  }
+  if (/^(?:gateway|openrouter):/.test(tool.type)) {
+    tell(encoding, 'dropped', field, 'this tool is not run by the upstream');
+    return undefined;
+  }
+  const { function: told } = tool as Partial<FunctionTool>;
+  // Not a function: a kind of tool of this wire that the gateway does not know.
+  if (!isObject(told)) return withoutMembers(tool as unknown as JsonObject, ['ext']);
+  const definition = told as FunctionTool['function'];
+  const name = fitToolName(definition.name);
+  const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
+  const kept = withoutMembers(tool as unknown as JsonObject, removed);
+  if (name === definition.name) return kept;
+  encoding.renamed.set(definition.name, name);
+  return { ...kept, function: { ...definition, name } };
+}
+
+function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
+  const { request, quirks, endpoint } = encoding;
+  const { tool_choice: choice, parallel_tool_calls: parallel } = request;
+  const refused = (name: string): boolean => {
+    if (!quirks.refused_parameters?.includes(name)) return false;
+    tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
+    return true;
+  };
+  if (choice != null && !refused('tool_choice')) {
+    if (choice === 'required' && quirks.tool_choice_any) body['tool_choice'] = 'any';
+    else if (isObject(choice) && isObject(choice['function'])) {
+      const name = String(choice['function']['name']);
+      const sent = encoding.renamed.get(name);
+      body['tool_choice'] =
+        sent === undefined ? choice : { ...choice, function: { ...choice['function'], name: sent } };
+    } else body['tool_choice'] = choice as JsonValue;
+  }
+  if (parallel != null && !refused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
+}
+
+function mergeOptions(encoding: Encoding, body: JsonObject): void {
+  const { request, endpoint, quirks } = encoding;
+  const asked = Object.entries(request.provider?.options ?? {}).find(
+    ([slug]) => slug.toLowerCase() === endpoint.provider.toLowerCase(),
+  )?.[1];
+  for (const [source, fields] of [
+    ['extra_body', quirks.extra_body],
+    [`provider.options.${endpoint.provider}`, asked],
+  ] as const) {
+    for (const [name, value] of Object.entries(fields ?? {})) {
+      if (DENIED_OPTIONS.has(name)) {
+        tell(encoding, 'dropped', `${source}.${name}`, 'this field is the gateway’s own');
+      } else if (value !== undefined && !(source === 'extra_body' && name in body)) {
+        body[name] = value;
+      }
+    }
+  }
+}
+
+/** The object itself where it has none of these members. */
+export function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject {
+  if (!names.some((name) => value[name] !== undefined)) return value;
+  const kept: JsonObject = {};
+  for (const name of Object.keys(value)) if (!names.includes(name)) kept[name] = value[name];
+  return kept;
+}
+
+function pathOf({ quirks, upstream_model }: DialectEndpoint): string {
+  const path = (quirks.path ?? '/chat/completions').replace('{model}', () => encodeURIComponent(upstream_model));
+  return quirks.query === undefined ? path : `${path}?${quirks.query}`;
+}
+
+function headersOf(request: ChatRequest): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    accept: request.stream ? 'text/event-stream' : 'application/json',
+  };
+}

@@ -1,0 +1,35 @@
+import type { AttemptState } from '../dialect.ts';
+import { isObject } from './wire.ts';
+
+/** What the encoder tells the decoders of the same attempt. Plain data: it travels in `EncodedRequest.state`. */
+export interface RequestState {
+  /** Name as sent -> name as the client knows it, for tools that had to be renamed. */
+  tool_names: Record<string, string>;
+  /** Every tool call id of the conversation so far. */
+  call_ids: string[];
+  think_tags: boolean;
+  think_in_reasoning: boolean;
+  cached_tokens_header: string | undefined;
+}
+
+/** The encoder's state with what a decoder needs of the answer's headers. */
+export interface KnownState extends RequestState {
+  cachedTokens(): number | undefined;
+}
+
+/** Reads the state back; absent members have their plain meaning, so a decoder also works without an encoder. */
+export function readState(state: AttemptState): KnownState {
+  const header = typeof state['cached_tokens_header'] === 'string' ? state['cached_tokens_header'] : undefined;
+  return {
+    tool_names: isObject(state['tool_names']) ? (state['tool_names'] as Record<string, string>) : {},
+    call_ids: Array.isArray(state['call_ids']) ? (state['call_ids'] as string[]) : [],
+    think_tags: state['think_tags'] === true,
+    think_in_reasoning: state['think_in_reasoning'] === true,
+    cached_tokens_header: header,
+    cachedTokens() {
+      const told = header === undefined ? undefined : state.headers?.[header];
+      const value = Array.isArray(told) ? told[0] : told;
+      return value !== undefined && /^\d{1,12}$/.test(value) ? Number(value) : undefined;
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { mintCallId } from '../tool-ids.ts';
+import { textOf, type WireToolCall } from './wire.ts';
+
+/** One step of one call: its opening (with id and name), a piece of its arguments, or both. */
+export interface CallStep {
+  /** Of the call in the turn, from 0. */
+  ordinal: number;
+  /** On the call's first step only. */
+  opens?: { id: string; name: string; rest?: JsonObject };
+  arguments: string;
+  /** Google's compatible endpoint: the signature of the thought behind the call, and the call's id. */
+  signature?: { data: string; id: string };
+}
+
+/** Tells the calls of one answer apart, whatever the upstream leaves out of their deltas. */
+export interface CallReader {
+  readonly count: number;
+  /** `is_whole`: the entries are of a whole message, so each is a call of its own. */
+  read(entries: readonly (WireToolCall | null)[], is_whole: boolean): CallStep[];
+  /** The steps still missing when nothing more comes: `{}` for calls without arguments, the end of custom inputs. */
+  end(): CallStep[];
+}
+
+interface Call {
+  ordinal: number;
+  /** As the client sees it; empty until the call is open. */
+  id: string;
+  wireIndex: number | undefined;
+  wireId: string | undefined;
+  name: string;
+  isCustom: boolean;
+  isOpen: boolean;
+  hasArguments: boolean;
+  /** Arguments that came before the name. */
+  pending: string;
+}
+
+/**
+ * Makes the reader of one answer. `used_ids` are the ids of the conversation so far: an upstream that uses one again, or
+ * sends none, gets an id of ours (Bedrock-hosted models restart at `call_0` in every answer).
+ */
+export function createCallReader(
+  generation_id: string,
+  used_ids: readonly string[],
+  originalName: (name: string) => string,
+): CallReader {
+  const calls: Call[] = [];
+  const taken = new Set(used_ids);
+
+  function find(entry: WireToolCall, name: string | undefined, position: number): Call | undefined {
+    const id = textOf(entry.id);
+    const index = typeof entry.index === 'number' ? entry.index : undefined;
+    if (id !== undefined) {
+      const known = calls.findLast((call) => call.wireId === id && (index === undefined || call.wireIndex === index));
+      if (known !== undefined || index === undefined) return known;
+    }
+    const call = index === undefined ? calls.at(-1) : calls.findLast((other) => other.wireIndex === index);
+    if (call === undefined) return undefined;
+    // Some upstreams say index 0 for every call of a parallel set: another id, or a name after arguments, is another call.
+    if (id !== undefined && call.wireId !== undefined) return undefined;
+    if (name === undefined) return call;
+    const isAnother = call.hasArguments || (call.name !== '' && call.name !== name);
+    return isAnother || (index === undefined && position > 0) ? undefined : call;
+  }
+
+  function open(call: Call, id: string | undefined): CallStep['opens'] {
+    call.isOpen = true;
+    const isUsable = id !== undefined && !taken.has(id);
+    const ours = isUsable ? id : mintCallId(generation_id, call.ordinal);
+    taken.add(ours);
+    call.id = ours;
+    const rest: JsonObject = {};
+    if (id !== undefined && !isUsable) rest['id'] = id;
+    if (call.isCustom) rest['type'] = 'custom';
+    const opens = { id: ours, name: originalName(call.name) };
+    return Object.keys(rest).length === 0 ? opens : { ...opens, rest };
+  }
+
+  function step(entry: WireToolCall, is_whole: boolean, position: number): CallStep | undefined {
+    const custom = textOf(entry.custom?.name) === undefined && !textOf(entry.custom?.input) ? undefined : entry.custom;
+    const name = textOf(custom?.name) ?? textOf(entry.function?.name);
+    let call = is_whole ? undefined : find(entry, name, position);
+    if (call === undefined) {
+      call = {
+        ordinal: calls.length,
+        id: '',
+        wireIndex: typeof entry.index === 'number' ? entry.index : undefined,
+        wireId: undefined,
+        name: '',
+        isCustom: custom != null && textOf(entry.function?.name) === undefined,
+        isOpen: false,
+        hasArguments: false,
+        pending: '',
+      };
+      calls.push(call);
+    }
+    call.wireId ??= textOf(entry.id);
+    if (call.name === '' && name !== undefined) call.name = name;
+    let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
+    if (piece !== '') call.hasArguments = true;
+    if (call.name === '') {
+      call.pending += piece;
+      return undefined;
+    }
+    const opens = call.isOpen ? undefined : open(call, call.wireId);
+    piece = call.pending + piece;
+    call.pending = '';
+    const data = textOf(entry.extra_content?.google?.thought_signature);
+    if (opens === undefined && piece === '' && data === undefined) return undefined;
+    return {
+      ordinal: call.ordinal,
+      ...(opens === undefined ? {} : { opens }),
+      arguments: piece,
+      ...(data === undefined ? {} : { signature: { data, id: call.id } }),
+    };
+  }
+
+  return {
+    get count() {
+      return calls.length;
+    },
+    read(entries, is_whole) {
+      const steps: CallStep[] = [];
+      for (let position = 0; position < entries.length; position += 1) {
+        const entry = entries[position];
+        if (typeof entry !== 'object' || entry === null || isNothing(entry)) continue;
+        const told = step(entry, is_whole, position);
+        if (told !== undefined) steps.push(told);
+      }
+      return steps;
+    },
+    end() {
+      const steps: CallStep[] = [];
+      for (const call of calls) {
+        const rest = call.isCustom ? (call.hasArguments ? '"}' : '{"input":""}') : call.hasArguments ? '' : '{}';
+        const missing: CallStep = { ordinal: call.ordinal, arguments: call.pending + rest };
+        call.pending = '';
+        if (!call.isOpen) missing.opens = open(call, call.wireId);
+        if (missing.opens !== undefined || missing.arguments !== '') steps.push(missing);
+      }
+      return steps;
+    },
+  };
+}
+
+/** Go servers send a call of zero values where there is none. */
+function isNothing(entry: WireToolCall): boolean {
+  return (
+    textOf(entry.id) === undefined &&
+    textOf(entry.function?.name) === undefined &&
+    argumentsText(entry.function?.arguments) === '' &&
+    textOf(entry.custom?.name) === undefined &&
+    textOf(entry.custom?.input) === undefined
+  );
+}
+
+/** Some local servers send the arguments as an object. */
+function argumentsText(value: JsonValue | undefined): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+/** A custom tool's free text becomes `{"input": "…"}`, escaped piece by piece. */
+function customInput(call: Call, input: string | undefined): string {
+  if (input === undefined) return '';
+  const escaped = JSON.stringify(input).slice(1, -1);
+  return call.hasArguments ? escaped : `{"input":"${escaped}`;
+}

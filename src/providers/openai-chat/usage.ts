@@ -1,0 +1,97 @@
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { isObject, type WireUsage } from './wire.ts';
+
+/**
+ * The disjoint token classes of a `usage` object; undefined when it tells nothing. `cached_tokens` is what a header told.
+ *
+ * Cached, written, audio and image tokens are parts of `prompt_tokens`, reasoning and audio parts of
+ * `completion_tokens` (https://platform.openai.com/docs/api-reference/chat/object). Where `total_tokens` is more than both,
+ * the gap is reasoning that the provider counts apart (xAI, Google's compatible endpoint).
+ */
+export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasses | undefined {
+  let prompt = count(usage['prompt_tokens']);
+  let completion = count(usage['completion_tokens']);
+  const total = count(usage['total_tokens']);
+  if (prompt === undefined && total !== undefined && completion !== undefined) prompt = Math.max(0, total - completion);
+  if (completion === undefined && total !== undefined && prompt !== undefined) completion = Math.max(0, total - prompt);
+  if (prompt === undefined && completion === undefined) return undefined;
+  const gap = Math.max(0, (total ?? 0) - (prompt ?? 0) - (completion ?? 0));
+  const classes: TokenClasses = {};
+  readPrompt(usage, prompt, cached_tokens, classes);
+  readCompletion(usage, completion, gap, classes);
+  const searches = count(usage['num_search_queries']);
+  if (searches) classes.counts = { web_search: searches };
+  return classes;
+}
+
+/** Whether a usage object counts anything: Go servers send one of zeros on chunks that have none. */
+export function isZeroUsage(usage: WireUsage): boolean {
+  return !usage['total_tokens'] && !usage['prompt_tokens'] && !usage['completion_tokens'];
+}
+
+function readPrompt(
+  usage: WireUsage,
+  prompt: number | undefined,
+  cached_tokens: number | undefined,
+  classes: TokenClasses,
+): void {
+  // Mistral has been seen with the singular name.
+  const details = part(usage['prompt_tokens_details'] ?? usage['prompt_token_details']);
+  // One provider spells it differently on different days. DeepSeek's cache *miss* is no write and has no class.
+  const read =
+    count(details['cached_tokens']) ??
+    count(usage['cached_tokens']) ??
+    count(usage['num_cached_tokens']) ??
+    count(usage['prompt_cache_hit_tokens']) ??
+    cached_tokens;
+  // The second name is Alibaba's (explicit context cache).
+  const written = count(details['cache_write_tokens']) ?? count(details['cache_creation_input_tokens']);
+  let rest = prompt ?? Number.POSITIVE_INFINITY;
+  const take = (told: number | undefined): number | undefined => {
+    if (told === undefined) return undefined;
+    const taken = Math.min(told, rest);
+    rest -= taken;
+    return taken;
+  };
+  assign(classes, 'in_cache_read', take(read));
+  assign(classes, 'in_cache_write_5m', take(written));
+  assign(classes, 'in_audio', take(count(details['audio_tokens'])));
+  assign(classes, 'in_image', take(count(details['image_tokens'])));
+  if (prompt !== undefined) classes.in_uncached = rest;
+}
+
+function readCompletion(usage: WireUsage, completion: number | undefined, gap: number, classes: TokenClasses): void {
+  const details = part(usage['completion_tokens_details']);
+  const reasoning = count(details['reasoning_tokens']) ?? count(usage['reasoning_tokens']);
+  let rest = completion ?? Number.POSITIVE_INFINITY;
+  const take = (told: number): number => {
+    const taken = Math.min(told, rest);
+    rest -= taken;
+    return taken;
+  };
+  // What the gap holds was never in completion_tokens; only the remainder of the told reasoning is taken out of it.
+  const inside = reasoning === undefined ? 0 : take(Math.max(0, reasoning - gap));
+  if (reasoning !== undefined || gap > 0) classes.out_reasoning = inside + gap;
+  const audio = count(details['audio_tokens']);
+  if (audio !== undefined) classes.out_audio = take(audio);
+  const image = count(details['image_tokens']);
+  if (image !== undefined) classes.out_image = take(image);
+  if (completion !== undefined) classes.out_text = rest;
+}
+
+function assign(
+  classes: TokenClasses,
+  name: 'in_cache_read' | 'in_cache_write_5m' | 'in_audio' | 'in_image',
+  value: number | undefined,
+): void {
+  if (value !== undefined) classes[name] = value;
+}
+
+function part(value: JsonValue | undefined): WireUsage {
+  return isObject(value) ? value : {};
+}
+
+function count(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.floor(value) : undefined;
+}

@@ -1,0 +1,86 @@
+/**
+ * The fields of the OpenAI chat wire that are read (https://platform.openai.com/docs/api-reference/chat), and what
+ * compatible providers add. Everything is optional and may be null: Go servers send zero values for what is absent,
+ * others leave out what the documentation requires. Objects are untrusted JSON: readers check types where they matter.
+ */
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+
+export interface WireAnswer {
+  id?: string | null;
+  object?: string | null;
+  choices?: (WireChoice | null)[] | null;
+  usage?: WireUsage | null;
+  error?: JsonValue;
+  service_tier?: string | null;
+  system_fingerprint?: string | null;
+  /** Perplexity: URLs, and the same with titles. */
+  citations?: JsonValue;
+  search_results?: JsonValue;
+  /** Groq: its compound systems tell usage only here. */
+  x_groq?: { usage?: WireUsage | null } | null;
+}
+
+export interface WireChoice {
+  index?: number | null;
+  delta?: WireMessage | null;
+  /** In whole answers; some servers send it in streams too. */
+  message?: WireMessage | null;
+  finish_reason?: string | null;
+  /** vLLM: the stop sequence that matched, or a token's number. */
+  stop_reason?: JsonValue;
+  /** SGLang: likewise. */
+  matched_stop?: JsonValue;
+  logprobs?: JsonValue;
+  content_filter_results?: JsonValue;
+  error?: JsonValue;
+}
+
+export interface WireMessage {
+  /** Mistral sends a list of parts where the model thinks. */
+  content?: string | (WirePart | null)[] | null;
+  refusal?: string | null;
+  reasoning?: JsonValue;
+  reasoning_content?: JsonValue;
+  reasoning_details?: (JsonObject | null)[] | null;
+  tool_calls?: (WireToolCall | null)[] | null;
+  function_call?: { name?: string | null; arguments?: JsonValue } | null;
+  annotations?: JsonValue;
+  audio?: JsonObject | null;
+  images?: JsonValue;
+  /** Groq: the searches and code runs of its compound systems. */
+  executed_tools?: (JsonObject | null)[] | null;
+  /** Google's compatible endpoint. */
+  extra_content?: WireExtraContent | null;
+}
+
+export interface WirePart {
+  type?: string;
+  text?: string | null;
+  thinking?: string | ({ text?: string | null } | null)[] | null;
+}
+
+export interface WireToolCall {
+  index?: number | null;
+  id?: string | null;
+  function?: { name?: string | null; arguments?: JsonValue } | null;
+  custom?: { name?: string | null; input?: string | null } | null;
+  extra_content?: WireExtraContent | null;
+}
+
+export interface WireExtraContent {
+  google?: { thought_signature?: string | null } | null;
+}
+
+export interface WireUsage {
+  [field: string]: JsonValue | undefined;
+}
+
+/** True for a JSON object, false for lists and null. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The string, or undefined where it is absent, empty or of another type: zero values are not values. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
