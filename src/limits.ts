@@ -2,6 +2,7 @@
 export const limits = {
   /** A request body; setting `GATEWAY_BODY_BYTES_MAX`. */
   body_bytes_max: 64 * 1024 * 1024,
+  body_bytes_setting_max: 1024 * 1024 * 1024,
   header_bytes_max: 32 * 1024,
   messages_max: 10_000,
   models_max: 32,
@@ -53,6 +54,7 @@ export const limits = {
   drain_bytes_max: 4 * 1024 * 1024,
   /** After SIGTERM, how long running requests may finish. */
   shutdown_ms_max: 30_000,
+  readiness_ms_max: 1_000,
 
   cool_down_ms_default: 10_000,
   cool_down_ms_max: 300_000,

@@ -1,0 +1,333 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ConfigError, describeConfig, type Environment, loadConfig, readBundledCatalog } from './config.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gateway-config-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Loads a configuration from YAML text and an environment. */
+function load(yaml: string, environment: Environment = {}) {
+  const file = join(folder, 'gateway.yaml');
+  writeFileSync(file, yaml);
+  return loadConfig(environment, { config_file: file });
+}
+
+/** The message of the refusal. */
+function refusal(yaml: string, environment: Environment = {}): string {
+  try {
+    load(yaml, environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message.replace(`${folder}/`, '');
+  }
+  throw new Error('The configuration was accepted');
+}
+
+const empty: Environment = { GATEWAY_CONFIG: undefined };
+const acme = `
+providers:
+  acme:
+    name: Acme AI
+    dialect: openai-chat
+    base_url: https://api.acme.example/v1/
+    api_key: \${ACME_API_KEY}
+    data_policy: { training: false, retention: none }
+models:
+  acme/fast-1:
+    name: Acme Fast 1
+    context_length: 128000
+    input_modalities: [text, image]
+    endpoints:
+      - provider: acme
+        upstream_model: fast-1-2026-01
+        pricing: { prompt: 0.25, completion: 2.00, image: 0.001, web_search: "0.005" }
+        max_completion_tokens: 8192
+        supported_parameters: [temperature, tools]
+        quantization: fp8
+`;
+
+describe('the environment', () => {
+  test('with nothing set, the defaults hold and the sandbox is served', () => {
+    const config = loadConfig(empty);
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      database_url: undefined,
+      body_bytes_max: 64 * 1024 * 1024,
+      log_level: 'info',
+      sandbox: true,
+      bundled_catalog: true,
+      providers: [],
+      ledger: { journal_sync: 'group' },
+      warnings: [],
+    });
+    expect(config.timeouts.heartbeat_first_ms).toBe(3_000);
+  });
+
+  test.each([
+    ['GATEWAY_PORT', '80 80', 'GATEWAY_PORT must be a whole number from 0 to 65535, not "80 80"'],
+    ['GATEWAY_PORT', '70000', 'GATEWAY_PORT must be a whole number from 0 to 65535, not "70000"'],
+    ['GATEWAY_LOG_LEVEL', 'loud', 'GATEWAY_LOG_LEVEL must be one of fatal, error, warn'],
+    ['GATEWAY_SANDBOX', 'yes', 'GATEWAY_SANDBOX must be one of auto, on, off, not "yes"'],
+    ['GATEWAY_MANAGEMENT_KEY', 'short-secret', 'GATEWAY_MANAGEMENT_KEY must have 32 characters or more'],
+    ['GATEWAY_SECRET', 'short-secret', 'GATEWAY_SECRET must have 32 characters or more'],
+    ['DATABASE_URL', 'mysql://u:secret@h/d', 'DATABASE_URL must start with postgres:// or postgresql://'],
+    ['GATEWAY_CONFIG', '/nowhere/gateway.yaml', 'The configuration file /nowhere/gateway.yaml cannot be read (ENOENT)'],
+  ])('%s=%s is refused in words, without telling secrets', (name, value, message) => {
+    expect(() => loadConfig({ [name]: value })).toThrow(message);
+    expect(() => loadConfig({ [name]: value })).not.toThrow(/secret@|short-secret/);
+  });
+
+  test('an unknown setting is a warning with what was probably meant', () => {
+    expect(loadConfig({ GATEWAY_PROT: '1' }).warnings).toEqual([
+      'GATEWAY_PROT is not a known setting; did you mean "GATEWAY_PORT"?',
+    ]);
+  });
+
+  test('a blank variable counts as unset', () => {
+    expect(loadConfig({ GATEWAY_PORT: ' ', OPENAI_API_KEY: '' })).toMatchObject({ port: 8080, providers: [] });
+  });
+});
+
+describe('providers of the table', () => {
+  test('a provider is on when its credential is there, and the sandbox then is not', () => {
+    const config = loadConfig({ OPENAI_API_KEY: ' sk-1 ', GOOGLE_API_KEY: 'g' });
+    expect(config.providers.map(({ slug, credential }) => [slug, credential])).toEqual([
+      ['openai', 'sk-1'],
+      ['google-ai-studio', 'g'],
+    ]);
+    expect(config.sandbox).toBe(false);
+    expect(config.providers_off.find(({ slug }) => slug === 'mistral')?.reason).toBe('MISTRAL_API_KEY is not set');
+  });
+
+  test.each([
+    ['off', { GATEWAY_SANDBOX: 'off' }, false],
+    ['on', { GATEWAY_SANDBOX: 'on', OPENAI_API_KEY: 'k' }, true],
+  ])('GATEWAY_SANDBOX=%s decides over the rest', (_, environment: Environment, expected) => {
+    expect(loadConfig(environment).sandbox).toBe(expected);
+  });
+
+  test('Azure needs its resource name beside the key', () => {
+    expect(loadConfig({ AZURE_API_KEY: 'k' }).providers_off.find(({ slug }) => slug === 'azure')?.reason).toBe(
+      'AZURE_RESOURCE_NAME is not set',
+    );
+    const [azure] = loadConfig({ AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'my-res' }).providers;
+    expect(azure).toMatchObject({
+      base_url: 'https://my-res.openai.azure.com/openai/v1',
+      quirks: { api_key_header: 'api-key' },
+    });
+  });
+
+  test('a provider of a wire that this version lacks is off, and says so', () => {
+    const config = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'eu-west-1' });
+    expect(config.providers).toEqual([]);
+    expect(config.providers_off.find(({ slug }) => slug === 'amazon-bedrock')?.reason).toBe(
+      'its dialect bedrock-converse is not available in this version',
+    );
+  });
+
+  test.each([
+    ['http://127.0.0.1:11434', 'http://127.0.0.1:11434/v1'],
+    ['gpu-box', 'http://gpu-box:11434/v1'],
+    ['gpu-box:8000', 'http://gpu-box:8000/v1'],
+    [':8000', 'http://127.0.0.1:8000/v1'],
+    ['0.0.0.0:11434', 'http://127.0.0.1:11434/v1'],
+    ['https://ollama.example/api/v1/', 'https://ollama.example/api/v1'],
+  ])('OLLAMA_HOST=%s is reached at %s, without a key', (given, url) => {
+    const [ollama] = loadConfig({ OLLAMA_HOST: given }).providers;
+    expect(ollama).toMatchObject({ slug: 'ollama', base_url: url, credential: undefined });
+  });
+});
+
+describe('gateway.yaml', () => {
+  test('declares providers and models, with exact prices', () => {
+    const config = load(acme, { ACME_API_KEY: 'k' });
+    expect(config.providers).toEqual([
+      {
+        slug: 'acme',
+        name: 'Acme AI',
+        dialect: 'openai-chat',
+        base_url: 'https://api.acme.example/v1',
+        credential: 'k',
+        quirks: {},
+        data_policy: { training: false, retention_days: 0 },
+        abort_stops_billing: true,
+        headers: {},
+      },
+    ]);
+    expect(config.models[0]).toMatchObject({
+      id: 'acme/fast-1',
+      context_length: 128000,
+      endpoints: [
+        {
+          upstream_model: 'fast-1-2026-01',
+          pricing: { prompt: 250_000, completion: 2_000_000, image: 1_000_000_000, web_search: 5_000_000_000 },
+        },
+      ],
+    });
+  });
+
+  test('an unset variable in api_key turns the provider off with a warning', () => {
+    const config = load(acme);
+    expect(config.providers).toEqual([]);
+    expect(config.warnings).toEqual(['Provider "acme" is off: ACME_API_KEY of its api_key is not set']);
+  });
+
+  test('changes what the table says of a provider, and keeps the rest', () => {
+    const config = load('providers: { openai: { base_url: "http://127.0.0.1:9/v1", quirks: { think_tags: true } } }', {
+      OPENAI_API_KEY: 'k',
+    });
+    expect(config.providers[0]).toMatchObject({
+      slug: 'openai',
+      name: 'OpenAI',
+      base_url: 'http://127.0.0.1:9/v1',
+      credential: 'k',
+      quirks: { think_tags: true, output_bound_field: 'max_completion_tokens' },
+    });
+  });
+
+  test('a retention in days is read as days; unsaid is unknown', () => {
+    const config = load(
+      'providers: { a: { dialect: openai-chat, base_url: "http://h/v1", data_policy: { retention: 30d } } }',
+    );
+    expect(config.providers[0]?.data_policy).toEqual({ training: 'unknown', retention_days: 30 });
+  });
+
+  test('an empty file is no configuration', () => {
+    expect(load('# nothing\n').providers).toEqual([]);
+  });
+
+  test('timeouts, journal and logging are taken, the environment wins over the file', () => {
+    const yaml = 'timeouts: { upstream_idle_ms_max: 5 }\nledger: { journal_sync: os }\nlogging: { level: debug }\n';
+    expect(load(yaml)).toMatchObject({
+      timeouts: { upstream_idle_ms_max: 5, heartbeat_ms: 5_000 },
+      ledger: { journal_sync: 'os' },
+      log_level: 'debug',
+    });
+    expect(load(yaml, { GATEWAY_LOG_LEVEL: 'warn' }).log_level).toBe('warn');
+  });
+
+  const endpoint = (line: string) =>
+    `providers: { acme: { dialect: openai-chat, base_url: "http://h/v1" } }\nmodels:\n  acme/fast-1:\n    endpoints:\n      - provider: acme\n        upstream_model: m\n        ${line}\n`;
+
+  test.each([
+    ['no YAML', 'a: [1', 'gateway.yaml, line 1: this is not valid YAML'],
+    ['unknown key', 'provders: {}', 'line 1: provders is not a known setting; did you mean "providers"?'],
+    [
+      'unknown key below',
+      endpoint('pricing: { promt: 1 }'),
+      'line 7: models.acme/fast-1.endpoints[0].pricing.promt is not a known setting; did you mean "prompt"?',
+    ],
+    [
+      'wrong type',
+      endpoint('pricing: { prompt: cheap }'),
+      'line 7: models.acme/fast-1.endpoints[0].pricing.prompt must be a price in USD per million tokens, 0 or more, not "cheap"',
+    ],
+    [
+      'negative price',
+      endpoint('pricing: { prompt: -1 }'),
+      'pricing.prompt must be a price in USD per million tokens, 0 or more, not -1',
+    ],
+    [
+      'price too fine',
+      endpoint('pricing: { prompt: 0.0000001 }'),
+      'pricing.prompt must not be finer than 0.000001 USD per million tokens',
+    ],
+    ['price too high', endpoint('pricing: { image: 10000 }'), 'pricing.image must not be above 9007 USD for one unit'],
+    [
+      'missing field',
+      'models: { a/b: { endpoints: [{ provider: openai }] } }',
+      'models.a/b.endpoints[0] must have upstream_model',
+    ],
+    [
+      'unknown provider',
+      endpoint('').replace('provider: acme', 'provider: acne'),
+      'endpoints[0].provider must be the slug of a provider, not "acne"; did you mean "acme"?',
+    ],
+    [
+      'unknown dialect',
+      'providers: { x: { dialect: openai, base_url: "http://h" } }',
+      'providers.x.dialect must be one of openai-chat, ',
+    ],
+    ['no address', 'providers: { x: { dialect: openai-chat } }', 'providers.x must have base_url'],
+    [
+      'no dialect',
+      'providers: { opnai: { base_url: "http://h" } }',
+      'providers.opnai must have dialect and base_url; did you mean "openai"?',
+    ],
+    [
+      'no URL',
+      'providers: { x: { dialect: openai-chat, base_url: "ftp://h" } }',
+      'providers.x.base_url must be a URL that starts with http:// or https://',
+    ],
+    [
+      'credential in the URL',
+      'providers: { x: { dialect: openai-chat, base_url: "https://u:hush@h" } }',
+      'without user, query or fragment',
+    ],
+    [
+      'unset reference',
+      `providers: { x: { dialect: openai-chat, base_url: "https://\${NO_HOST}" } }`,
+      'providers.x.base_url refers to NO_HOST, which is not set',
+    ],
+    [
+      'bad slug',
+      'providers: { "X Y": { dialect: openai-chat, base_url: "http://h" } }',
+      'providers.X Y must have a slug of lower-case letters',
+    ],
+    ['bad model id', 'models: { fast: { name: x } }', 'models.fast must be named author/slug'],
+    [
+      'taken name',
+      'providers: { x: { dialect: openai-chat, base_url: "http://h", name: openai } }',
+      'providers.x.name is already the name of provider "openai"',
+    ],
+    [
+      'twins',
+      `${endpoint('').trimEnd()}\n      - { provider: acme, upstream_model: n }\n`,
+      'endpoints[1] has the provider of endpoints[0]; tell them apart by variant',
+    ],
+    [
+      'no endpoints without the bundle',
+      'bundled_catalog: false\nmodels: { a/b: { name: x } }',
+      'models.a/b must have endpoints, because bundled_catalog is false',
+    ],
+    [
+      'bad header',
+      'providers: { x: { dialect: openai-chat, base_url: "http://h", headers: { "a b": c } } }',
+      'providers.x.headers.a b is not a name that a header may have',
+    ],
+    [
+      'a secret of the wrong type is not repeated',
+      'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: 123456789 } }',
+      'providers.x.api_key must be a key, or a reference to a variable of the environment',
+    ],
+  ])('%s is refused with place and expectation', (_, yaml, message) => {
+    const text = refusal(yaml);
+    expect(text).toContain('gateway.yaml');
+    expect(text).toContain(message);
+    expect(text).not.toMatch(/hush|123456789/);
+  });
+});
+
+test('what may be printed of a configuration holds no secret', () => {
+  const environment = {
+    OPENAI_API_KEY: 'sk-very-secret-openai',
+    ACME_API_KEY: 'very-secret-acme',
+    GATEWAY_MANAGEMENT_KEY: 'very-secret-management-key-0123456789',
+    GATEWAY_SECRET: 'very-secret-encryption-key-0123456789',
+    DATABASE_URL: 'postgres://user:very-secret-password@host/db',
+  };
+  const printed = JSON.stringify(describeConfig(load(acme, environment)));
+  expect(printed).toContain('"management_key":"set"');
+  for (const value of Object.values(environment)) expect(printed).not.toContain(value);
+  expect(printed).not.toContain('very-secret');
+});
+
+test('the bundled catalog is read from the program', () => {
+  expect(readBundledCatalog().models.length).toBeGreaterThan(300);
+});

@@ -1,0 +1,203 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
+import type { DeclaredModel } from './catalog/catalog.ts';
+import { ConfigError, didYouMean } from './config/config-error.ts';
+import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
+import { declaredModels } from './config/models.ts';
+import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
+import { type ReadFile, readConfigFile } from './config/read-file.ts';
+import { limits } from './limits.ts';
+import type { Provider } from './providers/provider.ts';
+
+export type { Environment, ProviderOff };
+export { ConfigError };
+
+export type LogLevel = (typeof logLevels)[number];
+export type Timeouts = Required<TimeoutsSection>;
+
+/** Everything the service is told from outside, checked. Holds secrets: print `describeConfig` of it, never itself. */
+export interface Config {
+  host: string;
+  port: number;
+  /** Absolute path. */
+  data_dir: string;
+  database_url: string | undefined;
+  /** Absolute path of the file that was read. */
+  config_file: string | undefined;
+  management_key: string | undefined;
+  secret: string | undefined;
+  body_bytes_max: number;
+  log_level: LogLevel;
+  /** What a request without a model gets. */
+  default_model: string | undefined;
+  /** Whether the sandbox provider is served: when asked for, or when nothing else is configured. */
+  sandbox: boolean;
+  bundled_catalog: boolean;
+  /** Providers that are on. */
+  providers: readonly Provider[];
+  providers_off: readonly ProviderOff[];
+  models: readonly DeclaredModel[];
+  timeouts: Timeouts;
+  ledger: { journal_sync: 'group' | 'os' };
+  /** Unix seconds. */
+  loaded_at: number;
+  /** Said once at the start and by `doctor`: what is configured but will not work. */
+  warnings: readonly string[];
+}
+
+const settings = [
+  'GATEWAY_HOST',
+  'GATEWAY_PORT',
+  'GATEWAY_DATA_DIR',
+  'GATEWAY_CONFIG',
+  'GATEWAY_MANAGEMENT_KEY',
+  'GATEWAY_SECRET',
+  'GATEWAY_BODY_BYTES_MAX',
+  'GATEWAY_LOG_LEVEL',
+  'GATEWAY_DEFAULT_MODEL',
+  'GATEWAY_SANDBOX',
+] as const;
+
+/** The environment of this process; nothing else reads it. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/** Builds the configuration from the environment and the YAML file; throws a `ConfigError` that says what is wrong where. */
+export function loadConfig(environment: Environment, options: { config_file?: string } = {}): Config {
+  const file = openFile(environment, options.config_file);
+  const read = file?.read;
+  const providers = resolveProviders(environment, read);
+  const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
+  const bundled_catalog = read?.value.bundled_catalog ?? true;
+  const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
+  return {
+    host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
+    port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
+    data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
+    database_url: databaseUrl(environment),
+    config_file: file?.path,
+    management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
+    secret: longSecret(environment, 'GATEWAY_SECRET'),
+    body_bytes_max:
+      integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
+      limits.body_bytes_max,
+    log_level: choice(environment, 'GATEWAY_LOG_LEVEL', logLevels) ?? read?.value.logging?.level ?? 'info',
+    default_model: variable(environment, 'GATEWAY_DEFAULT_MODEL'),
+    sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
+    bundled_catalog,
+    providers: providers.on,
+    providers_off: providers.off,
+    models: read ? declaredModels(read, slugs, bundled_catalog) : [],
+    timeouts: timeoutsOf(read?.value.timeouts),
+    ledger: { journal_sync: read?.value.ledger?.journal_sync ?? 'group' },
+    loaded_at: Math.floor(Date.now() / 1000),
+    warnings: [...unknownSettings(environment), ...providers.warnings],
+  };
+}
+
+/** The model facts that come with the program. */
+export function readBundledCatalog(): BundledCatalog {
+  return parseBundledCatalog(readFileSync(new URL('../catalog/models.json', import.meta.url), 'utf8'));
+}
+
+/** What may be printed and logged of a configuration: of secrets, only whether they are there. */
+export function describeConfig(config: Config): Record<string, unknown> {
+  const presence = (value: string | undefined) => (value === undefined ? 'not set' : 'set');
+  return {
+    host: config.host,
+    port: config.port,
+    store: config.database_url === undefined ? 'embedded' : 'PostgreSQL',
+    data_dir: config.data_dir,
+    config_file: config.config_file ?? 'none',
+    management_key: presence(config.management_key),
+    secret: presence(config.secret),
+    body_bytes_max: config.body_bytes_max,
+    log_level: config.log_level,
+    default_model: config.default_model ?? 'none',
+    sandbox: config.sandbox,
+    bundled_catalog: config.bundled_catalog,
+    providers_on: config.providers.map(({ slug }) => slug),
+    models_declared: config.models.length,
+    timeouts: config.timeouts,
+    journal_sync: config.ledger.journal_sync,
+  };
+}
+
+function openFile(environment: Environment, option: string | undefined): { path: string; read: ReadFile } | undefined {
+  const named = option ?? variable(environment, 'GATEWAY_CONFIG');
+  const path = resolve(named ?? './gateway.yaml');
+  if (named === undefined && !existsSync(path)) return undefined;
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new ConfigError(`The configuration file ${path} cannot be read (${code ?? 'unknown error'})`, { cause });
+  }
+  return { path, read: readConfigFile(path, text) };
+}
+
+function integer(
+  environment: Environment,
+  name: (typeof settings)[number],
+  { min, max }: { min: number; max: number },
+): number | undefined {
+  const text = variable(environment, name);
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < min || value > max) {
+    throw new ConfigError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
+  }
+  return value;
+}
+
+function choice<const T extends readonly string[]>(
+  environment: Environment,
+  name: (typeof settings)[number],
+  values: T,
+): T[number] | undefined {
+  const text = variable(environment, name)?.toLowerCase();
+  if (text === undefined) return undefined;
+  if (!values.includes(text)) throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${text}"`);
+  return text;
+}
+
+function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | 'GATEWAY_SECRET'): string | undefined {
+  const value = variable(environment, name);
+  if (value !== undefined && value.length < limits.management_key_chars_min) {
+    throw new ConfigError(`${name} must have ${limits.management_key_chars_min} characters or more`);
+  }
+  if (value !== undefined && /\s/.test(value)) throw new ConfigError(`${name} must not contain white space`);
+  return value;
+}
+
+function databaseUrl(environment: Environment): string | undefined {
+  const value = variable(environment, 'DATABASE_URL');
+  if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) {
+    throw new ConfigError(
+      'DATABASE_URL must start with postgres:// or postgresql://; leave it unset for the embedded store',
+    );
+  }
+  return value;
+}
+
+function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
+  return {
+    upstream_connect_ms_max: limits.upstream_connect_ms_max,
+    upstream_headers_ms_max: limits.upstream_headers_ms_max,
+    upstream_first_token_ms_max: limits.upstream_first_token_ms_max,
+    upstream_idle_ms_max: limits.upstream_idle_ms_max,
+    upstream_total_ms_max: limits.upstream_total_ms_max,
+    heartbeat_first_ms: limits.heartbeat_first_ms,
+    heartbeat_ms: limits.heartbeat_ms,
+    ...section,
+  };
+}
+
+function unknownSettings(environment: Environment): string[] {
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('GATEWAY_') && !settings.some((known) => known === name))
+    .map((name) => `${name} is not a known setting${didYouMean(name, settings)}`);
+}

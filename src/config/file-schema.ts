@@ -1,0 +1,208 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import { tokenPrices, unitPrices } from '../catalog/price.ts';
+import type { Quirks } from '../providers/provider.ts';
+import { parameters, quantizations } from '../schemas/endpoint.ts';
+import type { Wire } from '../schemas/inner.ts';
+import { inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
+
+/**
+ * What `gateway.yaml` may hold. Every `description` completes the sentence "… must be", so that it is also the message
+ * for a wrong value.
+ */
+
+const wires = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic-messages',
+  'gemini-generate-content',
+  'bedrock-converse',
+  'cohere-chat',
+] as const satisfies Wire[];
+
+const strict = { additionalProperties: false };
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  Type.Unsafe<T[number]>(Type.Enum([...values], { description: `one of ${values.join(', ')}` }));
+const listOf = <const T extends readonly string[]>(values: T) =>
+  Type.Array(oneOf(values), { description: `a list of ${values.join(', ')}`, minItems: 1 });
+const text = (description = 'a text that is not empty') => Type.String({ minLength: 1, description });
+const flag = Type.Boolean({ description: 'true or false' });
+const count = Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'a whole number of 1 or more' });
+const milliseconds = Type.Integer({
+  minimum: 1,
+  maximum: 86_400_000,
+  description: 'a whole number of milliseconds, at most a day',
+});
+const day = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d$', description: 'a day such as 2026-01-31' });
+const names = (description: string) => Type.Array(text(), { description });
+
+/** Named options of a dialect; see `Quirks`. */
+export const QuirksSection = Type.Object(
+  {
+    output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
+    system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
+    no_stream_usage: Type.Optional(flag),
+    refused_parameters: Type.Optional(names('a list of parameter names')),
+    cache_control: Type.Optional(flag),
+    replay_reasoning: Type.Optional(oneOf(['reasoning_content', 'reasoning', 'reasoning_details', 'thinking_part'])),
+    think_tags: Type.Optional(flag),
+    think_in_reasoning: Type.Optional(flag),
+    reasoning_field: Type.Optional(oneOf(['reasoning_effort', 'reasoning', 'thinking', 'enable_thinking', 'none'])),
+    reasoning_efforts: Type.Optional(names('a list of effort levels, weakest first')),
+    prefill_prefix: Type.Optional(flag),
+    tool_choice_any: Type.Optional(flag),
+    tool_call_id: Type.Optional(oneOf(['mistral9'])),
+    random_seed: Type.Optional(flag),
+    assistant_between: Type.Optional(flag),
+    document_url: Type.Optional(flag),
+    video: Type.Optional(flag),
+    inline_images: Type.Optional(flag),
+    google_signatures: Type.Optional(flag),
+    api_key_header: Type.Optional(text('the name of a header')),
+    query: Type.Optional(text('a query string without the question mark')),
+    path: Type.Optional(Type.String({ pattern: '^/', description: 'a path that starts with a slash' })),
+    cached_tokens_header: Type.Optional(text('the name of a header')),
+    extra_body: Type.Optional(Type.Record(Type.String(), Type.Any(), { description: 'an object of fields to send' })),
+    no_sampling: Type.Optional(flag),
+    one_sampling: Type.Optional(flag),
+    thinking: Type.Optional(oneOf(['manual', 'adaptive', 'none'])),
+    effort_max: Type.Optional(oneOf(['high', 'xhigh', 'max'])),
+    no_prefill: Type.Optional(flag),
+    mid_system: Type.Optional(flag),
+    json_schema_shim: Type.Optional(flag),
+    no_xhigh: Type.Optional(flag),
+    thinking_default: Type.Optional(oneOf(['on', 'always'])),
+    thinking_hidden: Type.Optional(flag),
+    no_forced_tool: Type.Optional(flag),
+  } satisfies Record<keyof Quirks, TSchema>,
+  { ...strict, description: 'an object of named options' },
+);
+
+const ProviderSection = Type.Object(
+  {
+    name: Type.Optional(text()),
+    dialect: Type.Optional(oneOf(wires)),
+    base_url: Type.Optional(text('a URL that starts with http:// or https://')),
+    api_key: Type.Optional(text('a key, or a reference to a variable of the environment')),
+    headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
+    quirks: Type.Optional(QuirksSection),
+    abort_stops_billing: Type.Optional(flag),
+    data_policy: Type.Optional(
+      Type.Object(
+        {
+          training: Type.Optional(
+            Type.Union([Type.Boolean(), Type.Literal('unknown')], { description: 'true, false or unknown' }),
+          ),
+          retention: Type.Optional(
+            Type.String({
+              pattern: '^(none|unknown|[1-9]\\d{0,4}d)$',
+              description: 'none, unknown or a number of days such as 30d',
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with training and retention' },
+      ),
+    ),
+  },
+  { ...strict, description: 'an object that describes a provider' },
+);
+
+const price = (per: string) =>
+  Type.Union([Type.Number({ minimum: 0 }), Type.String({ pattern: '^\\d+(\\.\\d+)?$' })], {
+    description: `a price in USD ${per}, 0 or more`,
+  });
+const prices = <Name extends string>(list: readonly Name[], per: string) =>
+  Object.fromEntries(list.map((name) => [name, Type.Optional(price(per))])) as Record<
+    Name,
+    ReturnType<typeof Type.Optional<ReturnType<typeof price>>>
+  >;
+
+const PricingSection = Type.Object(
+  {
+    ...prices(tokenPrices, 'per million tokens'),
+    ...prices(unitPrices, 'each'),
+    discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
+  },
+  { ...strict, description: 'an object of prices in USD' },
+);
+
+const EndpointSection = Type.Object(
+  {
+    provider: text('the slug of a provider'),
+    variant: Type.Optional(
+      Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*$', description: 'a short name such as turbo or eu-west' }),
+    ),
+    upstream_model: text('what the provider calls the model'),
+    pricing: Type.Optional(PricingSection),
+    context_length: Type.Optional(count),
+    max_completion_tokens: Type.Optional(count),
+    max_prompt_tokens: Type.Optional(count),
+    supported_parameters: Type.Optional(Type.Array(oneOf(parameters), { description: 'a list of parameter names' })),
+    supports_implicit_caching: Type.Optional(flag),
+    quantization: Type.Optional(oneOf(quantizations)),
+    quirks: Type.Optional(QuirksSection),
+  },
+  { ...strict, description: 'an object with provider and upstream_model' },
+);
+
+const ModelSection = Type.Object(
+  {
+    canonical_slug: Type.Optional(text()),
+    name: Type.Optional(text()),
+    description: Type.Optional(text()),
+    created: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'a time in Unix seconds' }),
+    ),
+    context_length: Type.Optional(count),
+    input_modalities: Type.Optional(listOf(inputModalities)),
+    output_modalities: Type.Optional(listOf(outputModalities)),
+    tokenizer: Type.Optional(oneOf(tokenizers)),
+    knowledge_cutoff: Type.Optional(day),
+    expiration_date: Type.Optional(day),
+    model_hub_id: Type.Optional(text()),
+    endpoints: Type.Optional(Type.Array(EndpointSection, { minItems: 1, description: 'a list of endpoints' })),
+  },
+  { ...strict, description: 'an object that describes a model' },
+);
+
+const TimeoutsSection = Type.Object(
+  {
+    upstream_connect_ms_max: Type.Optional(milliseconds),
+    upstream_headers_ms_max: Type.Optional(milliseconds),
+    upstream_first_token_ms_max: Type.Optional(milliseconds),
+    upstream_idle_ms_max: Type.Optional(milliseconds),
+    upstream_total_ms_max: Type.Optional(milliseconds),
+    heartbeat_first_ms: Type.Optional(milliseconds),
+    heartbeat_ms: Type.Optional(milliseconds),
+  },
+  { ...strict, description: 'an object of limits in milliseconds' },
+);
+
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export const ConfigFile = Type.Object(
+  {
+    bundled_catalog: Type.Optional(flag),
+    providers: Type.Optional(
+      Type.Record(Type.String(), ProviderSection, { description: 'an object of providers by slug' }),
+    ),
+    models: Type.Optional(
+      Type.Record(Type.String(), ModelSection, { description: 'an object of models by author/slug' }),
+    ),
+    timeouts: Type.Optional(TimeoutsSection),
+    ledger: Type.Optional(
+      Type.Object(
+        { journal_sync: Type.Optional(oneOf(['group', 'os'])) },
+        { ...strict, description: 'an object with journal_sync' },
+      ),
+    ),
+    logging: Type.Optional(
+      Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
+    ),
+  },
+  { ...strict, description: 'an object of sections' },
+);
+export type ConfigFile = Static<typeof ConfigFile>;
+export type ProviderSection = Static<typeof ProviderSection>;
+export type ModelSection = Static<typeof ModelSection>;
+export type EndpointSection = Static<typeof EndpointSection>;
+export type TimeoutsSection = Static<typeof TimeoutsSection>;

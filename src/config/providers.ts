@@ -1,0 +1,236 @@
+import type { DataPolicy, Provider } from '../providers/provider.ts';
+import { availableWires, type ProviderRow, providerRows } from '../providers/table.ts';
+import { ConfigError, didYouMean } from './config-error.ts';
+import type { ProviderSection } from './file-schema.ts';
+import type { Path, ReadFile } from './read-file.ts';
+
+/** Names and values as the process was started with; a blank value counts as unset. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A provider that is known but not used, and why: which variable is missing, or what else. */
+export interface ProviderOff {
+  slug: string;
+  name: string;
+  reason: string;
+}
+
+export interface Providers {
+  on: Provider[];
+  off: ProviderOff[];
+  warnings: string[];
+}
+
+const SLUG = /^[a-z0-9][a-z0-9._-]*$/;
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
+/** The value of a variable, without surrounding space; undefined when unset or blank. */
+export function variable(environment: Environment, name: string): string | undefined {
+  const value = environment[name]?.trim();
+  return value === '' ? undefined : value;
+}
+
+/** Puts variables in the place of `${NAME}`; names the first one that is not set. */
+function expand(text: string, environment: Environment): { text: string; unset: string | undefined } {
+  let unset: string | undefined;
+  const expanded = text.replace(REFERENCE, (_, name: string) => {
+    const value = variable(environment, name);
+    if (value === undefined) unset ??= name;
+    return value ?? '';
+  });
+  return { text: expanded, unset };
+}
+
+/** Decides which providers are on: the rows of the table by their variables, the file's over and beside them. */
+export function resolveProviders(environment: Environment, file: ReadFile | undefined): Providers {
+  const sections = new Map(Object.entries(file?.value.providers ?? {}));
+  const result: Providers = { on: [], off: [], warnings: [] };
+  const rows = new Map(providerRows.map((row) => [row.slug, row]));
+  for (const row of providerRows) resolveOne(row.slug, row, sections.get(row.slug), environment, file, result);
+  for (const [slug, section] of sections) {
+    if (!rows.has(slug)) resolveOne(slug, undefined, section, environment, file, result);
+  }
+  refuseSharedNames(result, file);
+  return result;
+}
+
+/** Names are how requests pick a provider, so no two providers may answer to one. */
+function refuseSharedNames(providers: Providers, file: ReadFile | undefined): void {
+  const owners = new Map<string, string>();
+  for (const { slug } of [...providers.on, ...providers.off]) owners.set(slug.toLowerCase(), slug);
+  for (const { slug, name } of [...providers.on, ...providers.off]) {
+    const owner = owners.get(name.toLowerCase());
+    if (owner !== undefined && owner !== slug && file?.value.providers?.[slug] !== undefined) {
+      throw file.wrong(['providers', slug, 'name'], `is already the name of provider "${owner}"`);
+    }
+    if (owner === undefined) owners.set(name.toLowerCase(), slug);
+  }
+}
+
+function resolveOne(
+  slug: string,
+  row: ProviderRow | undefined,
+  section: ProviderSection | undefined,
+  environment: Environment,
+  file: ReadFile | undefined,
+  result: Providers,
+): void {
+  const name = section?.name ?? row?.name ?? slug;
+  const off = (reason: string): void => {
+    result.off.push({ slug, name, reason });
+  };
+  const place: Path = ['providers', slug];
+  const wrong = (path: Path, expectation: string) =>
+    file?.wrong([...place, ...path], expectation) ?? new ConfigError(`${[...place, ...path].join('.')} ${expectation}`);
+
+  if (!SLUG.test(slug)) throw wrong([], 'must have a slug of lower-case letters, digits, dots and hyphens');
+  const dialect = section?.dialect ?? row?.dialect;
+  if (dialect === undefined) throw wrong([], `must have dialect and base_url${hint(slug)}`);
+
+  const address = baseUrl(row, section, environment, wrong);
+  const credential = credentialOf(row, section, environment);
+  if (credential.unset !== undefined) {
+    result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
+    off(`${credential.unset} is not set`);
+    return;
+  }
+  const local = row === undefined || row.address_variable !== undefined;
+  if (
+    row?.address_variable !== undefined &&
+    section === undefined &&
+    variable(environment, row.address_variable) === undefined
+  ) {
+    off(`${row.address_variable} is not set`);
+    return;
+  }
+  if (!local && credential.value === undefined && section?.base_url === undefined) {
+    off(`${row.credential_variables.join(' or ')} is not set`);
+    return;
+  }
+  if (address.unset !== undefined) {
+    off(`${address.unset} is not set`);
+    return;
+  }
+  if (!availableWires.has(dialect)) {
+    if (section)
+      result.warnings.push(`Provider "${slug}" is off: its dialect ${dialect} is not available in this version`);
+    off(`its dialect ${dialect} is not available in this version`);
+    return;
+  }
+  result.on.push({
+    slug,
+    name,
+    dialect,
+    base_url: address.url,
+    credential: credential.value,
+    quirks: { ...row?.quirks, ...section?.quirks },
+    data_policy: dataPolicy(section),
+    abort_stops_billing:
+      section?.abort_stops_billing ?? (row === undefined ? true : (row.abort_stops_billing ?? false)),
+    headers: headersOf(section, environment, wrong),
+  });
+}
+
+function hint(slug: string): string {
+  return didYouMean(
+    slug,
+    providerRows.map((row) => row.slug),
+  );
+}
+
+function credentialOf(
+  row: ProviderRow | undefined,
+  section: ProviderSection | undefined,
+  environment: Environment,
+): { value?: string; unset?: string } {
+  if (section?.api_key !== undefined) {
+    const { text, unset } = expand(section.api_key, environment);
+    return unset === undefined ? { value: text } : { unset };
+  }
+  for (const name of row?.credential_variables ?? []) {
+    const value = variable(environment, name);
+    if (value !== undefined) return { value };
+  }
+  return {};
+}
+
+type Wrong = (path: Path, expectation: string) => ConfigError;
+
+function baseUrl(
+  row: ProviderRow | undefined,
+  section: ProviderSection | undefined,
+  environment: Environment,
+  wrong: Wrong,
+): { url: string; unset?: string } {
+  if (section?.base_url !== undefined) {
+    const { text, unset } = expand(section.base_url, environment);
+    if (unset !== undefined) throw wrong(['base_url'], `refers to ${unset}, which is not set`);
+    const url = plainUrl(text);
+    if (url === undefined) {
+      throw wrong(['base_url'], 'must be a URL that starts with http:// or https://, without user, query or fragment');
+    }
+    return { url };
+  }
+  if (row === undefined) throw wrong([], 'must have base_url');
+  const given = row.address_variable === undefined ? undefined : variable(environment, row.address_variable);
+  if (row.address_variable !== undefined && given !== undefined) {
+    const url = serverUrl(given, row.base_url);
+    if (url === undefined) throw new ConfigError(`${row.address_variable} must be an address such as ${row.base_url}`);
+    return { url };
+  }
+  let unset: string | undefined;
+  const url = row.base_url.replace(/\{([A-Z_]+)\}/g, (_, name: string) => {
+    const value = variable(environment, name);
+    if (value === undefined) unset ??= name;
+    return value ?? '';
+  });
+  return unset === undefined ? { url } : { url, unset };
+}
+
+function plainUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    return undefined;
+  return text.replace(/\/+$/, '');
+}
+
+/**
+ * The address of a local server in the ways people write it: `host`, `host:port`, `:port`, with or without scheme and
+ * path. 0.0.0.0 is where a server listens, not where it is reached.
+ */
+function serverUrl(given: string, usual: string): string | undefined {
+  const fallback = new URL(usual);
+  const bare = !/^https?:\/\//.test(given);
+  const url = URL.parse(bare ? `http://${given.startsWith(':') ? '127.0.0.1' : ''}${given}` : given);
+  if (!url || url.username || url.password || url.search || url.hash) return undefined;
+  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1';
+  if (url.hostname === '[::]') url.hostname = '[::1]';
+  if (bare && url.port === '' && !/:\d+/.test(given)) url.port = fallback.port;
+  if (url.pathname === '/') url.pathname = fallback.pathname;
+  return url.href.replace(/\/+$/, '');
+}
+
+function dataPolicy(section: ProviderSection | undefined): DataPolicy {
+  const retention = section?.data_policy?.retention ?? 'unknown';
+  const days = retention === 'none' ? 0 : Number.parseInt(retention, 10);
+  return {
+    training: section?.data_policy?.training ?? 'unknown',
+    retention_days: retention === 'unknown' ? 'unknown' : days,
+  };
+}
+
+function headersOf(
+  section: ProviderSection | undefined,
+  environment: Environment,
+  wrong: Wrong,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(section?.headers ?? {})) {
+    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
+      throw wrong(['headers', name], 'is not a name that a header may have');
+    const { text, unset } = expand(value, environment);
+    if (unset !== undefined) throw wrong(['headers', name], `refers to ${unset}, which is not set`);
+    if (/[\r\n\0]/.test(text)) throw wrong(['headers', name], 'must be one line');
+    headers[name.toLowerCase()] = text;
+  }
+  return headers;
+}

@@ -1,0 +1,125 @@
+import type { TSchema } from 'typebox';
+import { Errors } from 'typebox/value';
+import { isNode, LineCounter, parseDocument } from 'yaml';
+import { limits } from '../limits.ts';
+import { ConfigError, didYouMean } from './config-error.ts';
+import { ConfigFile } from './file-schema.ts';
+
+export type Path = readonly (string | number)[];
+
+/** A file that fits the schema, with the means to speak about a place in it. */
+export interface ReadFile {
+  value: ConfigFile;
+  /** An error that names the file, the line where it is known, the path and what was expected. */
+  wrong(path: Path, expectation: string): ConfigError;
+}
+
+/** `models.acme/fast-1.endpoints[0].pricing.prompt` */
+export function pathText(path: Path): string {
+  return path
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** Reads the text of `gateway.yaml`; throws a `ConfigError` for the first thing in it that is wrong. */
+export function readConfigFile(name: string, text: string): ReadFile {
+  if (Buffer.byteLength(text) > limits.config_bytes_max) {
+    throw new ConfigError(`${name} is larger than ${limits.config_bytes_max} bytes`);
+  }
+  const counter = new LineCounter();
+  // Pretty errors quote the line, which may hold a key.
+  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, maxAliasCount: 100 } as object);
+  const [fault] = document.errors;
+  if (fault) {
+    const { line } = counter.linePos(fault.pos[0]);
+    throw new ConfigError(
+      `${name}, line ${line}: this is not valid YAML (${fault.code.toLowerCase().replaceAll('_', ' ')})`,
+    );
+  }
+  const wrong = (path: Path, expectation: string) => {
+    let line = '';
+    for (let length = path.length; length > 0 && line === ''; length -= 1) {
+      const node = document.getIn(path.slice(0, length), true);
+      if (isNode(node) && node.range) line = `, line ${counter.linePos(node.range[0]).line}`;
+    }
+    const place = path.length === 0 ? 'the file' : pathText(path);
+    return new ConfigError(`${name}${line}: ${place} ${expectation}`);
+  };
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: 100 }) ?? {};
+  } catch {
+    throw new ConfigError(`${name}: its aliases unfold to more than a configuration can need`);
+  }
+  check(value, wrong);
+  return { value: value as ConfigFile, wrong };
+}
+
+function check(value: unknown, wrong: ReadFile['wrong']): void {
+  const faults = Errors(ConfigFile, value);
+  const unknown = faults.find((fault) => fault.keyword === 'additionalProperties');
+  if (unknown?.keyword === 'additionalProperties') {
+    const path = steps(unknown.instancePath, value);
+    const [key = ''] = unknown.params.additionalProperties;
+    const known = Object.keys((schemaAt(ConfigFile, path) as { properties?: object } | undefined)?.properties ?? {});
+    throw wrong([...path, key], `is not a known setting${didYouMean(key, known) || `; known are ${known.join(', ')}`}`);
+  }
+  const missing = faults.find((fault) => fault.keyword === 'required');
+  if (missing?.keyword === 'required') {
+    throw wrong(steps(missing.instancePath, value), `must have ${missing.params.requiredProperties.join(' and ')}`);
+  }
+  const [fault] = faults;
+  if (fault === undefined) return;
+  const path = steps(fault.instancePath, value);
+  const expected = describedAt(ConfigFile, path) ?? fault.message;
+  throw wrong(path, `must be ${expected}${found(value, path)}`);
+}
+
+/** What stands there, unless it may be a secret. */
+function found(value: unknown, path: Path): string {
+  let here = value;
+  for (const step of path) here = (here as Record<string | number, unknown>)[step];
+  const secret = path.includes('api_key') || path.includes('headers') || path.includes('extra_body');
+  if (here === null) return ', but nothing stands there';
+  if (typeof here === 'object') return `, but ${Array.isArray(here) ? 'a list' : 'an object'} stands there`;
+  return secret || String(here).length > 60 ? '' : `, not ${JSON.stringify(here)}`;
+}
+
+/** A JSON pointer as steps; lists are told from objects by the value itself. */
+function steps(pointer: string, value: unknown): (string | number)[] {
+  let here = value;
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((raw) => {
+      const step = raw.replaceAll('~1', '/').replaceAll('~0', '~');
+      const key = Array.isArray(here) ? Number(step) : step;
+      here = (here as Record<string | number, unknown> | undefined)?.[key];
+      return key;
+    });
+}
+
+type Walkable = TSchema & {
+  description?: string;
+  properties?: Record<string, TSchema>;
+  patternProperties?: Record<string, TSchema>;
+  items?: TSchema;
+};
+
+function schemaAt(schema: TSchema | undefined, path: Path): Walkable | undefined {
+  let here = schema as Walkable | undefined;
+  for (const step of path) {
+    const next =
+      typeof step === 'number'
+        ? here?.items
+        : (here?.properties?.[step] ?? Object.values(here?.patternProperties ?? {})[0]);
+    here = next as Walkable | undefined;
+  }
+  return here;
+}
+
+/** The description nearest to a place, from the place outwards. */
+function describedAt(schema: TSchema, path: Path): string | undefined {
+  return schemaAt(schema, path)?.description;
+}
