@@ -74,7 +74,7 @@ export function encodeAssistant(
   const seen = new Set<string>();
 
   const counts = { reasoning: details.length, text: parts.length, call: calls.length, native: natives.length };
-  return orderOf(message, counts).flatMap(({ kind, at, ext }): WireBlock[] => {
+  return orderOf(message, counts).flatMap(({ kind, at, ext }): WireBlock | WireBlock[] => {
     const rest = isOwn ? restOf(ext) : {};
     switch (kind) {
       case 'reasoning':
@@ -94,7 +94,7 @@ export function encodeAssistant(
         encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no media of the assistant back');
         return [];
     }
-  }) as WireBlock[];
+  });
 }
 
 /** A text block; undefined when there is nothing but white space, which the wire refuses. */

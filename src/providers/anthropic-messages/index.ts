@@ -1,0 +1,23 @@
+import type { ChatDialect } from '../dialect.ts';
+import { decodeError } from './errors.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { createStreamDecoder } from './stream.ts';
+import { WIRE } from './wire.ts';
+
+/** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
+export const anthropicMessages: ChatDialect = {
+  wire: WIRE,
+  frames: 'sse',
+  // Images and documents go by address.
+  requiredMedia: () => [],
+  encodeRequest,
+  authorize(credential, _request, _now_ms, { api_key_header }) {
+    if (credential === undefined) return {};
+    if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
+    return { [api_key_header ?? 'x-api-key']: credential };
+  },
+  decodeResponse,
+  createStreamDecoder,
+  decodeError,
+};

@@ -1,0 +1,245 @@
+import { GatewayError } from '../../errors.ts';
+import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
+import { wireCallId } from './names.ts';
+import { type Encoding, encodeAssistant, encodePart } from './to-wire.ts';
+import { restOf, type WireBlock, type WireMessage, type WireText, type WireToolResult } from './wire.ts';
+
+/** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
+export interface Conversation {
+  system: WireText[];
+  messages: WireMessage[];
+  /** Ids of all calls, as they stand on the wire. */
+  call_ids: string[];
+  /** Names of all called tools, as the client gave them. */
+  called: Set<string>;
+}
+
+/**
+ * Brings any list of messages into the shape that the wire accepts: system apart, user and assistant by turns, a user
+ * first, each call answered directly after its turn, results before everything else of that turn.
+ */
+export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
+  const start = messages.findIndex((message) => !isSystem(message));
+  const leading = messages.slice(0, start === -1 ? messages.length : start);
+  const pairs = pairResults(messages);
+  const turns = createTurns();
+  const call_ids: string[] = [];
+  const called = new Set<string>();
+  const callIds = nameCalls(messages, call_ids);
+  let unanswered: ToolCall[] = [];
+
+  const answer = () => {
+    for (const call of unanswered) {
+      const result = pairs.results.get(call);
+      turns.add('user', [encodeResult(call, callIds.get(call)!, result, encoding)]);
+    }
+    unanswered = [];
+  };
+
+  for (let i = leading.length; i < messages.length; i += 1) {
+    const message = messages[i]!;
+    const field = `messages[${i}]`;
+    if (message.role === 'assistant') {
+      turns.add('assistant', encodeAssistant(message, field, encoding, callIds));
+      for (const call of message.tool_calls ?? []) {
+        unanswered.push(call);
+        called.add(call.function.name);
+      }
+      continue;
+    }
+    answer();
+    if (message.role === 'tool') {
+      if (!pairs.orphans.has(message)) continue;
+      turns.add('user', encodeOrphan(message, field, pairs.names, encoding));
+    } else if (isSystem(message)) {
+      const blocks = encodeContent(message, field, encoding);
+      const stays = encoding.quirks.mid_system === true && turns.lastRole() === 'user' && closesTurn(messages, i);
+      turns.add(stays ? 'system' : 'user', stays ? blocks : foldable(blocks, field, encoding));
+    } else {
+      const blocks = encodeContent(message, field, encoding);
+      // The last word must be the user's, and a turn needs a block.
+      const isLast = i === messages.length - 1;
+      turns.add('user', blocks.length === 0 && isLast ? [{ type: 'text', text: '(empty)' }] : blocks);
+    }
+  }
+  answer();
+  const system = leading.flatMap((message, i) => encodeSystem(message, `messages[${i}]`, encoding));
+  return { system, messages: turns.finish(), call_ids, called };
+}
+
+/**
+ * A trailing assistant message is a prefill: it loses its trailing white space, which the wire refuses, and is refused
+ * where the model takes none. A turn that a server tool paused is no prefill: sending it back continues it.
+ */
+export function checkPrefill(
+  messages: WireMessage[],
+  { isThinking, refused }: { isThinking: boolean; refused: boolean },
+) {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant' || last.content.some(isServerBlock)) return;
+  if (refused) throw new GatewayError(400, 'This model takes no assistant message at the end of `messages`.');
+  if (isThinking) throw new GatewayError(400, 'A trailing assistant message does not go together with reasoning.');
+  const text = last.content.at(-1);
+  if (text?.type !== 'text' || typeof text['text'] !== 'string') return;
+  last.content[last.content.length - 1] = { ...text, text: text['text'].trimEnd() };
+}
+
+/** Whether the conversation stands inside a tool loop whose assistant turn has lost its thinking. */
+export function lacksThinking(messages: readonly WireMessage[]): boolean {
+  const last = messages.at(-1);
+  const turn = messages.findLast((message) => message.role === 'assistant');
+  return (
+    last?.role === 'user' &&
+    last.content.some((block) => block.type === 'tool_result') &&
+    turn?.content.some((block) => block.type === 'tool_use') === true &&
+    !turn.content.some((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
+  );
+}
+
+const OWN_BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'redacted_thinking', 'tool_use']);
+
+function isServerBlock(block: WireBlock): boolean {
+  return !OWN_BLOCKS.has(block.type);
+}
+
+function isSystem(message: Message): boolean {
+  return message.role === 'system' || message.role === 'developer';
+}
+
+/** A system message may stand inside the conversation only where the user's turn ends with it. */
+function closesTurn(messages: readonly Message[], index: number): boolean {
+  const next = messages.slice(index + 1).find((message) => !isSystem(message));
+  return next === undefined || next.role === 'assistant';
+}
+
+/** Collects blocks into turns: neighbours of one role become one message. */
+function createTurns() {
+  const turns: WireMessage[] = [];
+  return {
+    lastRole: () => turns.at(-1)?.role,
+    add(role: WireMessage['role'], blocks: readonly WireBlock[]): void {
+      if (blocks.length === 0) return;
+      const last = turns.at(-1);
+      if (last?.role === role) last.content.push(...blocks);
+      else turns.push({ role, content: [...blocks] });
+    },
+    finish(): WireMessage[] {
+      if (turns[0]?.role === 'user') return turns;
+      return [{ role: 'user', content: [{ type: 'text', text: '(continue)' }] }, ...turns];
+    },
+  };
+}
+
+interface Pairs {
+  results: Map<ToolCall, { message: Message; field: string }>;
+  orphans: Set<Message>;
+  /** The tool's name by call id, for results that lost their call. */
+  names: Map<string, string>;
+}
+
+/** Which result answers which call: the latest turn that has an open call of that id. */
+function pairResults(messages: readonly Message[]): Pairs {
+  const pairs: Pairs = { results: new Map(), orphans: new Set(), names: new Map() };
+  const open: ToolCall[][] = [];
+  for (const [i, message] of messages.entries()) {
+    if (message.role === 'assistant' && message.tool_calls != null) {
+      open.push([...message.tool_calls]);
+      for (const call of message.tool_calls) pairs.names.set(call.id, call.function.name);
+    }
+    if (message.role !== 'tool') continue;
+    const turn = open.findLast((calls) => calls.some((call) => call.id === message.tool_call_id));
+    const at = turn?.findIndex((call) => call.id === message.tool_call_id) ?? -1;
+    if (turn === undefined || at === -1) pairs.orphans.add(message);
+    else pairs.results.set(turn.splice(at, 1)[0]!, { message, field: `messages[${i}]` });
+  }
+  return pairs;
+}
+
+/** Gives every call an id that the wire takes and that no other call of the conversation has. */
+function nameCalls(messages: readonly Message[], call_ids: string[]): Map<ToolCall, string> {
+  const ids = new Map<ToolCall, string>();
+  const taken = new Set<string>();
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue;
+    for (const call of message.tool_calls ?? []) {
+      let id = wireCallId(call.id);
+      for (let n = 1; taken.has(id); n += 1) id = wireCallId(`${call.id}#${n}`);
+      taken.add(id);
+      ids.set(call, id);
+      call_ids.push(id);
+    }
+  }
+  return ids;
+}
+
+function encodeResult(
+  call: ToolCall,
+  tool_use_id: string,
+  result: { message: Message; field: string } | undefined,
+  encoding: Encoding,
+): WireBlock {
+  if (result === undefined) {
+    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
+    const synthetic: WireToolResult = { type: 'tool_result', tool_use_id, content: '(no result)', is_error: true };
+    return synthetic;
+  }
+  const { message, field } = result;
+  const told: WireToolResult = { type: 'tool_result', tool_use_id };
+  if (typeof message.content === 'string') {
+    if (message.content !== '') told.content = message.content;
+  } else {
+    const blocks = encodeParts(message.content ?? [], field, encoding);
+    if (blocks.length > 0) told.content = blocks;
+  }
+  return { ...restOf(message.ext), ...told };
+}
+
+/** A result without its call would be refused: what it says is kept as the user's text. */
+function encodeOrphan(
+  message: Message,
+  field: string,
+  names: ReadonlyMap<string, string>,
+  encoding: Encoding,
+): WireBlock[] {
+  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  const id = message.tool_call_id ?? '';
+  const name = names.get(id) ?? message.name ?? id;
+  const blocks = encodeContent({ ...message, name: undefined } as Message, field, encoding);
+  const first = blocks[0];
+  const label = `Tool result (${name}): `;
+  if (first?.type !== 'text') return [{ type: 'text', text: label.trimEnd() }, ...blocks];
+  return [{ ...first, text: label + first['text'] }, ...blocks.slice(1)];
+}
+
+/** The blocks of a user or system message, with the speaker's name in front of the first text. */
+function encodeContent(message: Message, field: string, encoding: Encoding): WireBlock[] {
+  const content = message.content ?? '';
+  const parts: readonly InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const blocks = encodeParts(parts, field, encoding);
+  if (!message.name) return blocks;
+  const at = blocks.findIndex((block) => block.type === 'text');
+  const named = blocks[at];
+  if (named !== undefined) blocks[at] = { ...named, text: `${message.name}: ${named['text']}` };
+  return blocks;
+}
+
+function encodeParts(parts: readonly InnerPart[], field: string, encoding: Encoding): WireBlock[] {
+  return parts.flatMap((part, i) => encodePart(part, `${field}.content[${i}]`, encoding) ?? []);
+}
+
+function encodeSystem(message: Message, field: string, encoding: Encoding): WireText[] {
+  return encodeContent(message, field, encoding).flatMap((block) => {
+    if (block.type === 'text') return block as WireText;
+    encoding.report('dropped', field, `a system prompt cannot hold ${block.type}`);
+    return [];
+  });
+}
+
+/** What of a later system message a user's turn may hold. */
+function foldable(blocks: readonly WireBlock[], field: string, encoding: Encoding): WireBlock[] {
+  return blocks.filter((block) => {
+    if (block.type === 'text') return true;
+    encoding.report('dropped', field, `this model takes no ${block.type} inside the conversation`);
+    return false;
+  });
+}

@@ -1,0 +1,185 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
+import { hashUser } from '../user-hash.ts';
+import { limitBreakpoints } from './caching.ts';
+import { checkPrefill, encodeConversation, lacksThinking } from './messages.ts';
+import { createToolNames } from './names.ts';
+import type { DecoderState } from './stream.ts';
+import { planThinking, type ThinkingPlan } from './thinking.ts';
+import { cacheHint, type Encoding } from './to-wire.ts';
+import { planTools } from './tools.ts';
+import { asObject, restOf, type WireRequest, type WireThinkingConfig } from './wire.ts';
+
+/** Never taken from what a client sent beside the known fields: the gateway decides them. */
+const DENIED = ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'betas'];
+
+/** Public parameters that this wire has no field for. */
+const UNKNOWN = [
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'min_p',
+  'top_a',
+  'seed',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'prediction',
+  'metadata',
+  'web_search_options',
+  'prompt_cache_key',
+  'image_config',
+  'audio',
+] as const;
+
+/** Builds the request of the Messages API (https://platform.claude.com/docs/en/api/messages). */
+export function encodeRequest(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  { strip_state }: EncodeOptions,
+): EncodedRequest {
+  const report: Report[] = [];
+  const { quirks } = endpoint;
+  const names = createToolNames();
+  const encoding: Encoding = {
+    quirks,
+    names,
+    strip_state,
+    report: (kind, field, reason) => void report.push({ kind, field, reason }),
+  };
+  for (const field of UNKNOWN) {
+    if (request[field] != null) encoding.report('dropped', field, 'this upstream has no such parameter');
+  }
+
+  if (request.modalities?.some((modality) => modality !== 'text')) {
+    throw new GatewayError(400, 'modalities: this model answers in text only.');
+  }
+  const rest = withoutDenied(restOf(request.ext));
+  const conversation = encodeConversation(request.messages, encoding);
+  const max_tokens = outputBound(request, endpoint, encoding);
+  const plan = planThinking(request, max_tokens, encoding);
+  // A client of this very API said exactly how to think.
+  const told = asObject(rest['thinking']) as WireThinkingConfig | undefined;
+  if (told !== undefined) plan.thinking = told;
+  if (plan.thinking?.type === 'enabled' && lacksThinking(conversation.messages)) {
+    delete plan.thinking;
+    encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
+  }
+  delete rest['thinking'];
+  const isThinking = plan.thinking?.type === 'enabled' || plan.thinking?.type === 'adaptive';
+  const tools = planTools(request, conversation.called, plan.thinking?.type === 'enabled', encoding);
+  checkPrefill(conversation.messages, { isThinking, refused: quirks.no_prefill === true });
+
+  const body: WireRequest = {
+    model: endpoint.upstream_model,
+    max_tokens,
+    messages: conversation.messages,
+    ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
+    ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
+    ...(tools.tool_choice === undefined ? {} : { tool_choice: tools.tool_choice }),
+    ...(plan.thinking === undefined ? {} : { thinking: plan.thinking }),
+    ...outputConfig(plan, tools.format, rest),
+    ...sampling(request, isThinking, encoding),
+    ...stopSequences(request, encoding),
+    ...(request.user ? { metadata: { user_id: hashUser(request.user) } } : {}),
+    ...serviceTier(request, encoding),
+    ...cacheHint(request.cache_control),
+    ...(request.stream === true ? { stream: true } : {}),
+  };
+  if (tools.hint !== undefined) body.system = [...(body.system ?? []), { type: 'text', text: tools.hint }];
+  limitBreakpoints(body, encoding);
+
+  const state: Omit<DecoderState, 'generation_id'> = { tool_names: names.renamed(), call_ids: conversation.call_ids };
+  if (tools.shim !== undefined) state.shim = tools.shim;
+  return {
+    method: 'POST',
+    path: quirks.query === undefined ? '/messages' : `/messages?${quirks.query}`,
+    headers: { 'anthropic-version': '2023-06-01' },
+    body: { ...rest, ...body },
+    report,
+    state: { ...state },
+  };
+}
+
+function withoutDenied(rest: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(rest).filter(([key]) => !DENIED.includes(key)));
+}
+
+/** The wire needs a bound: the request's, within the model's; else the model's own. */
+function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: Encoding): number {
+  const most = endpoint.max_completion_tokens;
+  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  if (wanted === undefined) return most ?? limits.output_tokens_default;
+  if (most === undefined || wanted <= most) return wanted;
+  const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
+  encoding.report('clamped', field, `the endpoint gives at most ${most} tokens`);
+  return most;
+}
+
+function outputConfig(
+  plan: ThinkingPlan,
+  format: { type: 'json_schema'; schema: JsonObject } | undefined,
+  rest: JsonObject,
+): { output_config?: NonNullable<WireRequest['output_config']> } {
+  const config = {
+    ...asObject(rest['output_config']),
+    ...(plan.effort === undefined ? {} : { effort: plan.effort }),
+    ...(format === undefined ? {} : { format }),
+  };
+  return Object.keys(config).length === 0 ? {} : { output_config: config };
+}
+
+function sampling(
+  request: ChatRequest,
+  isThinking: boolean,
+  encoding: Encoding,
+): Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> {
+  const { quirks } = encoding;
+  const sent: Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> = {};
+  const { temperature, top_p, top_k } = request;
+  const drop = (field: string, reason: string) => encoding.report('dropped', field, reason);
+  const reason = quirks.no_sampling === true ? 'the model has no sampling parameters' : 'not together with reasoning';
+  const isFixed = quirks.no_sampling === true || isThinking;
+  if (temperature != null) {
+    if (isFixed) drop('temperature', reason);
+    else sent.temperature = Math.min(temperature, 1);
+    if (!isFixed && temperature > 1) encoding.report('clamped', 'temperature', 'at most 1');
+  }
+  if (top_p != null) {
+    // With thinking, top_p may lie between 0.95 and 1.
+    if (quirks.no_sampling === true || (isThinking && top_p < 0.95)) drop('top_p', reason);
+    else if (quirks.one_sampling === true && sent.temperature !== undefined)
+      drop('top_p', 'the model takes temperature or top_p');
+    else sent.top_p = top_p;
+  }
+  if (top_k != null) {
+    if (isFixed) drop('top_k', reason);
+    else sent.top_k = top_k;
+  }
+  return sent;
+}
+
+function stopSequences(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'stop_sequences'> {
+  const wanted = typeof request.stop === 'string' ? [request.stop] : (request.stop ?? []);
+  const stop_sequences = wanted.filter((sequence) => sequence.trim() !== '');
+  if (stop_sequences.length < wanted.length) encoding.report('dropped', 'stop', 'sequences of white space are refused');
+  return stop_sequences.length === 0 ? {} : { stop_sequences };
+}
+
+function serviceTier(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'service_tier'> {
+  switch (request.service_tier) {
+    case null:
+    case undefined:
+      return {};
+    case 'auto':
+      return { service_tier: 'auto' };
+    case 'default':
+      return { service_tier: 'standard_only' };
+    default:
+      encoding.report('dropped', 'service_tier', `this upstream has no tier ${request.service_tier}`);
+      return {};
+  }
+}

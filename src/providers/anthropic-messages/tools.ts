@@ -1,0 +1,191 @@
+import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat, ToolChoice } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { constrainSchema } from './schema.ts';
+import { cacheHint, type Encoding } from './to-wire.ts';
+import { asArray, asObject, restOf, WIRE, type WireBlock, type WireTool, type WireToolChoice } from './wire.ts';
+
+/** The tools, how they may be chosen, and the output format, which may itself need a tool. */
+export interface ToolPlan {
+  tools: WireBlock[];
+  tool_choice: WireToolChoice | undefined;
+  /** Sent as `output_config.format`. */
+  format: { type: 'json_schema'; schema: JsonObject } | undefined;
+  /** A sentence for the system prompt, where the wire has no field for the wish. */
+  hint: string | undefined;
+  /** The name of the tool whose input is the answer. */
+  shim: string | undefined;
+}
+
+/** `called` are the tools that the history calls; they must stay declared. */
+export function planTools(
+  request: ChatRequest,
+  called: ReadonlySet<string>,
+  isManualThinking: boolean,
+  encoding: Encoding,
+): ToolPlan {
+  const isOwn = request.ext?.wire === WIRE;
+  const allowed = allowedTools(request.tool_choice);
+  const tools = (request.tools ?? []).flatMap((tool, i) => encodeTool(tool, `tools[${i}]`, allowed, isOwn, encoding));
+  let choice = encodeChoice(request, tools.length > 0, encoding);
+  if (tools.length === 0 && called.size > 0) {
+    // The wire wants the tools of the history declared; the client offers none, so none may be called.
+    for (const name of called) tools.push(declare({ name: encoding.names.toWire(name), input_schema: EMPTY_SCHEMA }));
+    choice = { type: 'none' };
+  }
+  const output = planOutput(request.response_format ?? undefined, tools, isOwn, encoding);
+  if (output.shim !== undefined && !isForced(choice)) {
+    // Beside tools that may be called, the answer is one call among them.
+    const isAlone = tools.length === 1 || choice?.type === 'none';
+    choice = isAlone ? { type: 'tool', name: output.shim } : { type: 'any' };
+    if (isAlone || request.parallel_tool_calls === false) choice.disable_parallel_tool_use = true;
+  }
+  return { tools, tool_choice: permitChoice(choice, isManualThinking, encoding), ...output };
+}
+
+const EMPTY_SCHEMA = { type: 'object' } as const;
+
+function declare(tool: WireTool, rest: JsonObject = {}): WireBlock {
+  // A tool of the client's own needs no type; to the type checker every entry has one.
+  return { ...rest, ...tool } as unknown as WireBlock;
+}
+
+function encodeTool(
+  tool: InnerTool,
+  field: string,
+  allowed: ReadonlySet<string> | undefined,
+  isOwn: boolean,
+  encoding: Encoding,
+): WireBlock[] {
+  if (isNative(tool)) {
+    if (tool.wire === WIRE) return [tool.block as WireBlock];
+    encoding.report('dropped', field, `a ${tool.wire} tool has no place in this upstream's language`);
+    return [];
+  }
+  if (!isFunction(tool)) {
+    encoding.report('dropped', field, `${tool.type} is not run by this upstream`);
+    return [];
+  }
+  const { name, description, parameters, strict } = tool.function;
+  if (allowed !== undefined && !allowed.has(name)) return [];
+  const isStrict = strict === true && encoding.quirks.json_schema_shim !== true;
+  if (strict === true && !isStrict)
+    encoding.report('dropped', `${field}.function.strict`, 'the model has no strict tools');
+  const schema = isStrict && !isOwn ? constrainSchema(parameters ?? {}) : (parameters ?? {});
+  return [
+    declare(
+      {
+        name: encoding.names.toWire(name),
+        ...(description == null ? {} : { description }),
+        input_schema: { ...schema, type: 'object' },
+        ...(isStrict ? { strict: true } : {}),
+        ...cacheHint(tool.cache_control),
+      },
+      restOf(tool.ext),
+    ),
+  ];
+}
+
+function isNative(tool: InnerTool): tool is Native {
+  return tool.type === 'native';
+}
+
+function isFunction(tool: InnerTool): tool is FunctionTool {
+  return tool.type === 'function';
+}
+
+/** The names that `tool_choice: {type: "allowed_tools"}` leaves; both the flat and the nested form are in use. */
+function allowedTools(choice: ToolChoice | null | undefined): ReadonlySet<string> | undefined {
+  if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return undefined;
+  const list = asObject(choice['allowed_tools']) ?? choice;
+  const names = asArray(list['tools']).map((entry) => {
+    const tool = asObject(entry);
+    return asObject(tool?.['function'])?.['name'] ?? tool?.['name'];
+  });
+  return new Set(names.filter((name) => typeof name === 'string'));
+}
+
+function encodeChoice(request: ChatRequest, hasTools: boolean, encoding: Encoding): WireToolChoice | undefined {
+  if (!hasTools) return undefined;
+  const isSerial = request.parallel_tool_calls === false;
+  const serial = isSerial ? { disable_parallel_tool_use: true } : {};
+  const choice = request.tool_choice ?? undefined;
+  switch (typeof choice === 'object' ? choice.type : choice) {
+    case undefined:
+      return isSerial ? { type: 'auto', ...serial } : undefined;
+    case 'auto':
+      return { type: 'auto', ...serial };
+    case 'none':
+      return { type: 'none' };
+    case 'required':
+      return { type: 'any', ...serial };
+    case 'function': {
+      const name = asObject((choice as JsonObject)['function'])?.['name'];
+      return { type: 'tool', name: encoding.names.toWire(String(name)), ...serial };
+    }
+    case 'allowed_tools': {
+      const mode = asObject((choice as JsonObject)['allowed_tools'])?.['mode'] ?? (choice as JsonObject)['mode'];
+      return { type: mode === 'required' ? 'any' : 'auto', ...serial };
+    }
+    default:
+      encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
+      return isSerial ? { type: 'auto', ...serial } : undefined;
+  }
+}
+
+function isForced(choice: WireToolChoice | undefined): boolean {
+  return choice?.type === 'any' || choice?.type === 'tool';
+}
+
+/** Manual thinking and some models refuse a forced call; adaptive thinking takes it. */
+function permitChoice(
+  choice: WireToolChoice | undefined,
+  isManualThinking: boolean,
+  encoding: Encoding,
+): WireToolChoice | undefined {
+  if (choice === undefined || !isForced(choice)) return choice;
+  const isRefused = encoding.quirks.no_forced_tool === true;
+  if (!isRefused && !isManualThinking) return choice;
+  encoding.report('clamped', 'tool_choice', `${isRefused ? 'the model' : 'reasoning'} allows no forced tool: auto`);
+  const { disable_parallel_tool_use } = choice as { disable_parallel_tool_use?: boolean };
+  return disable_parallel_tool_use === true ? { type: 'auto', disable_parallel_tool_use } : { type: 'auto' };
+}
+
+function planOutput(
+  wanted: ResponseFormat | undefined,
+  tools: WireBlock[],
+  isOwn: boolean,
+  encoding: Encoding,
+): Pick<ToolPlan, 'format' | 'hint' | 'shim'> {
+  const plan: Pick<ToolPlan, 'format' | 'hint' | 'shim'> = { format: undefined, hint: undefined, shim: undefined };
+  if (wanted === undefined || wanted.type === 'text') return plan;
+  const told = asObject((wanted as JsonObject)['json_schema']);
+  const schema = wanted.type === 'json_schema' ? (asObject(told?.['schema']) ?? undefined) : undefined;
+  if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
+    encoding.report('dropped', 'response_format', `this upstream knows no format ${wanted.type}`);
+    return plan;
+  }
+  if (encoding.quirks.json_schema_shim === true) {
+    const names = new Set(tools.map((tool) => tool['name']));
+    let name = 'json_response';
+    while (names.has(name)) name += '_';
+    const description = told?.['description'];
+    tools.push(
+      declare({
+        name,
+        description: typeof description === 'string' ? description : 'Answer the user by calling this tool.',
+        input_schema: { ...schema, type: 'object' },
+      }),
+    );
+    encoding.report('changed', 'response_format', 'the model has no JSON output: a tool takes its place');
+    return { ...plan, shim: name };
+  }
+  if (schema === undefined) {
+    encoding.report(
+      'changed',
+      'response_format',
+      'this upstream has no free JSON output: asked for in the system prompt',
+    );
+    return { ...plan, hint: 'Answer with one JSON object and nothing else.' };
+  }
+  return { ...plan, format: { type: 'json_schema', schema: isOwn ? schema : constrainSchema(schema) } };
+}

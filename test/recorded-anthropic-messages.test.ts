@@ -1,0 +1,339 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { decodeConversation, decodeTool, decodeToolChoice } from '../src/providers/anthropic-messages/from-wire.ts';
+import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
+import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
+import { createFramer } from '../src/providers/frames.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+
+const FOLDER = new URL('../../shared/transcripts/anthropic-messages/', import.meta.url);
+const isThere = existsSync(FOLDER);
+const STATE: AttemptState = { generation_id: 'gen-recorded' };
+
+/** A stream in which one answer breaks off and another begins: it must be told as broken, not joined. */
+const SPLICED = new Set(['anthropic--events-spliced-message-start.json']);
+/** Up to this size an answer is cut at every byte; above it, at this many evenly spread places and once into single bytes. */
+const CUT_EVERYWHERE_BYTES_MAX = 6_000;
+const CUTS = 400;
+
+interface Recording {
+  stream: boolean;
+  request: { body: JsonObject } | null;
+  response: { status: number; json?: JsonValue; text?: string; events?: JsonValue[] };
+}
+
+const files = isThere ? readdirSync(FOLDER).filter((name) => name.endsWith('.json')) : [];
+const read = (name: string): Recording => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8'));
+
+test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/anthropic-messages', () => {});
+
+describe.runIf(isThere)('recorded answers', () => {
+  test('all recordings are there', () => expect(files.length).toBeGreaterThanOrEqual(69));
+
+  for (const name of files) {
+    const { response } = read(name);
+    if (response.status !== 200) {
+      test(`${name}: the error is classified`, () => {
+        const error = anthropicMessages.decodeError(response.status, {}, JSON.stringify(response.json));
+        const told = object(object(response.json)['error']);
+        expect([error.message, error.native_code, error.failure, error.status]).toEqual([
+          told['message'],
+          told['type'],
+          'invalid_request',
+          response.status,
+        ]);
+      });
+    } else if (response.json !== undefined) {
+      test(`${name}: reads as the raw body`, () => {
+        const completion = anthropicMessages.decodeResponse(response.json!, STATE, 0);
+        expect(essence(completion)).toEqual(readRaw(object(response.json)));
+      });
+      test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
+        const whole = anthropicMessages.decodeResponse(response.json!, STATE, 0);
+        expect(decode(frame(streamOf(object(response.json))), [])).toEqual(whole);
+      });
+    } else {
+      const bytes = new TextEncoder().encode(response.text ?? frameText(response.events ?? []));
+      if (SPLICED.has(name)) {
+        test(`${name}: an answer that breaks off into another is an error`, () => {
+          expect(() => decode(bytes, [])).toThrow(UpstreamError);
+        });
+        continue;
+      }
+      const raw = readRawStream(new TextDecoder().decode(bytes));
+      test(`${name}: reads as the raw stream, wherever it is cut`, () => {
+        expect(essence(decode(bytes, []))).toEqual(raw);
+        const whole = JSON.stringify(decode(bytes, []));
+        const step = bytes.length <= CUT_EVERYWHERE_BYTES_MAX ? 1 : Math.ceil(bytes.length / CUTS);
+        for (let at = 1; at < bytes.length; at += step) {
+          if (JSON.stringify(decode(bytes, [at])) !== whole) expect.fail(`differs when cut at byte ${at}`);
+        }
+        const everywhere = Array.from({ length: bytes.length - 1 }, (_, i) => i + 1);
+        expect(JSON.stringify(decode(bytes, everywhere))).toBe(whole);
+      }, 120_000);
+    }
+  }
+});
+
+describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
+  for (const name of files) {
+    const { request } = read(name);
+    if (request === null) continue;
+    const { body } = request;
+    test(name, () => {
+      const inner: ChatRequest = {
+        messages: decodeConversation({ system: body['system'] ?? null, messages: body['messages'] ?? [] }),
+        tools: array(body['tools']).flatMap((tool) => decodeTool(tool) ?? []),
+        ...decodeToolChoice(body['tool_choice']),
+        max_tokens: Number(body['max_tokens']),
+        ext: { wire: 'anthropic-messages', rest: rest(body), client: 'messages' },
+      };
+      const quirks = { mid_system: true, thinking: 'adaptive' } as const;
+      const encoded = anthropicMessages.encodeRequest(
+        inner,
+        { ...ENDPOINT, quirks },
+        { media: new Map(), strip_state: false },
+      );
+      const { system, messages, tools, tool_choice } = encoded.body;
+      expect(normal({ system, messages, tools, tool_choice })).toEqual(
+        normal({
+          system: body['system'],
+          messages: body['messages'],
+          tools: body['tools'],
+          tool_choice: body['tools'] === undefined ? undefined : body['tool_choice'],
+        }),
+      );
+      expect(encoded.report).toEqual([]);
+    });
+  }
+});
+
+const ENDPOINT = {
+  model: 'anthropic/claude',
+  provider: 'anthropic',
+  upstream_model: 'claude',
+  max_completion_tokens: undefined,
+  context_length: undefined,
+  input_modalities: ['text', 'image', 'file'],
+};
+
+/** What a client of the Messages API sent beside what the inner language has a place for. */
+function rest(body: JsonObject): JsonObject {
+  const { thinking, container, mcp_servers } = body;
+  return JSON.parse(JSON.stringify({ thinking, container, mcp_servers }));
+}
+
+/** The differences that translation may make: strings are one text block, empty blocks and nulls go, neighbours merge. */
+function normal(value: JsonObject): JsonValue {
+  const merged: JsonObject[] = [];
+  for (const message of array(value['messages']).map(object)) {
+    const blocks = blocksOf(message['content']);
+    const sorted = [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))];
+    const last = merged.at(-1);
+    if (last !== undefined && last['role'] === message['role']) array(last['content']).push(...sorted);
+    else merged.push({ role: message['role'], content: sorted });
+  }
+  return JSON.parse(
+    JSON.stringify({ ...value, system: blocksOf(value['system']), messages: merged, tools: array(value['tools']) }),
+    (_key, entry) => (entry === null ? undefined : entry),
+  );
+}
+
+function isResult(block: JsonObject): boolean {
+  return block['type'] === 'tool_result';
+}
+
+function blocksOf(content: JsonValue | undefined): JsonObject[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return array(content)
+    .map(object)
+    .filter((block) => block['type'] !== 'text' || block['text'] !== '')
+    .map((block) => (isResult(block) ? { ...block, content: blocksOf(block['content']) } : block));
+}
+
+// ---- What the tests compare: text, thinking, calls, finish and counts.
+
+interface Essence {
+  text: string;
+  thinking: JsonValue[];
+  calls: JsonValue[];
+  finish: string | null;
+  native_finish: JsonValue;
+  tokens: Record<string, number | undefined>;
+}
+
+function essence({ choices: [choice], ext }: ChatCompletion): Essence {
+  const { content } = choice.message;
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? []);
+  const usage = ext.usage ?? {};
+  return {
+    text: parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+    thinking: (choice.message.reasoning_details ?? []).map((detail) => {
+      if (detail.type === 'reasoning.encrypted') return { data: detail.data };
+      return detail.type === 'reasoning.text' ? { text: detail.text ?? '', signature: detail.signature ?? '' } : {};
+    }),
+    calls: (choice.message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }) => ({
+      id,
+      name,
+      input: JSON.parse(text),
+    })),
+    finish: choice.finish_reason,
+    native_finish: choice.native_finish_reason,
+    tokens: {
+      input: usage.in_uncached,
+      read: usage.in_cache_read,
+      written: sum(usage.in_cache_write_5m, usage.in_cache_write_1h),
+      output: sum(usage.out_text, usage.out_reasoning),
+      thinking: usage.out_reasoning,
+      searches: usage.counts?.web_search,
+    },
+  };
+}
+
+function sum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+}
+
+/** The raw message, read without any of the gateway's code. */
+function readRaw(message: JsonObject): Essence {
+  const blocks = array(message['content']).map(object);
+  const usage = object(message['usage']);
+  const calls = blocks.filter((block) => block['type'] === 'tool_use');
+  const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
+  return {
+    text: blocks
+      .filter((block) => block['type'] === 'text')
+      .map((block) => block['text'])
+      .join(''),
+    thinking: blocks.flatMap((block): JsonObject[] => {
+      if (block['type'] === 'redacted_thinking') return [{ data: block['data'] }];
+      return block['type'] === 'thinking' ? [{ text: block['thinking'], signature: block['signature'] ?? '' }] : [];
+    }),
+    calls: calls.map(({ id, name, input }) => ({ id, name, input })),
+    finish: expectedFinish(String(message['stop_reason']), calls.length),
+    native_finish: message['stop_reason'] ?? null,
+    tokens: {
+      input: number(usage['input_tokens']),
+      read: number(usage['cache_read_input_tokens']),
+      written: number(usage['cache_creation_input_tokens']),
+      output: number(usage['output_tokens']),
+      thinking: number(object(usage['output_tokens_details'])['thinking_tokens']),
+      searches: number(object(usage['server_tool_use'])['web_search_requests']),
+    },
+  };
+}
+
+function expectedFinish(reason: string, calls: number): string {
+  if (reason === 'tool_use') return calls > 0 ? 'tool_calls' : 'stop';
+  if (reason === 'max_tokens' || reason === 'model_context_window_exceeded') return 'length';
+  if (reason === 'refusal') return 'content_filter';
+  return calls > 0 ? 'tool_calls' : 'stop';
+}
+
+/** The raw stream, read without any of the gateway's code: lines, then blocks by index. */
+function readRawStream(text: string): Essence {
+  const blocks: JsonObject[] = [];
+  const inputs: string[] = [];
+  let message: JsonObject = {};
+  for (const line of text.split(/\r?\n/)) {
+    if (!line.startsWith('data:')) continue;
+    const event = object(JSON.parse(line.slice(5)));
+    const at = Number(event['index']);
+    const delta = object(event['delta']);
+    // Two recordings hold several answers one after another: an answer ends with its `message_stop`.
+    if (event['type'] === 'message_stop') break;
+    if (event['type'] === 'message_start') message = { ...object(event['message']) };
+    if (event['type'] === 'content_block_start') {
+      blocks[at] = { ...object(event['content_block']) };
+      inputs[at] = '';
+    }
+    if (event['type'] === 'content_block_delta') {
+      const block = blocks[at]!;
+      if (delta['type'] === 'text_delta') block['text'] = `${block['text']}${delta['text']}`;
+      if (delta['type'] === 'thinking_delta') block['thinking'] = `${block['thinking']}${delta['thinking']}`;
+      if (delta['type'] === 'signature_delta') block['signature'] = `${block['signature'] ?? ''}${delta['signature']}`;
+      if (delta['type'] === 'input_json_delta') inputs[at] = `${inputs[at]}${delta['partial_json']}`;
+    }
+    if (event['type'] === 'content_block_stop' && inputs[at]) blocks[at]!['input'] = JSON.parse(inputs[at]!);
+    if (event['type'] === 'message_delta') {
+      const usage = { ...object(message['usage']), ...object(event['usage']) };
+      message = { ...message, stop_reason: delta['stop_reason'], usage };
+    }
+  }
+  return readRaw({ ...message, content: blocks });
+}
+
+function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
+  const framer = createFramer(anthropicMessages.frames);
+  const decoder = anthropicMessages.createStreamDecoder({ ...STATE }, 0);
+  const ends = [...cuts, bytes.length];
+  let from = 0;
+  const chunks = [];
+  for (const to of ends) {
+    for (const frame of framer.push(bytes.subarray(from, to))) chunks.push(...decoder.push(frame));
+    from = to;
+  }
+  for (const frame of framer.end()) chunks.push(...decoder.push(frame));
+  chunks.push(...decoder.end());
+  return accumulate(chunks, 0);
+}
+
+function frameText(events: JsonValue[]): string {
+  return events.map((event) => `event: ${object(event)['type']}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+}
+
+function frame(events: JsonValue[]): Uint8Array {
+  return new TextEncoder().encode(frameText(events));
+}
+
+/** A whole answer as the provider would have streamed it: texts in pieces, signatures, citations and inputs as deltas. */
+function streamOf(message: JsonObject): JsonValue[] {
+  const usage = object(message['usage']);
+  const { stop_reason, stop_sequence, stop_details, container, context_management, ...start } = message;
+  const begun = { ...usage };
+  for (const late of ['server_tool_use', 'iterations', 'output_tokens_details']) delete begun[late];
+  const events: JsonValue[] = [
+    {
+      type: 'message_start',
+      message: { ...start, content: [], stop_reason: null, usage: { ...begun, output_tokens: 1 } },
+    },
+    { type: 'ping' },
+  ];
+  for (const [index, block] of array(message['content']).map(object).entries()) {
+    const delta = (told: JsonObject) => events.push({ type: 'content_block_delta', index, delta: told });
+    const { type, text, thinking, signature, citations, input } = block;
+    const content_block: JsonObject = { ...block };
+    if (type === 'text') Object.assign(content_block, { text: '', ...(citations == null ? {} : { citations: [] }) });
+    if (type === 'thinking') Object.assign(content_block, { thinking: '', signature: '' });
+    if (input !== undefined) content_block['input'] = {};
+    events.push({ type: 'content_block_start', index, content_block });
+    for (const citation of array(citations)) delta({ type: 'citations_delta', citation });
+    for (const piece of pieces(text)) delta({ type: 'text_delta', text: piece });
+    for (const piece of pieces(thinking)) delta({ type: 'thinking_delta', thinking: piece });
+    if (signature != null) delta({ type: 'signature_delta', signature });
+    if (input !== undefined) {
+      delta({ type: 'input_json_delta', partial_json: '' });
+      for (const piece of pieces(JSON.stringify(input))) delta({ type: 'input_json_delta', partial_json: piece });
+    }
+    events.push({ type: 'content_block_stop', index });
+  }
+  const told = { stop_reason, stop_sequence, stop_details, container };
+  events.push({ type: 'message_delta', delta: told, context_management, usage } as JsonObject, {
+    type: 'message_stop',
+  });
+  return events;
+}
+
+function pieces(value: JsonValue | undefined): string[] {
+  return typeof value === 'string' ? (value.match(/[\s\S]{1,5}/g) ?? []) : [];
+}
+
+function object(value: JsonValue | undefined): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+}
+
+function array(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
