@@ -55,6 +55,12 @@ export const limits = {
   /** After SIGTERM, how long running requests may finish. */
   shutdown_ms_max: 30_000,
   readiness_ms_max: 1_000,
+  metrics_ms_max: 5_000,
+  workers_max: 64,
+  /** A worker that lived this long did not die of its start. */
+  worker_stable_ms: 5_000,
+  worker_restart_ms_min: 100,
+  worker_restart_ms_max: 10_000,
 
   cool_down_ms_default: 10_000,
   cool_down_ms_max: 300_000,

@@ -76,9 +76,10 @@ function allow(access: 'key' | 'management', principal: Principal): void {
   }
 }
 
-/** Every route says who may call it, or the service does not start. Preflights, which the CORS plugin adds, are open. */
+/** Every route says who may call it, or the service does not start. Routes that plugins add (preflights, the documentation's files) are open. */
 function requireAccess(route: RouteOptions): void {
-  if (route.config?.access === undefined && route.method !== 'OPTIONS') {
+  const of_plugin = route.method === 'OPTIONS' || route.url.startsWith('/docs');
+  if (route.config?.access === undefined && !of_plugin) {
     throw new Error(`${route.method} ${route.url} declares no access`);
   }
 }

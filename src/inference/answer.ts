@@ -1,6 +1,5 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import { usd } from '../ledger/charge.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
@@ -11,6 +10,7 @@ import type { Health } from '../routing/health.ts';
 import { type Candidate, type Plan, plan } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {
@@ -261,19 +261,19 @@ export function createInference(options: InferenceOptions): Inference {
       outcome,
       prompt_tokens: usage === null ? 0 : inputTokens(usage),
       completion_tokens: usage === null ? 0 : outputTokens(usage),
-      cost_usd: usd(closed.cost_nano),
+      cost_usd: toUsd(closed.cost_nano),
       first_token_s: latency === null ? undefined : latency / 1000,
     });
     await recorder.outcome(closed);
     if (usage === null) return NO_USAGE;
     return {
       ...publicUsage(usage),
-      cost: usd(charge.cost_nano),
+      cost: toUsd(charge.cost_nano),
       is_byok: false,
       cost_details: {
         upstream_inference_cost: null,
-        upstream_inference_prompt_cost: usd(charge.input_nano),
-        upstream_inference_completions_cost: usd(charge.output_nano),
+        upstream_inference_prompt_cost: toUsd(charge.input_nano),
+        upstream_inference_completions_cost: toUsd(charge.output_nano),
       },
     };
   }

@@ -78,7 +78,11 @@ export function isPriced(prices: UnitPrices): boolean {
 }
 
 /** Prices a call's token classes: integer arithmetic, rounded up once, at the end. `images` counts the prompt's, for models priced by the image. */
-export function charge(usage: TokenClasses, prices: UnitPrices, { images }: { images: number } = { images: 0 }): Charge {
+export function charge(
+  usage: TokenClasses,
+  prices: UnitPrices,
+  { images }: { images: number } = { images: 0 },
+): Charge {
   const lines: ChargeLine[] = [];
   const sums = { input: 0n, output: 0n, fee: 0n };
   for (const item of priced(usage, prices, images)) {
@@ -112,9 +116,4 @@ function cacheDiscount(usage: TokenClasses, prices: UnitPrices): number | null {
     BigInt(write5m) * BigInt(prompt - write) +
     BigInt(write1h) * BigInt(prompt - (prices.input_cache_write_1h ?? write));
   return Number(saved / PICO_PER_NANO);
-}
-
-/** Nano-USD as the JSON number of USD that answers carry. */
-export function usd(nano: number): number {
-  return nano / 1e9;
 }

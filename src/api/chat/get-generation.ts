@@ -1,23 +1,17 @@
 import Type, { type Static } from 'typebox';
+import { usdText } from '../../catalog/price.ts';
 import { GatewayError } from '../../errors.ts';
+import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
-import { usd } from '../../ledger/charge.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
 import { errors } from '../../schemas/error.ts';
 import { Generation } from '../../schemas/generation.ts';
+import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 
 /** Where generations are found: first those not yet flushed, then the store. */
 export interface GenerationSource {
-  find(id: string): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
-}
-
-/** Pico-USD as a decimal string of USD, exact, without trailing zeros. */
-function usdString(pico: number): string {
-  const digits = String(pico).padStart(13, '0');
-  const whole = digits.slice(0, -12);
-  const fraction = digits.slice(-12).replace(/0+$/, '');
-  return fraction === '' ? whole : `${whole}.${fraction}`;
+  find(id: string, principal: Principal): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
 }
 
 /** The public form of a generation's record. */
@@ -62,10 +56,10 @@ export function describeGeneration(record: GenerationRecord): Static<typeof Gene
     num_input_audio_prompt: record.num_input_audio_prompt,
     num_search_results: usage?.counts?.web_search ?? null,
     num_fetches: usage?.counts?.web_fetch ?? null,
-    usage: usd(record.cost_nano),
-    total_cost: usd(record.cost_nano),
-    upstream_inference_cost: record.is_byok ? usd(record.upstream_cost_nano) : null,
-    cache_discount: record.cache_discount_nano === null ? null : usd(record.cache_discount_nano),
+    usage: toUsd(record.cost_nano),
+    total_cost: toUsd(record.cost_nano),
+    upstream_inference_cost: record.is_byok ? toUsd(record.upstream_cost_nano) : null,
+    cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
     web_search_engine: null,
     response_cache_source_id: null,
@@ -74,8 +68,8 @@ export function describeGeneration(record: GenerationRecord): Static<typeof Gene
     charges: record.charges.map((line) => ({
       class: line.class,
       units: line.units,
-      unit_price: usdString(line.unit_price_pico),
-      amount: usdString(line.amount_pico),
+      unit_price: usdText(line.unit_price_pico),
+      amount: usdText(line.amount_pico),
     })),
     provider_responses: record.attempts.map((attempt) => ({
       id: attempt.upstream_id,
@@ -105,8 +99,8 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
     },
     handler: async (request) => {
       const { id } = request.query;
-      const record = await generations.find(id);
       const { principal } = request;
+      const record = principal && (await generations.find(id, principal));
       // Another organization's record is not there; neither is another key's, but for a management key.
       const visible =
         record !== undefined &&

@@ -1,0 +1,75 @@
+// Plain old JavaScript on purpose: it must run on any Node, to say what is missing or to hand over to the pinned one.
+'use strict';
+
+var fs = require('fs');
+var path = require('path');
+
+var root = path.join(__dirname, '..');
+var MAJOR = 24;
+
+/** Where npm put the pinned runtime of this machine; undefined when there is none for it, or it was not installed. */
+function pinnedRuntime() {
+  var name = 'node-' + (process.platform === 'win32' ? 'win' : process.platform) + '-' + process.arch;
+  var file = process.platform === 'win32' ? 'bin/node.exe' : 'bin/node';
+  var found = path.join(root, 'node_modules', name, file);
+  return fs.existsSync(found) ? found : undefined;
+}
+
+function fail(lines) {
+  process.stderr.write(lines.join('\n') + '\n');
+  process.exit(1);
+}
+
+/** A file of ours, or the program that a package installs under this name. */
+function resolveTarget(name) {
+  if (/\.(ts|js|cjs|mjs)$/.test(name)) return path.join(root, name);
+  var folders = name === 'biome' ? ['@biomejs', 'biome'] : name === 'tsc' ? ['typescript'] : [name];
+  var home = path.join(root, 'node_modules', folders.join('/'));
+  if (!fs.existsSync(home)) fail(['`' + name + '` is not installed. Run `npm ci` in ' + root + ' first.']);
+  var bin = JSON.parse(fs.readFileSync(path.join(home, 'package.json'), 'utf8')).bin;
+  return path.join(home, typeof bin === 'string' ? bin : bin[name]);
+}
+
+/** Runs a program on a Node that is new enough: this one, else the pinned one. */
+function launch(name, args) {
+  if (!fs.existsSync(path.join(root, 'node_modules', 'fastify'))) {
+    fail(['The packages of Model Gateway are not installed.', 'Run `npm ci` in ' + root + ' first.']);
+  }
+  var target = resolveTarget(name);
+  if (parseInt(process.versions.node, 10) >= MAJOR) {
+    process.argv = [process.execPath, target].concat(args);
+    import(require('url').pathToFileURL(target).href).catch((error) => {
+      fail([String((error && error.stack) || error)]);
+    });
+    return;
+  }
+  var runtime = pinnedRuntime();
+  if (runtime === undefined) {
+    fail([
+      'Model Gateway needs Node ' + MAJOR + ' or newer; this is ' + process.version + '.',
+      'For Linux (x64, arm64) and Windows (x64) `npm ci` installs a fitting one by itself, unless optional packages were left out.',
+      'Elsewhere (' +
+        process.platform +
+        ' ' +
+        process.arch +
+        ' here) install Node ' +
+        MAJOR +
+        ' from https://nodejs.org and try again.',
+    ]);
+  }
+  var child = require('child_process').spawn(runtime, [target].concat(args), { stdio: 'inherit' });
+  ['SIGINT', 'SIGTERM', 'SIGHUP'].forEach((signal) => {
+    process.on(signal, () => {
+      child.kill(signal);
+    });
+  });
+  child.on('error', (error) => {
+    fail(['The pinned runtime does not start: ' + error.message]);
+  });
+  child.on('exit', (code, signal) => {
+    process.exit(signal ? 1 : code);
+  });
+}
+
+module.exports = launch;
+if (require.main === module) launch(process.argv[2], process.argv.slice(3));

@@ -1,0 +1,80 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { isUsable, type StoredKey } from '../accounts/key.ts';
+import { GatewayError } from '../errors.ts';
+import type { Authenticate, Principal } from '../http/principal.ts';
+import type { Clock } from '../inference/call.ts';
+import { limits } from '../limits.ts';
+
+export interface AuthenticateOptions {
+  findByHash(hash: string): Promise<StoredKey | undefined>;
+  /** A management key of the environment, valid beside stored ones. */
+  management_key: string | undefined;
+  /** Who the environment's management key acts for. */
+  home: { organization_id: string; default_workspace_id: string; owner_user_id: string };
+  clock: Clock;
+}
+
+interface Remembered {
+  key: StoredKey;
+  principal: Principal;
+  until_ms: number;
+}
+
+function principalOf(key: StoredKey): Principal {
+  return {
+    kind: key.is_management ? 'management' : 'key',
+    key_hash: key.hash,
+    key_id: key.id,
+    organization_id: key.organization_id,
+    workspace_id: key.workspace_id,
+    user_id: key.creator_user_id,
+  };
+}
+
+/**
+ * Makes the check of secrets. A secret is looked up by its SHA-256, so comparing it takes the same time whatever it is.
+ * Keys seen in the last seconds are answered from memory; an expiry is checked every time.
+ */
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const { clock, home } = options;
+  const known = new Map<string, Remembered>();
+  const management =
+    options.management_key === undefined ? undefined : Buffer.from(hash('sha256', options.management_key));
+  const environment: Principal = {
+    kind: 'management',
+    key_hash: null,
+    key_id: null,
+    organization_id: home.organization_id,
+    workspace_id: home.default_workspace_id,
+    user_id: home.owner_user_id,
+  };
+
+  const accept = ({ key, principal }: Remembered): Principal => {
+    if (!isUsable(key, clock.now_ms())) {
+      throw new GatewayError(401, key.disabled ? 'This API key is disabled' : 'This API key has expired');
+    }
+    return principal;
+  };
+
+  const lookUp = async (hashed: string): Promise<Principal> => {
+    const key = await options.findByHash(hashed);
+    if (key === undefined) {
+      known.delete(hashed);
+      throw new GatewayError(401, 'Invalid API key');
+    }
+    const remembered = { key, principal: principalOf(key), until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
+    // The oldest entry leaves; a Map keeps the order of insertion.
+    known.delete(hashed);
+    if (known.size >= limits.key_cache_entries_max) known.delete(known.keys().next().value ?? '');
+    known.set(hashed, remembered);
+    return accept(remembered);
+  };
+
+  return (secret) => {
+    const hashed = hash('sha256', secret);
+    if (management !== undefined && timingSafeEqual(Buffer.from(hashed), management)) return environment;
+    const remembered = known.get(hashed);
+    if (remembered !== undefined && remembered.until_ms > clock.monotonic_ms()) return accept(remembered);
+    return lookUp(hashed);
+  };
+}

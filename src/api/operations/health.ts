@@ -1,0 +1,44 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+
+const Health = Type.Object({ status: Type.Literal('ok') }, { title: 'Health' });
+
+export interface HealthOptions {
+  /** Why no request should be sent here now; undefined when all is well. */
+  unready(): Promise<string | undefined>;
+}
+
+/** `GET /health/live`: the process answers. `GET /health/ready`: it may be sent requests. */
+export function health(server: Server, { unready }: HealthOptions): void {
+  server.route({
+    method: 'GET',
+    url: '/health/live',
+    config: { access: 'open' },
+    schema: {
+      operationId: 'getLiveness',
+      tags: ['Operations'],
+      summary: 'Tells that the process answers.',
+      response: { 200: Health },
+    },
+    handler: async () => ({ status: 'ok' as const }),
+  });
+  server.route({
+    method: 'GET',
+    url: '/health/ready',
+    config: { access: 'open' },
+    schema: {
+      operationId: 'getReadiness',
+      tags: ['Operations'],
+      summary:
+        'Tells whether requests may be sent here: the store answers, the journal admits, no shutdown is under way.',
+      response: { 200: Health, ...errors(503) },
+    },
+    handler: async () => {
+      const reason = await unready();
+      if (reason !== undefined) throw new GatewayError(503, `Not ready: ${reason}`);
+      return { status: 'ok' as const };
+    },
+  });
+}

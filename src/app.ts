@@ -1,0 +1,159 @@
+import { createAuthenticate } from './api/authenticate.ts';
+import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
+import { listModels } from './api/catalog/list-models.ts';
+import { createChatCompletion } from './api/chat/create-chat-completion.ts';
+import { getGeneration } from './api/chat/get-generation.ts';
+import { createKey } from './api/keys/create-key.ts';
+import { getKey } from './api/keys/get-key.ts';
+import { health } from './api/operations/health.ts';
+import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import type { Config } from './config.ts';
+import { GatewayError } from './errors.ts';
+import { logRequests } from './http/access-log.ts';
+import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
+import type { Principal } from './http/principal.ts';
+import { createServer, type Server } from './http/server.ts';
+import { createInference } from './inference/answer.ts';
+import type { Clock } from './inference/call.ts';
+import type { Recorder } from './ledger/recorder.ts';
+import { limits } from './limits.ts';
+import { anthropicMessages } from './providers/anthropic-messages/index.ts';
+import type { ChatDialect } from './providers/dialect.ts';
+import { openaiChat } from './providers/openai-chat/index.ts';
+import { createUpstream } from './providers/upstream.ts';
+import { createHealth } from './routing/health.ts';
+import type { Database } from './storage/database.ts';
+import { generationStore } from './storage/generations.ts';
+import { keyStore } from './storage/keys.ts';
+import { type Home, organizationStore } from './storage/organizations.ts';
+import type { Logger } from './telemetry/log.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+
+/** Everything a gateway is made of that reaches outside: the store, the journal, the clock, the log. */
+export interface AppOptions {
+  config: Config;
+  catalog: Catalog;
+  database: Database;
+  home: Home;
+  recorder: Recorder;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  metrics_source: MetricsSource;
+}
+
+export interface App {
+  server: Server;
+  /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left. */
+  drain(): Promise<void>;
+}
+
+const DIALECTS: Readonly<Record<string, ChatDialect>> = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+};
+
+/** The composition root: builds the service from its parts. Nothing listens yet. */
+export async function createApp(options: AppOptions): Promise<App> {
+  const { config, catalog, database, home, recorder, clock, log, metrics } = options;
+  const keys = keyStore(database.queries);
+  const generations = generationStore(database.queries);
+  const organizations = organizationStore(database.queries);
+  const upstream = createUpstream(config.timeouts);
+  let draining = false;
+
+  const server = createServer({
+    authenticate: createAuthenticate({
+      findByHash: keys.findByHash,
+      management_key: config.management_key,
+      home,
+      clock,
+    }),
+    logger: log,
+    body_bytes_max: config.body_bytes_max,
+  });
+  server.addHook('onRequest', (request, _reply, done) => {
+    const refused = draining && !request.url.startsWith('/health');
+    done(
+      refused
+        ? new GatewayError(503, 'The gateway is shutting down', {
+            headers: { connection: 'close', 'retry-after': '1' },
+          })
+        : undefined,
+    );
+  });
+  logRequests(server, log, metrics);
+  await collectOpenApi(server);
+
+  const inference = createInference({
+    catalog: () => catalog,
+    dialect: (wire) => DIALECTS[wire],
+    upstream,
+    recorder,
+    health: createHealth(),
+    clock,
+    metrics,
+    default_model: config.default_model,
+    allow_unpriced: config.ledger.unknown_price === 'allow',
+    first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
+    total_ms_max: config.timeouts.upstream_total_ms_max,
+  });
+  metrics.watchRecorder(() => recorder.state());
+
+  await server.register(
+    async (scope) => {
+      const api = scope as unknown as Server;
+      const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
+      createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
+      getGeneration(api, { generations: { find: (id, principal) => findGeneration(id, principal) } });
+      listModels(api, { catalog: () => catalog });
+      listModelEndpoints(api, { catalog: () => catalog });
+      createKey(api, { keys, organizations, now: clock.now_ms });
+      getKey(api, { keys, now: clock.now_ms });
+    },
+    { prefix: '/api/v1' },
+  );
+  const findGeneration = async (id: string, { organization_id }: Principal) =>
+    recorder.find(id) ?? (await generations.findById({ organization_id, id }));
+
+  health(server, {
+    async unready() {
+      if (draining) return 'the gateway is shutting down';
+      if (!recorder.state().admitting) return 'too many outcomes wait for the store';
+      return (await answers(database)) ? undefined : 'the store does not answer';
+    },
+  });
+  metricsOperation(server, options.metrics_source);
+  await serveDocumentation(server);
+  await server.ready();
+
+  return {
+    server,
+    async drain() {
+      draining = true;
+      const closed = server.close();
+      const bound = setTimeout(() => server.server.closeAllConnections(), limits.shutdown_ms_max);
+      await closed;
+      clearTimeout(bound);
+      await upstream.close();
+    },
+  };
+}
+
+/** Whether the store answers a trivial question within a second. */
+async function answers(database: Database): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), limits.readiness_ms_max);
+  });
+  const asked = database.ping().then(
+    () => true,
+    () => false,
+  );
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,34 @@
+import cluster from 'node:cluster';
+import { type Environment, loadConfig } from '../config.ts';
+import { createLog } from '../telemetry/log.ts';
+import { announce, onceSignalled } from './announce.ts';
+import { startGateway } from './start-gateway.ts';
+import { serveWorkers, workerSide } from './workers.ts';
+
+export interface ServeOptions {
+  /** How many processes share the work; each is a node of its own. */
+  workers: number;
+  config_file?: string | undefined;
+}
+
+/** Runs a gateway until a signal ends it: in this process, or in several workers of it. */
+export async function serve(environment: Environment, options: ServeOptions): Promise<void> {
+  const config = loadConfig(environment, options.config_file === undefined ? {} : { config_file: options.config_file });
+  const log = createLog(config.log_level);
+  if (options.workers > 1 && cluster.isPrimary) {
+    await serveWorkers({ config, log, workers: options.workers });
+    return;
+  }
+  const worker = cluster.isWorker ? workerSide() : undefined;
+  const gateway = await startGateway({
+    config: worker ? await worker.adapt(config) : config,
+    log,
+    metrics_source: worker?.metrics_source,
+  });
+  if (!worker) announce(config, gateway, log);
+  onceSignalled(async (signal) => {
+    log.info({ signal }, 'draining');
+    await gateway.stop();
+    log.info('stopped');
+  });
+}

@@ -1,0 +1,26 @@
+import { declaredModels } from '../config/models.ts';
+import { resolveProviders } from '../config/providers.ts';
+import { readConfigFile } from '../config/read-file.ts';
+import type { Config } from '../config.ts';
+import { sandboxModels, sandboxProviders } from '../sandbox/catalog.ts';
+import { startSandbox } from '../sandbox/server.ts';
+
+/** The configuration with the sandbox's two providers and its models, which are declared as an operator would. */
+export function addSandbox(config: Config, url: string): Config {
+  const declared = JSON.stringify({ providers: sandboxProviders(url), models: sandboxModels });
+  const file = readConfigFile('the sandbox', declared);
+  const { on } = resolveProviders({}, file);
+  const slugs = new Set(on.map(({ slug }) => slug));
+  const own = new Set(config.models.map(({ id }) => id));
+  return {
+    ...config,
+    providers: [...config.providers, ...on.filter(({ slug }) => slug.startsWith('sandbox'))],
+    models: [...config.models, ...declaredModels(file, slugs, true).filter(({ id }) => !own.has(id))],
+  };
+}
+
+/** Starts a sandbox on a free loopback port and adds it to the configuration. */
+export async function withSandbox(config: Config): Promise<{ config: Config; url: string; stop(): Promise<void> }> {
+  const sandbox = await startSandbox();
+  return { config: addSandbox(config, sandbox.url), url: sandbox.url, stop: () => sandbox.stop() };
+}

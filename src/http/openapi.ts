@@ -1,0 +1,102 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { Server } from './server.ts';
+
+type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+
+/** Where the version of the interface stands; the specification names it. */
+const VERSION = '1.0.0';
+
+/** Schemas with a `title` become components; everywhere else a reference stands. */
+function hoist(value: Json, components: Record<string, Json>): Json {
+  if (Array.isArray(value)) return value.map((item) => hoist(item, components));
+  if (value === null || typeof value !== 'object') return value;
+  const made = Object.fromEntries(Object.entries(value).map(([name, child]) => [name, hoist(child, components)]));
+  const { title } = value;
+  const isSchema = typeof title === 'string' && ('type' in value || 'anyOf' in value);
+  if (!isSchema) return made;
+  const known = components[title];
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(made)) {
+    throw new Error(`two different schemas are called ${title}`);
+  }
+  components[title] = made;
+  return { $ref: `#/components/schemas/${title}` };
+}
+
+/** Collects every route registered after it into one OpenAPI document. */
+export async function collectOpenApi(server: Server): Promise<void> {
+  await server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Model Gateway',
+        version: VERSION,
+        description: 'One HTTP API in front of every model provider. All paths also answer under `/v1`.',
+      },
+      servers: [{ url: '/' }],
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+      security: [{ bearer: [] }],
+    },
+    transform: ({ schema, url, route }) => {
+      const access = route.config?.access;
+      const hidden = access === undefined || schema?.operationId === undefined;
+      const security = access === 'open' || access === 'public' ? { security: [] } : {};
+      return { schema: { ...schema, ...security, hide: hidden }, url };
+    },
+  });
+}
+
+/** The document that the service serves; the committed `openapi.json` equals it. */
+export function openApiDocument(server: Server): Record<string, Json> {
+  const plain = JSON.parse(JSON.stringify(server.swagger())) as { paths: Json; components: Record<string, Json> };
+  const schemas: Record<string, Json> = {};
+  const paths = hoist(plain.paths, schemas);
+  const sorted = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { ...(plain as unknown as Record<string, Json>), paths, components: { ...plain.components, schemas: sorted } };
+}
+
+/** Serves the document, a page that renders it without any network, and a front page that leads there. */
+export async function serveDocumentation(server: Server): Promise<void> {
+  let document: string | undefined;
+  server.get('/api/v1/openapi.json', { config: { access: 'open' } }, (_request, reply) => {
+    document ??= JSON.stringify(openApiDocument(server));
+    return reply.header('content-type', 'application/json; charset=utf-8').send(document);
+  });
+  await server.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: true,
+    uiConfig: { url: '/api/v1/openapi.json', validatorUrl: null, deepLinking: true, tryItOutEnabled: true },
+    theme: { title: 'Model Gateway API' },
+    transformSpecification: () => openApiDocument(server),
+    transformSpecificationClone: false,
+  });
+  server.get('/', { config: { access: 'open' } }, (_request, reply) =>
+    reply
+      .header('content-type', 'text/html; charset=utf-8')
+      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+      .send(FRONT_PAGE),
+  );
+}
+
+const FRONT_PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Model Gateway</title>
+<style>
+  :root { color-scheme: light dark }
+  body { font: 16px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto 0; padding: 0 1.5rem }
+  h1 { font-size: 1.6rem; margin-bottom: .3rem }
+  li { margin: .3rem 0 }
+  code { font-size: .95em }
+</style>
+<h1>Model Gateway</h1>
+<p>The gateway is running. Point an OpenAI SDK at <code>/api/v1</code> with an API key.</p>
+<ul>
+  <li><a href="/docs">API reference</a></li>
+  <li><a href="/api/v1/openapi.json">OpenAPI document</a></li>
+  <li><a href="/api/v1/models">Models</a></li>
+  <li><a href="/health/ready">Readiness</a> and <a href="/metrics">metrics</a></li>
+</ul>
+</html>
+`;

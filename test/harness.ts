@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Gateway, startGateway as start } from '../src/cli/start-gateway.ts';
+import { type Environment, loadConfig } from '../src/config.ts';
+import type { Clock } from '../src/inference/call.ts';
+import { createLog } from '../src/telemetry/log.ts';
+
+export interface TestGatewayOptions {
+  /** The text of a gateway.yaml; absent: none, so that the sandbox serves. */
+  yaml?: string;
+  environment?: Environment;
+  /** An existing data directory to start on; it is then kept. */
+  data_dir?: string;
+  clock?: Clock;
+}
+
+export interface TestGateway {
+  url: string;
+  /** `url` with the path prefix, as SDKs want it. */
+  base_url: string;
+  management_key: string;
+  /** An ordinary key. */
+  key: string;
+  key_hash: string;
+  log_lines: string[];
+  data_dir: string;
+  gateway: Gateway;
+  /** Calls an operation with the ordinary key; a path without `/api/v1`. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
+
+/** Starts the real gateway on a free port, with a store and a journal of its own, and makes one ordinary key. */
+export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const home = mkdtempSync(join(tmpdir(), 'gateway-test-'));
+  const data_dir = options.data_dir ?? join(home, 'data');
+  const config_file = join(home, 'gateway.yaml');
+  writeFileSync(config_file, options.yaml ?? '{}');
+  const log_lines: string[] = [];
+  const config = loadConfig(
+    {
+      GATEWAY_HOST: '127.0.0.1',
+      GATEWAY_PORT: '0',
+      GATEWAY_DATA_DIR: data_dir,
+      GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
+      ...options.environment,
+    },
+    { config_file },
+  );
+  const log = createLog(config.log_level, { write: (line) => void log_lines.push(line) });
+  const gateway = await start({ config, log, ...(options.clock ? { clock: options.clock } : {}) });
+  const base_url = `${gateway.url}/api/v1`;
+  const made = await fetch(`${base_url}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'test' }),
+  });
+  if (made.status !== 201) throw new Error(`no key could be made: ${made.status} ${await made.text()}`);
+  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+  return {
+    url: gateway.url,
+    base_url,
+    management_key: MANAGEMENT_KEY,
+    key,
+    key_hash: data.hash,
+    log_lines,
+    data_dir,
+    gateway,
+    call: (method, path, body, headers) =>
+      fetch(`${base_url}${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${key}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    async stop() {
+      await gateway.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
