@@ -63,7 +63,7 @@ describe('the environment', () => {
       sandbox: true,
       bundled_catalog: true,
       providers: [],
-      ledger: { journal_sync: 'group' },
+      ledger: { journal_sync: 'group', unknown_price: 'refuse' },
       warnings: [],
     });
     expect(config.timeouts.heartbeat_first_ms).toBe(3_000);

@@ -39,7 +39,11 @@ export interface Config {
   providers_off: readonly ProviderOff[];
   models: readonly DeclaredModel[];
   timeouts: Timeouts;
-  ledger: { journal_sync: 'group' | 'os' };
+  ledger: {
+    journal_sync: 'group' | 'os';
+    /** Whether an endpoint whose price is not known may serve; what it serves is then recorded as costing nothing. */
+    unknown_price: 'refuse' | 'allow';
+  };
   /** Unix seconds. */
   loaded_at: number;
   /** Said once at the start and by `doctor`: what is configured but will not work. */
@@ -91,7 +95,10 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     providers_off: providers.off,
     models: read ? declaredModels(read, slugs, bundled_catalog) : [],
     timeouts: timeoutsOf(read?.value.timeouts),
-    ledger: { journal_sync: read?.value.ledger?.journal_sync ?? 'group' },
+    ledger: {
+      journal_sync: read?.value.ledger?.journal_sync ?? 'group',
+      unknown_price: read?.value.ledger?.unknown_price ?? 'refuse',
+    },
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [...unknownSettings(environment), ...providers.warnings],
   };
@@ -122,6 +129,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     models_declared: config.models.length,
     timeouts: config.timeouts,
     journal_sync: config.ledger.journal_sync,
+    unknown_price: config.ledger.unknown_price,
   };
 }
 

@@ -191,8 +191,11 @@ export const ConfigFile = Type.Object(
     timeouts: Type.Optional(TimeoutsSection),
     ledger: Type.Optional(
       Type.Object(
-        { journal_sync: Type.Optional(oneOf(['group', 'os'])) },
-        { ...strict, description: 'an object with journal_sync' },
+        {
+          journal_sync: Type.Optional(oneOf(['group', 'os'])),
+          unknown_price: Type.Optional(oneOf(['refuse', 'allow'])),
+        },
+        { ...strict, description: 'an object with journal_sync and unknown_price' },
       ),
     ),
     logging: Type.Optional(

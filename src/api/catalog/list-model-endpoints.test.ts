@@ -1,0 +1,85 @@
+import { Errors } from 'typebox/value';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildCatalog } from '../../catalog/catalog.ts';
+import { loadConfig, readBundledCatalog } from '../../config.ts';
+import { GatewayError } from '../../errors.ts';
+import { createServer, type Server } from '../../http/server.ts';
+import { ModelEndpoints } from '../../schemas/model.ts';
+import { listModelEndpoints } from './list-model-endpoints.ts';
+
+const environment = {
+  OPENAI_API_KEY: 'k',
+  ANTHROPIC_API_KEY: 'k',
+  DEEPINFRA_API_KEY: 'k',
+  GROQ_API_KEY: 'k',
+  GEMINI_API_KEY: 'k',
+};
+const config = loadConfig(environment);
+const catalog = buildCatalog({
+  bundled: readBundledCatalog(),
+  config,
+  providers: config.providers,
+  created_default: 0,
+});
+let server: Server;
+
+beforeAll(async () => {
+  server = createServer({
+    authenticate: () => {
+      throw new GatewayError(401, 'No such key');
+    },
+    logger: false,
+    body_bytes_max: 1024,
+  });
+  listModelEndpoints(server, { catalog: () => catalog });
+  await server.ready();
+});
+afterAll(() => server.close());
+
+async function get(url: string) {
+  const answer = await server.inject({ method: 'GET', url });
+  return { status: answer.statusCode, body: answer.json() };
+}
+
+describe('GET /models/{author}/{slug}/endpoints', () => {
+  test('200: every listing has every field of the specification', async () => {
+    for (const { id } of catalog.models()) {
+      const { status, body } = await get(`/models/${id}/endpoints`);
+      expect(status).toBe(200);
+      expect(Errors(ModelEndpoints, body.data), id).toEqual([]);
+    }
+  });
+
+  test('200: an endpoint is shown with its provider, price and limits, without statistics', async () => {
+    const { body } = await get('/models/meta-llama/llama-3.3-70b-instruct/endpoints');
+    expect(body.data.endpoints.map(({ tag }: { tag: string }) => tag)).toEqual(['groq', 'deepinfra/turbo']);
+    expect(body.data.endpoints[0]).toMatchObject({
+      name: 'Groq | meta-llama/llama-3.3-70b-instruct',
+      model_id: 'meta-llama/llama-3.3-70b-instruct-20241206',
+      provider_name: 'Groq',
+      pricing: { prompt: '0.00000059', completion: '0.00000079' },
+      context_length: 131072,
+      max_prompt_tokens: null,
+      quantization: 'unknown',
+      status: '0',
+      latency_last_30m: null,
+      throughput_last_30m: null,
+      uptime_last_5m: null,
+    });
+  });
+
+  test('200: the canonical slug names the same model', async () => {
+    const { body } = await get('/models/openai/gpt-4o-20240513/endpoints');
+    expect(body.data.id).toBe('openai/gpt-4o');
+  });
+
+  test.each([
+    ['an unknown model', '/models/openai/gpt-0/endpoints'],
+    ['another case', '/models/OpenAI/gpt-4o/endpoints'],
+    ['a model whose providers are off', '/models/mistralai/mistral-large-2512/endpoints'],
+  ])('404: %s', async (_, url) => {
+    const { status, body } = await get(url);
+    expect(status).toBe(404);
+    expect(body.error).toMatchObject({ code: 404, metadata: null });
+  });
+});

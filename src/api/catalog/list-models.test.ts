@@ -1,0 +1,119 @@
+import { Errors } from 'typebox/value';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildCatalog } from '../../catalog/catalog.ts';
+import { loadConfig, readBundledCatalog } from '../../config.ts';
+import { GatewayError } from '../../errors.ts';
+import { createServer, type Server } from '../../http/server.ts';
+import { PublicModel } from '../../schemas/model.ts';
+import { listModels } from './list-models.ts';
+
+const environment = {
+  OPENAI_API_KEY: 'k',
+  ANTHROPIC_API_KEY: 'k',
+  DEEPINFRA_API_KEY: 'k',
+  GROQ_API_KEY: 'k',
+  GEMINI_API_KEY: 'k',
+};
+const config = loadConfig(environment);
+const catalog = buildCatalog({
+  bundled: readBundledCatalog(),
+  config,
+  providers: config.providers,
+  created_default: 0,
+});
+let server: Server;
+
+beforeAll(async () => {
+  server = createServer({
+    authenticate: () => {
+      throw new GatewayError(401, 'No such key');
+    },
+    logger: false,
+    body_bytes_max: 1024,
+  });
+  listModels(server, { catalog: () => catalog });
+  await server.ready();
+});
+afterAll(() => server.close());
+
+async function get(url: string, headers: Record<string, string> = {}) {
+  const answer = await server.inject({ method: 'GET', url, headers });
+  return { status: answer.statusCode, headers: answer.headers, body: answer.json() };
+}
+
+describe('GET /models', () => {
+  test('200: every record has every field of the specification, newest first', async () => {
+    const { status, headers, body } = await get('/models');
+    expect(status).toBe(200);
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(headers['cache-control']).toMatch(/^public, max-age=120/);
+    expect(body.data.length).toBeGreaterThan(80);
+    for (const model of body.data) {
+      expect(Errors(PublicModel, model), model.id).toEqual([]);
+      expect(Object.keys(model)).toEqual(expect.arrayContaining(PublicModel.required));
+    }
+    const created = body.data.map((model: PublicModel) => model.created);
+    expect(created).toEqual(created.toSorted((a: number, b: number) => b - a));
+  });
+
+  test('200: a record shows prices per unit, abilities and the way to its endpoints', async () => {
+    const { body } = await get('/models');
+    expect(body.data.find(({ id }: PublicModel) => id === 'openai/gpt-4o')).toMatchObject({
+      canonical_slug: 'openai/gpt-4o-20240513',
+      name: 'GPT-4o',
+      created: 1715558400,
+      context_length: 128000,
+      knowledge_cutoff: '2023-09-30',
+      architecture: {
+        input_modalities: ['text', 'image', 'file'],
+        modality: 'text+image+file->text',
+        tokenizer: 'GPT',
+      },
+      pricing: { prompt: '0.0000025', completion: '0.00001', input_cache_read: '0.00000125' },
+      top_provider: { context_length: 128000, max_completion_tokens: 16384 },
+      links: { details: '/api/v1/models/openai/gpt-4o-20240513/endpoints' },
+    });
+  });
+
+  test('200: a wrong credential is ignored', async () => {
+    expect((await get('/models', { authorization: 'Bearer wrong' })).status).toBe(200);
+  });
+
+  test.each([
+    ['', (output: string[]) => output.includes('text')],
+    ['?output_modalities=text', (output: string[]) => output.includes('text')],
+    ['?output_modalities=embeddings', (output: string[]) => output.includes('embeddings')],
+    [
+      '?output_modalities=image,embeddings',
+      (output: string[]) => output.includes('image') || output.includes('embeddings'),
+    ],
+    ['?output_modalities=all', () => true],
+  ])('200: %s lists the models with one of these outputs, and all of them', async (query, fits) => {
+    const { body } = await get(`/models${query}`);
+    const listed = body.data.map(({ id }: PublicModel) => id);
+    expect(listed).toEqual(
+      catalog
+        .models()
+        .filter(({ output_modalities }) => fits([...output_modalities]))
+        .map(({ id }) => id),
+    );
+    expect(listed.length).toBeGreaterThan(0);
+  });
+
+  test('200: filters of other parts are accepted', async () => {
+    expect((await get('/models?category=marketing/seo&supported_parameters=tools,seed&use_rss=false')).status).toBe(
+      200,
+    );
+  });
+
+  test.each([
+    ['an unknown modality', 'output_modalities=smell', 'output_modalities must be all, or a list of text'],
+    ['an empty modality', 'output_modalities=', 'output_modalities must be all'],
+    ['all beside others', 'output_modalities=all,text', 'output_modalities must be all'],
+    ['an unknown category', 'category=cooking', 'category must be one of'],
+  ])('400: %s', async (_, query, message) => {
+    const { status, body } = await get(`/models?${query}`);
+    expect(status).toBe(400);
+    expect(body.error.message).toContain(message);
+  });
+});

@@ -1,0 +1,126 @@
+import { type Pricing, type PublicEndpoint, parameters, type Quantization } from '../schemas/endpoint.ts';
+import type { InputModality, ModelEndpoints, OutputModality, PublicModel, tokenizers } from '../schemas/model.ts';
+import type { Catalog } from './catalog.ts';
+import type { Endpoint, Model, Prices } from './model.ts';
+import { tokenPrices, unitPrices, usdText } from './price.ts';
+
+/** The public record of a model: `GET /models`. */
+export function describeModel(model: Model): PublicModel {
+  const top = cheapest(model.endpoints);
+  const context_length = model.context_length ?? null;
+  const completion = most(model.endpoints.map(({ max_completion_tokens }) => max_completion_tokens));
+  const prompt = most(model.endpoints.map((endpoint) => endpoint.max_prompt_tokens ?? endpoint.context_length));
+  return {
+    id: model.id,
+    canonical_slug: model.canonical_slug,
+    name: model.name,
+    description: model.description,
+    created: model.created,
+    context_length,
+    expiration_date: model.expiration_date,
+    knowledge_cutoff: model.knowledge_cutoff,
+    model_hub_id: model.model_hub_id,
+    architecture: architecture(model),
+    pricing: pricingText(top?.pricing ?? {}),
+    top_provider: {
+      is_moderated: false,
+      context_length: top?.context_length ?? context_length,
+      max_completion_tokens: top?.max_completion_tokens ?? null,
+    },
+    per_request_limits:
+      prompt === undefined || completion === undefined
+        ? null
+        : { prompt_tokens: prompt, completion_tokens: completion },
+    supported_parameters: parameters.filter((name) =>
+      model.endpoints.some(({ supported_parameters }) => supported_parameters?.includes(name) ?? true),
+    ),
+    default_parameters: {
+      temperature: null,
+      top_p: null,
+      top_k: null,
+      frequency_penalty: null,
+      presence_penalty: null,
+      repetition_penalty: null,
+    },
+    supported_voices: null,
+    links: { details: `/api/v1/models/${model.canonical_slug}/endpoints` },
+  };
+}
+
+/** The public record of a model with its endpoints: `GET /models/{author}/{slug}/endpoints`. */
+export function describeModelEndpoints(model: Model, catalog: Catalog): ModelEndpoints {
+  return {
+    id: model.id,
+    name: model.name,
+    created: model.created,
+    description: model.description,
+    architecture: architecture(model),
+    endpoints: model.endpoints.map((endpoint) =>
+      describeEndpoint(model, endpoint, catalog.provider(endpoint.provider)?.name ?? endpoint.provider),
+    ),
+  };
+}
+
+/** The public record of an endpoint, without statistics. */
+export function describeEndpoint(model: Model, endpoint: Endpoint, provider_name: string): PublicEndpoint {
+  return {
+    name: `${provider_name} | ${model.id}`,
+    model_id: model.canonical_slug,
+    model_name: model.name,
+    // The specification wants a number; 0 stands for an endpoint whose length nobody told.
+    context_length: endpoint.context_length ?? model.context_length ?? 0,
+    pricing: pricingText(endpoint.pricing),
+    provider_name,
+    tag: endpoint.tag,
+    quantization: endpoint.quantization as Quantization,
+    max_completion_tokens: endpoint.max_completion_tokens ?? null,
+    max_prompt_tokens: endpoint.max_prompt_tokens ?? null,
+    supported_parameters: parameters.filter((name) => endpoint.supported_parameters?.includes(name) ?? true),
+    supports_implicit_caching: endpoint.supports_implicit_caching,
+    status: '0',
+    latency_last_30m: null,
+    throughput_last_30m: null,
+    uptime_last_5m: null,
+    uptime_last_30m: null,
+    uptime_last_1d: null,
+  };
+}
+
+function architecture(model: Model): PublicModel['architecture'] {
+  return {
+    input_modalities: [...model.input_modalities] as InputModality[],
+    output_modalities: [...model.output_modalities] as OutputModality[],
+    modality: `${model.input_modalities.join('+')}->${model.output_modalities.join('+')}`,
+    instruct_type: model.instruct_type,
+    tokenizer: model.tokenizer as (typeof tokenizers)[number],
+  };
+}
+
+/** Prices as clients read them. "-1" is how the public service says that a price is not fixed (api-facts 9.4). */
+function pricingText(prices: Prices): Pricing {
+  const text: Pricing = {
+    prompt: prices.prompt === undefined ? '-1' : usdText(prices.prompt),
+    completion: prices.completion === undefined ? '-1' : usdText(prices.completion),
+  };
+  for (const name of [...tokenPrices, ...unitPrices]) {
+    const price = prices[name];
+    if (price !== undefined) text[name] = usdText(price);
+  }
+  if (prices.discount !== undefined) text.discount = prices.discount;
+  return text;
+}
+
+/** The endpoint that a model's own figures are taken from: the lowest known price of a prompt and a completion token. */
+function cheapest(endpoints: readonly Endpoint[]): Endpoint | undefined {
+  const price = ({ pricing: { prompt, completion } }: Endpoint) =>
+    prompt === undefined || completion === undefined ? Number.POSITIVE_INFINITY : prompt + completion;
+  return endpoints.reduce<Endpoint | undefined>(
+    (best, endpoint) => (best === undefined || price(endpoint) < price(best) ? endpoint : best),
+    undefined,
+  );
+}
+
+function most(values: (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}
