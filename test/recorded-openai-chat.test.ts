@@ -1,0 +1,337 @@
+/**
+ * Recorded answers of real providers, read by the dialect and, independently of its code, by this test; recorded
+ * requests, sent through the encoder, arrive as they were but for a closed list of changes.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import type { Frame } from '../src/providers/dialect.ts';
+import { createFramer } from '../src/providers/frames.ts';
+import { openaiChat } from '../src/providers/openai-chat/index.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { ChatCompletion, ChatRequest, TokenClasses } from '../src/schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+
+const folder = new URL('../../shared/transcripts/openai-chat/', import.meta.url);
+const isPresent = existsSync(folder);
+const names = isPresent ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+const why = isPresent ? '' : ' (skipped: ../shared/transcripts is absent)';
+
+interface Recording {
+  provider: string;
+  request: { body: JsonObject | null } | null;
+  response: { status: number; json?: JsonValue; text?: string; events?: (JsonObject | string)[] };
+}
+
+function load(name: string): Recording {
+  return JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+}
+
+function bytesOf({ response }: Recording): Uint8Array {
+  const { text, events } = response;
+  if (text !== undefined) return new TextEncoder().encode(text);
+  const lines = events!.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
+  return new TextEncoder().encode(lines.join(''));
+}
+
+function framesOf(reads: Iterable<Uint8Array>): Frame[] {
+  const framer = createFramer('sse');
+  const frames: Frame[] = [];
+  for (const read of reads) frames.push(...framer.push(read));
+  frames.push(...framer.end());
+  return frames;
+}
+
+function decodeFrames(frames: Frame[], state: JsonObject = {}): ChatCompletion {
+  const decoder = openaiChat.createStreamDecoder({ generation_id: 'gen-test', ...state }, 7);
+  const chunks = frames.flatMap((frame) => decoder.push(frame));
+  chunks.push(...decoder.end());
+  return accumulate(chunks, 7);
+}
+
+// ---------------------------------------------------------------- the independent reading
+
+interface Reading {
+  text: string;
+  reasoning: string;
+  refusal: string;
+  calls: { id: string; name: string; arguments: string }[];
+  finish: string;
+  prompt: number | undefined;
+  completion: number | undefined;
+  cached: number | undefined;
+}
+
+interface Fragment {
+  content?: unknown;
+  reasoning?: unknown;
+  reasoning_content?: unknown;
+  refusal?: unknown;
+  tool_calls?: { index?: number; id?: string; function: { name?: string; arguments?: string } }[] | null;
+}
+
+/** Reads the wire with string handling of its own: nothing of the project is used here. */
+function readRaw(recording: Recording): Reading {
+  const { json, text, events } = recording.response;
+  const objects: unknown[] =
+    json !== undefined
+      ? [json]
+      : events !== undefined
+        ? events.map((event) => (typeof event === 'string' ? JSON.parse(event) : event))
+        : text!
+            .split('\n')
+            .filter((line) => line.startsWith('data: {'))
+            .map((line) => JSON.parse(line.slice(6)));
+  const reading: Reading = {
+    text: '',
+    reasoning: '',
+    refusal: '',
+    calls: [],
+    finish: '',
+    prompt: undefined,
+    completion: undefined,
+    cached: undefined,
+  };
+  for (const object of objects as Record<string, never>[]) {
+    const choice = (
+      object['choices'] as unknown as { delta?: Fragment; message?: Fragment; finish_reason?: string }[]
+    )?.[0];
+    if (choice?.finish_reason) reading.finish = choice.finish_reason;
+    readFragment(choice?.delta ?? choice?.message ?? {}, reading, json !== undefined);
+    readCounts((object['usage'] ?? (object['x_groq'] as never)?.['usage']) as never, reading);
+  }
+  return reading;
+}
+
+function readFragment(fragment: Fragment, reading: Reading, isWhole: boolean): void {
+  const { content } = fragment;
+  if (typeof content === 'string') reading.text += content;
+  else if (Array.isArray(content)) {
+    for (const part of content) {
+      if (part.type === 'text') reading.text += part.text;
+      for (const thought of part.thinking ?? []) reading.reasoning += thought.text;
+    }
+  }
+  reading.reasoning += fragment.reasoning_content || fragment.reasoning || '';
+  reading.refusal += fragment.refusal ?? '';
+  (fragment.tool_calls ?? []).forEach((call, position) => {
+    const at = isWhole ? position : (call.index ?? position);
+    reading.calls[at] ??= { id: '', name: '', arguments: '' };
+    reading.calls[at].id ||= call.id ?? '';
+    reading.calls[at].name ||= call.function.name ?? '';
+    reading.calls[at].arguments += call.function.arguments ?? '';
+  });
+}
+
+function readCounts(usage: Record<string, number & Record<string, number>> | null | undefined, reading: Reading): void {
+  if (!usage) return;
+  reading.prompt = usage['prompt_tokens'];
+  // What the total holds beyond both counts is reasoning told apart.
+  reading.completion = usage['total_tokens']! - usage['prompt_tokens']!;
+  reading.cached =
+    usage['prompt_tokens_details']?.['cached_tokens'] ?? usage['num_cached_tokens'] ?? usage['prompt_cache_hit_tokens'];
+}
+
+const FINISH: Record<string, string> = { stop: 'stop', tool_calls: 'tool_calls', length: 'length', '': 'stop' };
+
+function textOf(answer: ChatCompletion): string {
+  const { content } = answer.choices[0].message;
+  if (!Array.isArray(content)) return content ?? '';
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+function reasoningOf(answer: ChatCompletion): string {
+  const details = answer.choices[0].message.reasoning_details ?? [];
+  return details.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('');
+}
+
+const sum = (...counts: (number | undefined)[]): number | undefined =>
+  counts.every((count) => count === undefined)
+    ? undefined
+    : counts.reduce<number>((all, count) => all + (count ?? 0), 0);
+
+const promptOf = (usage: TokenClasses) =>
+  sum(usage.in_uncached, usage.in_cache_read, usage.in_cache_write_5m, usage.in_audio, usage.in_image);
+const completionOf = (usage: TokenClasses) =>
+  sum(usage.out_text, usage.out_reasoning, usage.out_audio, usage.out_image);
+
+function expectReading(answer: ChatCompletion, raw: Reading): void {
+  const choice = answer.choices[0];
+  const usage = answer.ext.usage;
+  expect(textOf(answer)).toBe(raw.text);
+  expect(reasoningOf(answer)).toBe(raw.reasoning);
+  expect(choice.message.refusal ?? '').toBe(raw.refusal);
+  expect(choice.finish_reason).toBe(raw.calls.length > 0 ? 'tool_calls' : FINISH[raw.finish]);
+  expect(choice.native_finish_reason ?? '').toBe(raw.finish);
+  expect(usage && promptOf(usage)).toBe(raw.prompt);
+  expect(usage && completionOf(usage)).toBe(raw.completion);
+  expect(usage?.in_cache_read).toBe(raw.cached);
+  expect(choice.message.tool_calls?.length ?? 0).toBe(raw.calls.length);
+  raw.calls.forEach((call, i) => {
+    const decoded = choice.message.tool_calls![i]!;
+    expect(decoded.function).toEqual({ name: call.name, arguments: call.arguments || '{}' });
+    if (call.id !== '') expect(decoded.id).toBe(call.id);
+    else expect(decoded.id).toMatch(/^call_[0-9A-Za-z]{24}$/);
+  });
+}
+
+// ---------------------------------------------------------------- answers
+
+const recordings = names.map((name) => ({ name, recording: load(name) }));
+const failed = recordings.filter(({ recording }) => recording.response.status >= 400);
+const whole = recordings.filter(({ recording }) => recording.response.status < 400 && recording.response.json);
+const streamed = recordings.filter(({ recording }) => !recording.response.json);
+
+test.skipIf(!isPresent)(`the recordings are there and of every kind${why}`, () => {
+  expect(recordings.length).toBe(failed.length + whole.length + streamed.length);
+  expect(Math.min(failed.length, whole.length, streamed.length)).toBeGreaterThan(0);
+});
+
+describe.skipIf(!isPresent)(`recorded whole answers${why}`, () => {
+  test.each(whole)('$name', ({ recording }) => {
+    const answer = openaiChat.decodeResponse(recording.response.json!, { generation_id: 'gen-test' }, 7);
+    expectReading(answer, readRaw(recording));
+  });
+});
+
+/** Runs of whole events of about this many bytes: cutting each run everywhere cuts the stream everywhere. */
+const RUN_BYTES = 1_500;
+
+function runsOf(bytes: Uint8Array): Uint8Array[] {
+  const runs: Uint8Array[] = [];
+  let from = 0;
+  for (let i = 1; i < bytes.length; i += 1) {
+    const isEventEnd = bytes[i - 1] === 10 && bytes[i] === 10;
+    if (isEventEnd && i + 1 - from >= RUN_BYTES) {
+      runs.push(bytes.subarray(from, i + 1));
+      from = i + 1;
+    }
+  }
+  if (from < bytes.length) runs.push(bytes.subarray(from));
+  return runs;
+}
+
+describe.skipIf(!isPresent)(`recorded streams${why}`, () => {
+  test.each(streamed)('$name', ({ recording }) => {
+    const bytes = bytesOf(recording);
+    const frames = framesOf([bytes]);
+    const answer = decodeFrames(frames);
+    expectReading(answer, readRaw(recording));
+    expect(framesOf(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(frames);
+    if (bytes.length < 5_000) {
+      for (let cut = 0; cut <= bytes.length; cut += 1) {
+        expect(decodeFrames(framesOf([bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(answer);
+      }
+      return;
+    }
+    const cuts: Frame[] = [];
+    for (const run of runsOf(bytes)) {
+      const expected = framesOf([run]);
+      cuts.push(...expected);
+      const text = JSON.stringify(expected);
+      for (let cut = 0; cut <= run.length; cut += 1) {
+        const got = JSON.stringify(framesOf([run.subarray(0, cut), run.subarray(cut)]));
+        if (got !== text) expect(got, `cut at ${cut} of a run`).toBe(text);
+      }
+    }
+    expect(cuts).toEqual(frames);
+  });
+});
+
+describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
+  test('the tags of a content are reasoning', () => {
+    const { recording } = recordings.find(({ name }) =>
+      name.startsWith('groq--test-groq-test-groq-model-thinking-part-0'),
+    )!;
+    const state = { generation_id: 'gen-test', think_tags: true };
+    const answer = openaiChat.decodeResponse(recording.response.json!, state, 7);
+    const raw = readRaw(recording).text;
+    const end = raw.indexOf('</think>');
+    expect(raw.startsWith('<think>')).toBe(true);
+    expect(reasoningOf(answer)).toBe(raw.slice('<think>'.length, end));
+    expect(textOf(answer)).toBe(raw.slice(end + '</think>'.length));
+  });
+
+  test('the tags inside a reasoning field are gone, and a search is a block of its own with its sources', () => {
+    const { recording } = recordings.find(({ name }) => name.includes('groq-model-web-search-tool-stream'))!;
+    const answer = decodeFrames(framesOf([bytesOf(recording)]), { think_in_reasoning: true });
+    const raw = readRaw(recording);
+    expect(reasoningOf(answer)).toBe(raw.reasoning.replaceAll('<think>', '').replaceAll('</think>', ''));
+    expect(raw.reasoning).toContain('<think>');
+    const { ext, annotations } = answer.choices[0].message;
+    expect(ext?.natives).toHaveLength(1);
+    expect(JSON.stringify(ext?.natives)).toContain('Weather in San Francisco');
+    expect(ext?.order?.map((slot) => slot.kind)).toEqual(['reasoning', 'native', 'reasoning', 'text']);
+    expect(annotations!.length).toBeGreaterThan(0);
+  });
+});
+
+describe.skipIf(!isPresent)(`recorded errors${why}`, () => {
+  test.each(failed)('$name', ({ recording }) => {
+    const body = recording.response.json as { error: { message: string; code: string } };
+    const { status } = recording.response;
+    const error = openaiChat.decodeError(status, {}, JSON.stringify(body));
+    expect(error.message).toBe(body.error.message);
+    expect(error.native_code).toBe(body.error.code);
+    expect(error.status).toBe(status);
+    expect(error.failure).toBe(status === 404 ? 'not_found' : 'invalid_request');
+  });
+});
+
+// ---------------------------------------------------------------- requests
+
+/** The changes that the gateway makes to a request for a plain upstream, by path; all others are faults. */
+const ALLOWED: readonly (readonly [RegExp, string])[] = [
+  [/^\.stream_options added$/, 'usage is always asked for'],
+  [/^\.tools removed$/, 'an empty list of tools is an error on several servers'],
+  [/^\.messages\[\d+\]\.(?:name|tool_calls) removed$/, 'null members are left out'],
+  [/^\.messages\[\d+\]\.content\[\d+\]\.(?:image_url|text) removed$/, 'null members are left out'],
+  [/^\.messages\[\d+\]\.tool_calls\[\d+\]\.index removed$/, 'calls in requests have no index'],
+  [/^\.messages\[\d+\]\.(?:reasoning|reasoning_content) removed$/, 'reasoning goes back by quirk only'],
+  [/^\.messages\[\d+\]\.content changed$/, 'the text of an assistant is a string'],
+];
+
+function differences(before: JsonValue | undefined, after: JsonValue | undefined, path = ''): string[] {
+  if (Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
+    return before.flatMap((value, i) => differences(value, after[i], `${path}[${i}]`));
+  }
+  const areObjects = [before, after].every((side) => typeof side === 'object' && side !== null && !Array.isArray(side));
+  if (areObjects) {
+    const [one, other] = [before as JsonObject, after as JsonObject];
+    return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((key) => {
+      if (!(key in other)) return [`${path}.${key} removed`];
+      if (!(key in one)) return [`${path}.${key} added`];
+      return differences(one[key], other[key], `${path}.${key}`);
+    });
+  }
+  return Object.is(before, after) ? [] : [`${path} changed`];
+}
+
+describe.skipIf(!isPresent)(`recorded requests${why}`, () => {
+  const requests = recordings.filter(({ recording }) => recording.request?.body);
+  const seen = new Set<string>();
+
+  test.each(requests)('$name', ({ recording }) => {
+    const body = recording.request!.body!;
+    const request = structuredClone(body) as unknown as ChatRequest;
+    const endpoint = {
+      model: 'author/model',
+      provider: recording.provider,
+      upstream_model: String(body['model']),
+      max_completion_tokens: undefined,
+      context_length: undefined,
+      input_modalities: ['text'],
+      quirks: {},
+    };
+    const encoded = openaiChat.encodeRequest(request, endpoint, { media: new Map(), strip_state: false });
+    expect(request, 'the request itself is not touched').toEqual(body);
+    for (const difference of differences(body, encoded.body)) {
+      const allowed = ALLOWED.find(([pattern]) => pattern.test(difference));
+      expect(allowed, difference).toBeDefined();
+      seen.add(String(allowed![0]));
+    }
+  });
+
+  test('every allowed change was seen', () => {
+    expect([...seen].sort()).toEqual(ALLOWED.map(([pattern]) => String(pattern)).sort());
+  });
+});
