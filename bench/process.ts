@@ -86,19 +86,33 @@ function descendants(root: number): number[] {
   return found;
 }
 
+/** How long a core has been busy since the machine started, time stolen by the host included (proc(5), /proc/stat). */
+export function coreBusy_ms(core: number | undefined): number | undefined {
+  if (core === undefined) return undefined;
+  const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'latin1'));
+  const [user = 0, nice = 0, system = 0, , , irq = 0, soft_irq = 0, steal = 0] = (line?.[1] ?? '')
+    .split(' ')
+    .map(Number);
+  return (user + nice + system + irq + soft_irq + steal) * TICK_MS;
+}
+
 const running = new Set<Program>();
+let stopping = false;
 
 /** One program of the run, pinned, with its output in a file; `stopAll` ends whatever is still running. */
 export class Program {
   readonly started_ms = performance.now();
+  readonly core: number | undefined;
   readonly #child: ChildProcess;
   readonly #log: string;
 
   constructor(command: Command) {
+    if (stopping) throw new Error('The run is ending.');
     const log = openSync(command.log, 'w');
     const argv = [process.execPath, ...command.args];
     if (command.core !== undefined) argv.unshift('taskset', '-c', String(command.core));
     this.#log = command.log;
+    this.core = command.core;
     this.#child = spawn(argv[0]!, argv.slice(1), {
       cwd: command.cwd,
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], NODE_ENV: 'production', ...command.env },
@@ -174,8 +188,9 @@ export class Program {
   }
 }
 
-/** Ends every program of the run. */
+/** Ends every program of the run; no other can be started after it. */
 export async function stopAll(): Promise<void> {
+  stopping = true;
   await Promise.all([...running].map((program) => program.stop()));
 }
 

@@ -1,4 +1,4 @@
-import type { Memory, Window } from './measure.ts';
+import { foreignShare, type Memory, type Window } from './measure.ts';
 
 /** The middle of some values; NaN where there are none. */
 export function median(values: readonly number[]): number {
@@ -20,10 +20,14 @@ interface Column {
   cells(series: Series<Window>, all: readonly Series<Window>[]): string;
 }
 
-const digits = (count: number) => (value: number) =>
+/** Writes a figure with so many digits; a dash where there is none. */
+export const digits = (count: number) => (value: number) =>
   Number.isFinite(value)
     ? value.toLocaleString('en-US', { minimumFractionDigits: count, maximumFractionDigits: count })
     : '–';
+
+export const percent = (part: number) => (Number.isFinite(part) ? `${digits(0)(part * 100)} %` : '–');
+export const times = (count: number) => (part: number) => (Number.isFinite(part) ? `${digits(count)(part)} x` : '–');
 
 /** The median of the rounds. */
 function value(title: string, of: (round: Window) => number, write: (value: number) => string): Column {
@@ -41,7 +45,18 @@ function spread(title: string, of: (round: Window) => number, write: (value: num
   };
 }
 
-/** The median of the rounds' own comparisons with the same round of another candidate: what drifts with the machine cancels out. */
+/** The median of the rounds' own comparisons with the same round of another candidate: what drifts with the machine cancels out. NaN where one of them is absent. */
+export function compared(
+  all: readonly Series<Window>[],
+  name: string,
+  other: string,
+  compare: (round: Window, otherRound: Window) => number,
+): number {
+  const rounds = all.find((series) => series.name === name)?.rounds ?? [];
+  const others = all.find((series) => series.name === other)?.rounds ?? [];
+  return median(rounds.flatMap((round, index) => (others[index] === undefined ? [] : compare(round, others[index]))));
+}
+
 function against(
   title: string,
   other: string,
@@ -50,31 +65,27 @@ function against(
 ): Column {
   return {
     title,
-    cells: (series, all) => {
-      const reference = all.find(({ name }) => name === other);
-      if (reference === undefined) return '–';
-      return write(median(series.rounds.map((round, index) => compare(round, reference.rounds[index]!))));
-    },
+    cells: (series, all) => write(compared(all, series.name, other, compare)),
   };
 }
 
-const perSecond = (round: Window) => (round.completed / round.elapsed_ms) * 1_000;
+export const perSecond = (round: Window) => (round.completed / round.elapsed_ms) * 1_000;
 const chunksPerSecond = (round: Window) => (round.chunks / round.elapsed_ms) * 1_000;
 const cpuShare = (round: Window) => (round.cpu_ms / round.elapsed_ms) * 100;
 const cpuPerRequest_us = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
-const cpuPerChunk_us = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
-const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
-const added = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) - of(other);
-const p50 = (round: Window) => round.p50_ms;
-const p99 = (round: Window) => round.p99_ms;
+export const cpuPerChunk_us = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
+export const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
+export const added = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) - of(other);
+export const p50 = (round: Window) => round.p50_ms;
+export const p99 = (round: Window) => round.p99_ms;
 const failed = value('failed', (round) => round.failed, digits(0));
 
 const COLUMNS = {
   throughput: [
     value('req/s', perSecond, digits(0)),
     spread('lowest … highest', perSecond, digits(0)),
-    against('of bare', 'bare', ratio(perSecond), (part) => `${digits(0)(part * 100)} %`),
-    against('of portkey', 'portkey', ratio(perSecond), (part) => `${digits(1)(part)} x`),
+    against('of bare', 'bare', ratio(perSecond), percent),
+    against('of portkey', 'portkey', ratio(perSecond), times(1)),
     value('CPU µs/req', cpuPerRequest_us, digits(0)),
     value('CPU %', cpuShare, digits(0)),
     failed,
@@ -100,8 +111,8 @@ const COLUMNS = {
   chunk_cpu: [
     value('CPU µs/chunk', cpuPerChunk_us, digits(1)),
     spread('lowest … highest', cpuPerChunk_us, digits(1)),
-    against('of pipe', 'pipe', ratio(cpuPerChunk_us), (part) => `${digits(2)(part)} x`),
-    against('of bare', 'bare', ratio(cpuPerChunk_us), (part) => `${digits(2)(part)} x`),
+    against('of pipe', 'pipe', ratio(cpuPerChunk_us), times(2)),
+    against('of bare', 'bare', ratio(cpuPerChunk_us), times(2)),
     value('chunks/s', chunksPerSecond, digits(0)),
     value('CPU %', cpuShare, digits(0)),
     failed,
@@ -125,7 +136,19 @@ export function windowTable(kind: WindowKind, title: string, all: readonly Serie
   const rows = all
     .filter(({ rounds }) => rounds.length > 0)
     .map((series) => [series.name, ...columns.map((column) => column.cells(series, all))]);
-  return table(title, ['', ...columns.map((column) => column.title)], rows);
+  return table(title, ['', ...columns.map((column) => column.title)], rows) + foreignNote(all);
+}
+
+const FOREIGN_SHARE_NOTED = 0.05;
+
+/** Says when other work was on the servers' core: the rows of such a run compare badly. */
+function foreignNote(all: readonly Series<Window>[]): string {
+  const shares = all.flatMap(({ rounds }) => rounds.map(foreignShare));
+  const worst = Math.max(0, ...shares);
+  if (worst < FOREIGN_SHARE_NOTED) return '';
+  const share = digits(0)(worst * 100);
+  const usual = digits(0)(median(shares) * 100);
+  return `  Other work took up to ${share} % of the servers' core (median of the windows: ${usual} %).\n`;
 }
 
 /** One start of one candidate. */

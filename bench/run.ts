@@ -3,6 +3,7 @@ import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { aimsTable } from './aims.ts';
 import {
   CANDIDATE_NAMES,
   type Candidate,
@@ -86,8 +87,8 @@ function readPlan(): Plan {
   return {
     kinds: listed(values.only, KINDS),
     names: listed(values.servers, CANDIDATE_NAMES),
-    window_ms: positive(values.seconds, full ? 10 : 2) * 1_000,
-    rounds: positive(values.rounds, full ? 5 : 3),
+    window_ms: positive(values.seconds, full ? 10 : 1.5) * 1_000,
+    rounds: positive(values.rounds, full ? 7 : 4),
     start_rounds: full ? 5 : 1,
     connections: full ? [32, 64] : [64],
     rates_per_second: [500, 1_000],
@@ -108,11 +109,12 @@ async function interleave<Round>(
   return all;
 }
 
-const results: Record<string, unknown> = {};
+const windows = new Map<string, Series<Window>[]>();
+let starts: Series<StartRound>[] = [];
+let memories: Series<Memory>[] = [];
 
-function publish(key: string, series: unknown, text: string): void {
-  results[key] = series;
-  process.stdout.write(`${text}\n`);
+function print(text: string): void {
+  if (text !== '') process.stdout.write(`${text}\n`);
 }
 
 async function measureStarts(names: readonly CandidateName[], site: Site, plan: Plan): Promise<void> {
@@ -131,8 +133,8 @@ async function measureStarts(names: readonly CandidateName[], site: Site, plan: 
     return { ...round, second_ready_ms: second.ready_ms };
   };
   const subjects = names.map((name) => ({ name }));
-  const series = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
-  publish('start', series, startTable(series));
+  starts = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
+  print(startTable(starts));
 }
 
 async function measureMemory(names: readonly CandidateName[], site: Site, plan: Plan): Promise<void> {
@@ -145,15 +147,16 @@ async function measureMemory(names: readonly CandidateName[], site: Site, plan: 
     }
   };
   const subjects = names.map((name) => ({ name }));
-  const series = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
-  publish('memory', series, memoryTable(series, MEMORY_STREAMS));
+  memories = await interleave(subjects, plan.start_rounds, (index) => once(names[index]!));
+  print(memoryTable(memories, MEMORY_STREAMS));
 }
 
 async function measureWindows(kind: WindowKind, candidates: readonly Candidate[], plan: Plan): Promise<void> {
   const subjects = candidates.filter(({ name }) => SUBJECTS[kind].includes(name));
   const section = async (key: string, title: string, run: (candidate: Candidate) => Promise<Window>) => {
     const series = await interleave(subjects, plan.rounds, (index) => run(subjects[index]!));
-    publish(key, series, windowTable(kind, title, series));
+    windows.set(key, series);
+    print(windowTable(kind, title, series));
   };
   switch (kind) {
     case 'throughput':
@@ -224,8 +227,12 @@ async function run(plan: Plan, directory: string): Promise<void> {
   }
   for (const { name, program } of candidates) if (name !== 'direct') await program.stop();
   if (plan.kinds.includes('memory')) await measureMemory(able('memory'), site, plan);
+  print(aimsTable({ windows, starts }));
   const file = join(import.meta.dirname, 'results/latest.json');
-  writeFileSync(file, `${JSON.stringify({ machine, plan, results }, null, 2)}\n`);
+  writeFileSync(
+    file,
+    `${JSON.stringify({ machine, plan, starts, ...Object.fromEntries(windows), memories }, null, 2)}\n`,
+  );
   process.stdout.write(`Every round is in ${file}\n`);
 }
 
@@ -240,10 +247,11 @@ const watchdog = setTimeout(
 );
 function interrupt(reason: string): void {
   process.stderr.write(`${reason}\n`);
-  stopAll().then(
-    () => process.exit(1),
-    () => process.exit(1),
-  );
+  const leave = () => {
+    rmSync(directory, { recursive: true, force: true });
+    process.exit(1);
+  };
+  stopAll().then(leave, leave);
 }
 process.on('SIGINT', () => interrupt('Interrupted.'));
 process.on('SIGTERM', () => interrupt('Interrupted.'));
