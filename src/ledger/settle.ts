@@ -27,13 +27,13 @@ export interface SettleBatch {
 
 /**
  * `applied` now, or `already_applied` when an answer had been lost. `fenced`: another epoch of this node was registered
- * since. `behind`: the store lost commits that it had acknowledged; `batch` is the last it knows of this epoch.
+ * since. `behind`: the store lost commits that it had acknowledged; `epoch` and `batch` are the last it knows.
  */
 export type SettleAnswer =
   | { is: 'applied' }
   | { is: 'already_applied' }
   | { is: 'fenced'; epoch: number }
-  | { is: 'behind'; batch: number };
+  | { is: 'behind'; epoch: number; batch: number };
 
 export interface Registration {
   node: string;

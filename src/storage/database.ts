@@ -68,7 +68,9 @@ async function openSqlite(data_dir: string | undefined): Promise<Database> {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { database_url, onConnectionLost = () => {} } = options;
   const database =
-    database_url === undefined ? await openSqlite(options.data_dir) : await openPostgres(database_url, onConnectionLost);
+    database_url === undefined
+      ? await openSqlite(options.data_dir)
+      : await openPostgres(database_url, onConnectionLost);
   try {
     await migrate(database.queries, database.engine);
     return database;

@@ -18,10 +18,10 @@ async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
     .select(['epoch', 'batch'])
     .where('id', '=', batch.node)
     .executeTakeFirst();
-  // A store set back to before this epoch has forgotten all of it.
-  if (!node || node.epoch < batch.epoch) return { is: 'behind', batch: 0 };
+  if (!node) return { is: 'behind', epoch: 0, batch: 0 };
   if (node.epoch > batch.epoch) return { is: 'fenced', epoch: node.epoch };
-  return node.batch >= batch.number ? { is: 'already_applied' } : { is: 'behind', batch: node.batch };
+  const applied = node.epoch === batch.epoch && node.batch >= batch.number;
+  return applied ? { is: 'already_applied' } : { is: 'behind', epoch: node.epoch, batch: node.batch };
 }
 
 /** Inserts what is new; what comes back may be charged, the rest was charged before. */

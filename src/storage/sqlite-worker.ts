@@ -76,7 +76,9 @@ function open(): { read: Connection; write: Connection } {
   const write = connect(false);
   const mode = enterWal(write.database);
   if (mode !== 'wal') {
-    throw new Error(`SQLite cannot use a write-ahead log for ${options.file} (journal mode "${mode}"); is the disk local?`);
+    throw new Error(
+      `SQLite cannot use a write-ahead log for ${options.file} (journal mode "${mode}"); is the disk local?`,
+    );
   }
   write.database.exec('PRAGMA synchronous = FULL');
   return { write, read: connect(true) };

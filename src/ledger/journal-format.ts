@@ -1,0 +1,100 @@
+import { crc32 } from 'node:zlib';
+import type { JournalRecord } from './records.ts';
+
+/** Bumped when old readers would misread; told in every `S` record. */
+export const JOURNAL_FORMAT = 1;
+
+/** Eight hex digits of length, a space, eight of CRC-32, a space; then the JSON and a line feed. */
+const HEADER_BYTES = 18;
+const NEWLINE = 10;
+const SPACE = 32;
+
+/** Eight lower-case hex digits. */
+function putHex(bytes: Buffer, at: number, value: number): void {
+  for (let digit = 7, rest = value; digit >= 0; digit--, rest >>>= 4) {
+    const nibble = rest & 15;
+    bytes[at + digit] = nibble < 10 ? 48 + nibble : 87 + nibble;
+  }
+}
+
+/**
+ * Lines gathered for one write. Each is encoded once, straight into the buffer; JSON never holds a line feed, so a
+ * reader finds the next line even behind a damaged one.
+ */
+export class LineBuffer {
+  #bytes = Buffer.allocUnsafe(64 * 1024);
+  #used = 0;
+
+  get used(): number {
+    return this.#used;
+  }
+
+  add(json: string): void {
+    // A UTF-16 unit takes at most three bytes in UTF-8.
+    const room = HEADER_BYTES + json.length * 3 + 1;
+    if (this.#used + room > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe((this.#used + room) * 2);
+      this.#bytes.copy(larger, 0, 0, this.#used);
+      this.#bytes = larger;
+    }
+    const start = this.#used + HEADER_BYTES;
+    const length = this.#bytes.write(json, start);
+    const bytes = this.#bytes;
+    putHex(bytes, this.#used, length);
+    bytes[this.#used + 8] = SPACE;
+    putHex(bytes, this.#used + 9, crc32(bytes.subarray(start, start + length)));
+    bytes[this.#used + 17] = SPACE;
+    bytes[start + length] = NEWLINE;
+    this.#used = start + length + 1;
+  }
+
+  /** The gathered bytes, valid until the next `add`; the buffer counts as empty from here on. */
+  take(): Buffer {
+    const taken = this.#bytes.subarray(0, this.#used);
+    this.#used = 0;
+    return taken;
+  }
+}
+
+interface Line {
+  record: JournalRecord;
+  end: number;
+  terminated: boolean;
+}
+
+/** The line that starts here; undefined when none does. */
+function readLine(bytes: Buffer, at: number): Line | undefined {
+  const start = at + HEADER_BYTES;
+  const header = bytes.toString('latin1', at, start);
+  if (!/^[0-9a-f]{8} [0-9a-f]{8} $/.test(header)) return undefined;
+  const end = start + Number.parseInt(header.slice(0, 8), 16);
+  if (end > bytes.length) return undefined;
+  const json = bytes.subarray(start, end);
+  if (crc32(json) !== Number.parseInt(header.slice(9, 17), 16)) return undefined;
+  return { record: JSON.parse(json.toString()) as JournalRecord, end, terminated: bytes[end] === NEWLINE };
+}
+
+/**
+ * Reads the records of a segment. What a crash tore off at the end is dropped; damage with something good behind it is
+ * not a crash's doing, and stops the start with a message that names file and offset.
+ */
+export function readSegment(bytes: Buffer, file: string): JournalRecord[] {
+  const records: JournalRecord[] = [];
+  let damaged: number | undefined;
+  for (let at = 0; at < bytes.length; ) {
+    const line = readLine(bytes, at);
+    const torn = line !== undefined && !line.terminated && line.end === bytes.length;
+    if (line?.terminated && damaged === undefined) records.push(line.record);
+    else if (line === undefined || torn) damaged ??= at;
+    else {
+      throw new Error(
+        `The journal ${file} is damaged at byte ${damaged ?? at}, and not at the end, where a crash would tear it. ` +
+          'Restore the file, or move it away to start without the requests it records.',
+      );
+    }
+    const newline = bytes.indexOf(NEWLINE, line?.end ?? at);
+    if (newline === -1) break;
+    at = newline + 1;
+  }
+  return records;
+}

@@ -1,0 +1,228 @@
+import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { limits } from '../limits.ts';
+import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
+import type { JournalRecord } from './records.ts';
+import { type Segment, type Segments, segmentName } from './segments.ts';
+
+/** `group`: an attempt survives a power loss before it is sent. `os`: it survives the end of the process. */
+export type JournalSync = 'group' | 'os';
+
+export interface JournalOptions {
+  segments: Segments;
+  node: string;
+  epoch: number;
+  boot: string;
+  sync: JournalSync;
+  now: () => number;
+}
+
+interface Deferred {
+  promise: Promise<void>;
+  resolve: () => void;
+  reject: (error: Error) => void;
+}
+
+const syncData = promisify(fdatasync);
+
+function deferred(): Deferred {
+  const made = Promise.withResolvers<void>();
+  // Most callers of a gathered write never look at it; a failure is told to those who do, and by `failure`.
+  made.promise.catch(() => {});
+  return made;
+}
+
+/**
+ * The append-only record of what this node does, written before it is done. Records of one turn of the event loop go
+ * out in one write; in `group` mode one sync serves everybody who waits for it.
+ */
+export class Journal {
+  readonly #options: JournalOptions;
+  readonly #segments: Segments;
+  readonly #lines = new LineBuffer();
+  #epoch: number;
+  #ordinal = 0;
+  #segment!: Segment;
+  #fd = -1;
+  #scheduled = false;
+  #written: Deferred | undefined;
+  #durable: Deferred | undefined;
+  #awaitingSync: Deferred[] = [];
+  #syncing: Promise<void> | undefined;
+  /** Files full but not synced yet. */
+  #retired: number[] = [];
+  #failure: Error | undefined;
+  #dead = false;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.#segments = options.segments;
+    this.#epoch = options.epoch;
+    this.#openSegment();
+  }
+
+  /** True when the disk cannot be relied on any more: every later attempt is refused until a restart. */
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  /** Resolves when the attempt would survive what `sync` promises: only then may bytes go upstream. */
+  attempt(id: string, json: string): Promise<void> {
+    const refused = this.#append(json);
+    if (refused) return Promise.reject(refused);
+    this.#segments.attempt(id, this.#segment);
+    this.#durable ??= deferred();
+    return this.#durable.promise;
+  }
+
+  /** Resolves when the outcome would survive the end of the process. */
+  outcome(id: string, json: string): Promise<void> {
+    const refused = this.#append(json);
+    if (refused) return Promise.reject(refused);
+    this.#segments.outcome(id, this.#segment);
+    this.#written ??= deferred();
+    return this.#written.promise;
+  }
+
+  /** Written with the next records; nobody waits for it. */
+  note(record: JournalRecord): void {
+    if (this.#append(JSON.stringify(record))) return;
+    if (record.t === 'F') this.#segments.flushed(record.ids);
+  }
+
+  /** Takes back an attempt that could not be recorded and will not be made. */
+  abandon(id: string): void {
+    this.#segments.abandon(id);
+  }
+
+  /** Goes on in a new segment under another epoch. */
+  beginEpoch(epoch: number): void {
+    this.#write();
+    this.#epoch = epoch;
+    this.#ordinal = 0;
+    this.#rotate();
+  }
+
+  /** Writes and syncs what is left, and closes the file. Nothing may be appended afterwards. */
+  async close(): Promise<void> {
+    this.#write();
+    this.#dead = true;
+    await this.#syncing;
+    if (this.#fd === -1) return;
+    await this.#syncAll();
+    closeSync(this.#fd);
+    this.#fd = -1;
+    this.#segment.closed_at = this.#options.now();
+  }
+
+  /** Why the record cannot be taken; undefined when it was. */
+  #append(json: string): Error | undefined {
+    if (this.#dead) return this.#failure ?? new Error('The journal is closed');
+    if (json.length > limits.journal_record_bytes_max) {
+      return new Error(`A journal record has ${json.length} characters`);
+    }
+    this.#lines.add(json);
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#write();
+      });
+    }
+    return undefined;
+  }
+
+  #write(): void {
+    if (this.#lines.used === 0) return;
+    const [written, durable] = [this.#written, this.#durable];
+    this.#written = undefined;
+    this.#durable = undefined;
+    const bytes = this.#lines.take();
+    try {
+      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
+      this.#segment.bytes += bytes.length;
+      this.#failure = undefined;
+    } catch (error) {
+      this.#fail(error as Error);
+      written?.reject(error as Error);
+      durable?.reject(error as Error);
+      return;
+    }
+    written?.resolve();
+    if (durable && this.#options.sync === 'os') durable.resolve();
+    else if (durable) {
+      this.#awaitingSync.push(durable);
+      this.#syncing ??= this.#syncWhileAwaited();
+    }
+    if (this.#segment.bytes >= limits.journal_segment_bytes_max) this.#rotate();
+  }
+
+  /** What was written in part is taken back, or a reader would take everything behind it for damage. */
+  #fail(error: Error): void {
+    this.#failure = error;
+    try {
+      ftruncateSync(this.#fd, this.#segment.bytes);
+    } catch {
+      this.#dead = true;
+    }
+  }
+
+  /** One loop that takes everybody who waits: a chain of promises would starve the last for tens of milliseconds. */
+  async #syncWhileAwaited(): Promise<void> {
+    while (this.#awaitingSync.length > 0) {
+      const waiting = this.#awaitingSync;
+      this.#awaitingSync = [];
+      try {
+        await this.#syncAll();
+        for (const { resolve } of waiting) resolve();
+      } catch (error) {
+        // After a failed sync nobody knows what is on the disk; the next attempts must not rely on this file.
+        this.#failure = error as Error;
+        this.#dead = true;
+        for (const { reject } of waiting) reject(error as Error);
+      }
+    }
+    this.#syncing = undefined;
+  }
+
+  async #syncAll(): Promise<void> {
+    const retired = this.#retired;
+    this.#retired = [];
+    for (const fd of retired) {
+      if (this.#options.sync === 'group') await syncData(fd);
+      closeSync(fd);
+    }
+    await syncData(this.#fd);
+  }
+
+  /** Takes effect only when the new file is there; throws otherwise. */
+  #openSegment(): void {
+    const segment = this.#segments.add(segmentName(this.#epoch, ++this.#ordinal));
+    try {
+      this.#fd = openSync(this.#segments.path(segment), 'ax');
+    } catch (error) {
+      this.#segments.drop(segment);
+      throw error;
+    }
+    this.#segment = segment;
+    // Rare and short; without it the whole file may be missing after a power loss.
+    if (this.#options.sync === 'group') this.#segments.syncDirectory();
+    const { node, boot } = this.#options;
+    const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT };
+    this.#lines.add(JSON.stringify(start));
+    this.#write();
+  }
+
+  #rotate(): void {
+    const [full, fd] = [this.#segment, this.#fd];
+    try {
+      this.#openSegment();
+    } catch {
+      // The old file serves a little longer; the next write tries again.
+      return;
+    }
+    full.closed_at = this.#options.now();
+    if (this.#options.sync === 'group') this.#retired.push(fd);
+    else closeSync(fd);
+  }
+}

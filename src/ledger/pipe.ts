@@ -1,0 +1,192 @@
+import { limits } from '../limits.ts';
+import type { LedgerStore, Settle, SettleAnswer, SettleBatch } from './settle.ts';
+
+/** Where the ledger's warnings go; pino's shape. */
+export interface LedgerLog {
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
+}
+
+export interface PipeOptions {
+  store: LedgerStore;
+  node: string;
+  epoch: number;
+  now: () => number;
+  log: LedgerLog;
+  /** The store has these, for good. */
+  onApplied: (ids: readonly string[], batch: number) => void;
+  /**
+   * The store knows another epoch, or less than it had acknowledged. Registers anew and gives back the new epoch with
+   * what must be sent again; may be called again when that fails.
+   */
+  onLost: (answer: Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }>) => Promise<{
+    epoch: number;
+    again: readonly Settle[];
+  }>;
+}
+
+interface Queued {
+  settle: Settle;
+  queued_at: number;
+}
+
+/**
+ * The one way from this node to the store. One numbered batch is in flight at a time and its content is frozen: when an
+ * answer is lost the same batch goes again until its fate is known, so nothing is applied twice and nothing is lost.
+ */
+export class Pipe {
+  readonly #options: PipeOptions;
+  #epoch: number;
+  #number = 0;
+  #queue: Queued[] = [];
+  #flying: Queued[] = [];
+  #running: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #barriers: { at: number; resolve: () => void }[] = [];
+  #pushed = 0;
+  #acknowledged = 0;
+  #batches = 0;
+  #failures = 0;
+  #stopped = false;
+  #wake: (() => void) | undefined;
+
+  constructor(options: PipeOptions) {
+    this.#options = options;
+    this.#epoch = options.epoch;
+  }
+
+  /** Queues one settle; it is on its way within `flush_interval_ms`. */
+  push(settle: Settle): void {
+    this.#queue.push({ settle, queued_at: this.#options.now() });
+    this.#pushed++;
+    this.#plan();
+  }
+
+  /** Resolves when everything pushed so far is in the store; sends it without waiting for company. */
+  flush(): Promise<void> {
+    if (this.#acknowledged === this.#pushed) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#barriers.push({ at: this.#pushed, resolve });
+    this.#plan();
+    return promise;
+  }
+
+  state(): { unflushed: number; oldest_at: number | undefined; batches: number; failing: boolean } {
+    return {
+      unflushed: this.#queue.length + this.#flying.length,
+      oldest_at: (this.#flying[0] ?? this.#queue[0])?.queued_at,
+      batches: this.#batches,
+      failing: this.#failures > 0,
+    };
+  }
+
+  /** Flushes, for at most `flush_stop_ms_max`, and ends. True when nothing was left behind. */
+  async stop(): Promise<boolean> {
+    const late = new Promise<void>((resolve) => {
+      setTimeout(resolve, limits.flush_stop_ms_max).unref();
+    });
+    await Promise.race([this.flush(), late]);
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#wake?.();
+    await Promise.race([this.#running, late]);
+    return this.#acknowledged === this.#pushed;
+  }
+
+  /** Starts sending now, or later, or leaves it to the batch in flight. */
+  #plan(): void {
+    if (this.#running !== undefined || this.#stopped || this.#queue.length === 0) return;
+    if (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records) {
+      this.#start();
+    } else if (!this.#timer) {
+      const waited = this.#options.now() - (this.#queue[0]?.queued_at ?? 0);
+      const delay_ms = Math.min(Math.max(0, limits.flush_interval_ms - waited), limits.flush_interval_ms);
+      this.#timer = setTimeout(() => this.#start(), delay_ms);
+    }
+  }
+
+  #start(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#running !== undefined) return;
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+      this.#plan();
+    });
+  }
+
+  async #run(): Promise<void> {
+    do {
+      this.#flying = this.#queue.splice(0, limits.flush_batch_records_max);
+      const batch: SettleBatch = {
+        node: this.#options.node,
+        epoch: this.#epoch,
+        number: ++this.#number,
+        at: this.#options.now(),
+        settles: this.#flying.map(({ settle }) => settle),
+      };
+      await this.#send(batch);
+    } while (
+      !this.#stopped &&
+      this.#queue.length > 0 &&
+      (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records)
+    );
+  }
+
+  /** Sends one batch until its fate is known. */
+  async #send(batch: SettleBatch): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        const answer = await this.#options.store.settle(batch);
+        if (answer.is === 'fenced' || answer.is === 'behind') await this.#startOver(answer);
+        else this.#acknowledge(batch);
+        this.#failures = 0;
+        return;
+      } catch (error) {
+        this.#failures++;
+        if (this.#failures === 1) {
+          this.#options.log.warn({ err: error, batch: batch.number }, 'the store does not take outcomes; they wait');
+        }
+        await this.#pause();
+      }
+    }
+  }
+
+  #acknowledge(batch: SettleBatch): void {
+    if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store takes outcomes again');
+    this.#flying = [];
+    this.#batches++;
+    this.#acknowledged += batch.settles.length;
+    this.#options.onApplied(
+      batch.settles.map(({ id }) => id),
+      batch.number,
+    );
+    const due = this.#barriers.filter(({ at }) => at <= this.#acknowledged);
+    this.#barriers = this.#barriers.filter(({ at }) => at > this.#acknowledged);
+    for (const { resolve } of due) resolve();
+  }
+
+  /** Under a new epoch, from batch 1: what was in flight, what the store forgot, what waits. The store drops what it has. */
+  async #startOver(answer: Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }>): Promise<void> {
+    const { epoch, again } = await this.#options.onLost(answer);
+    this.#epoch = epoch;
+    this.#number = 0;
+    const known = new Set([...this.#flying, ...this.#queue].map(({ settle }) => settle.id));
+    const queued_at = this.#options.now();
+    const resent = again.filter(({ id }) => !known.has(id)).map((settle) => ({ settle, queued_at }));
+    this.#pushed += resent.length;
+    this.#queue = [...this.#flying, ...this.#queue, ...resent];
+    this.#flying = [];
+  }
+
+  async #pause(): Promise<void> {
+    const delay_ms = Math.min(limits.flush_retry_ms * 2 ** (this.#failures - 1), limits.flush_retry_ms_max);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, delay_ms);
+    this.#wake = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,121 @@
+import { expect, test } from 'vitest';
+import { describeStores } from '../../test/store-variants.ts';
+import { createSecret, type StoredKey } from '../accounts/key.ts';
+import { isUniqueViolation } from './database.ts';
+import { keyStore } from './keys.ts';
+import { organizationStore } from './organizations.ts';
+
+const AT = '2026-11-21T10:00:00.000Z';
+
+describeStores('organizations and keys', ({ open }) => {
+  async function home() {
+    const database = await open();
+    const made = await organizationStore(database.queries).insertFirst({ at: AT, management: undefined });
+    const key = (over: Partial<StoredKey> = {}): Omit<StoredKey, 'id'> => {
+      const { hash, label } = createSecret();
+      return {
+        hash,
+        label,
+        organization_id: made.organization_id,
+        workspace_id: made.default_workspace_id,
+        creator_user_id: made.owner_user_id,
+        name: 'a key',
+        is_management: false,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: AT,
+        updated_at: null,
+        ...over,
+      };
+    };
+    return { database, made, key, keys: keyStore(database.queries) };
+  }
+
+  test('the first start makes one home, and starts at once share it', async () => {
+    const database = await open();
+    const store = organizationStore(database.queries);
+    const starts = await Promise.all(
+      Array.from({ length: 6 }, () => store.insertFirst({ at: AT, management: createSecret() })),
+    );
+    expect(starts.filter(({ created }) => created)).toHaveLength(1);
+    expect(new Set(starts.map(({ default_workspace_id }) => default_workspace_id)).size).toBe(1);
+    const again = await store.insertFirst({ at: AT, management: createSecret() });
+    expect(again.created).toBe(false);
+    expect(await database.queries.selectFrom('api_keys').select(['is_management', 'id']).execute()).toEqual([
+      { is_management: true, id: 1 },
+    ]);
+  });
+
+  test('the default workspace has the booleans, JSON and numbers it was given', async () => {
+    const { database, made } = await home();
+    const workspace = await organizationStore(database.queries).findDefaultWorkspace(made.organization_id);
+    expect(workspace).toMatchObject({
+      slug: 'default',
+      is_default: true,
+      is_observability_io_logging_enabled: false,
+      io_logging_api_key_ids: null,
+      io_logging_sampling_rate_bp: 10_000,
+    });
+    const updated = await database.queries
+      .updateTable('workspaces')
+      .set({ io_logging_api_key_ids: JSON.stringify([3, 5]) })
+      .returning(['io_logging_api_key_ids', 'is_default'])
+      .executeTakeFirstOrThrow();
+    expect(updated).toEqual({ io_logging_api_key_ids: [3, 5], is_default: true });
+  });
+
+  test('a key is found by its hash, as it was stored', async () => {
+    const { keys, key } = await home();
+    const stored = await keys.insert(
+      key({ limit_nano: 9_007_199_000_000_000, limit_reset: 'weekly', include_byok_in_limit: true, expires_at: AT }),
+    );
+    expect(await keys.findByHash(stored.hash)).toEqual(stored);
+    expect(await keys.findByHash('0'.repeat(64))).toBeUndefined();
+  });
+
+  test('keys made at once get different numbers', async () => {
+    const { keys, key } = await home();
+    const made = await Promise.all(Array.from({ length: 8 }, () => keys.insert(key())));
+    expect(made.map(({ id }) => id).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  test('a hash is stored once', async () => {
+    const { keys, key } = await home();
+    const stored = await keys.insert(key());
+    const refused = await keys.insert(key({ hash: stored.hash })).catch((error: unknown) => error);
+    expect(isUniqueViolation(refused)).toBe(true);
+    expect(isUniqueViolation(new Error('other'))).toBe(false);
+  });
+
+  test('usage is summed over all time and since the start of each window', async () => {
+    const { database, keys } = await home();
+    const day = (scope_id: string, date: string, usage_nano: number) => ({
+      scope: 'key',
+      scope_id,
+      day: date,
+      usage_nano,
+      byok_usage_nano: usage_nano * 10,
+      requests: 1,
+    });
+    await database.queries
+      .insertInto('usage_days')
+      .values([
+        day('k', '2026-10-31', 1),
+        day('k', '2026-11-01', 2),
+        day('k', '2026-11-15', 4),
+        day('k', '2026-11-16', 8),
+        day('k', '2026-11-21', 16),
+        day('other', '2026-11-21', 1000),
+      ])
+      .execute();
+    const starts = { daily: '2026-11-21', weekly: '2026-11-16', monthly: '2026-11-01' };
+    expect(await keys.findUsage('k', starts)).toEqual({
+      usage: { total: 31, daily: 16, weekly: 24, monthly: 30 },
+      byok_usage: { total: 310, daily: 160, weekly: 240, monthly: 300 },
+    });
+    expect(await keys.findUsage('unused', starts)).toMatchObject({ usage: { total: 0, daily: 0 } });
+  });
+});

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { type Settle, toSettle } from '../ledger/settle.ts';
+import type { Database } from './database.ts';
+import { generationStore } from './generations.ts';
+import { ledgerStore } from './ledger.ts';
+
+const NODE = 'node-1';
+
+function settleOf(id: string, over: Parameters<typeof generation>[0] | object = {}): Settle {
+  const record = generation({ id, cost_nano: 100, ...over });
+  return toSettle(record, JSON.stringify(record));
+}
+
+async function usage({ queries }: Database) {
+  return queries
+    .selectFrom('usage_days')
+    .select(['scope_id', 'day', 'usage_nano', 'byok_usage_nano', 'requests'])
+    .orderBy('scope_id')
+    .orderBy('day')
+    .execute();
+}
+
+async function registered(database: Database) {
+  const store = ledgerStore(database.queries);
+  const { epoch } = await store.register({ node: NODE, instance: 'i', epoch_seen: 0, at: 1 });
+  const send = (number: number, settles: Settle[], over = {}) =>
+    store.settle({ node: NODE, epoch, number, at: 2, settles, ...over });
+  return { store, epoch, send };
+}
+
+describeStores('the ledger store', ({ open }) => {
+  test('a batch is applied once, however often it comes', async () => {
+    const database = await open();
+    const { send } = await registered(database);
+    expect(await send(1, [settleOf('g1'), settleOf('g2')])).toEqual({ is: 'applied' });
+    expect(await send(1, [settleOf('g1'), settleOf('g2')])).toEqual({ is: 'already_applied' });
+    expect(await usage(database)).toMatchObject([{ usage_nano: 200, requests: 2 }]);
+  });
+
+  test('a generation is charged once, in whatever batch, and however often one batch names it', async () => {
+    const database = await open();
+    const { send } = await registered(database);
+    await send(1, [settleOf('g1'), settleOf('g1')]);
+    await send(2, [settleOf('g1'), settleOf('g2')]);
+    expect(await usage(database)).toMatchObject([{ usage_nano: 200, requests: 2 }]);
+  });
+
+  test('usage is added up by key and by the UTC day of admission; BYOK counts what the provider charged', async () => {
+    const database = await open();
+    const { send } = await registered(database);
+    const late = { key_hash: 'a', created_at: '2026-11-21T23:59:59.999Z' };
+    const byok = { key_hash: 'a', created_at: '2026-11-22T00:00:00.000Z', is_byok: true, cost_nano: 3 };
+    await send(1, [settleOf('g1', late), settleOf('g2', { ...byok, upstream_cost_nano: 70 })]);
+    await send(2, [settleOf('g3', { key_hash: 'b', created_at: '2026-11-22T00:00:00.000Z' }), settleOf('g4', late)]);
+    expect(await usage(database)).toEqual([
+      { scope_id: 'a', day: '2026-11-21', usage_nano: 200, byok_usage_nano: 0, requests: 2 },
+      { scope_id: 'a', day: '2026-11-22', usage_nano: 3, byok_usage_nano: 70, requests: 1 },
+      { scope_id: 'b', day: '2026-11-22', usage_nano: 100, byok_usage_nano: 0, requests: 1 },
+    ]);
+  });
+
+  test('a full batch goes in one step', async () => {
+    const database = await open();
+    const { send } = await registered(database);
+    const settles = Array.from({ length: 200 }, (_, index) => settleOf(`g${index}`));
+    expect(await send(1, settles)).toEqual({ is: 'applied' });
+    expect(await usage(database)).toMatchObject([{ usage_nano: 20_000, requests: 200 }]);
+  });
+
+  test('a registration fences the batches of the epoch before', async () => {
+    const database = await open();
+    const { store, epoch, send } = await registered(database);
+    const next = await store.register({ node: NODE, instance: 'j', epoch_seen: epoch, at: 3 });
+    expect(next).toEqual({ epoch: epoch + 1, stored_epoch: epoch });
+    expect(await send(1, [settleOf('g1')])).toEqual({ is: 'fenced', epoch: epoch + 1 });
+    expect(await usage(database)).toEqual([]);
+  });
+
+  test('a store that forgot says what it still knows', async () => {
+    const database = await open();
+    const { epoch, send } = await registered(database);
+    await send(1, [settleOf('g1')]);
+    expect(await send(3, [settleOf('g3')])).toEqual({ is: 'behind', epoch, batch: 1 });
+    expect(await send(1, [], { epoch: epoch + 4 })).toEqual({ is: 'behind', epoch, batch: 1 });
+    expect(await send(1, [], { node: 'unheard-of' })).toEqual({ is: 'behind', epoch: 0, batch: 0 });
+    expect(await usage(database)).toMatchObject([{ requests: 1 }]);
+  });
+
+  test('registrations at once get different epochs', async () => {
+    const store = ledgerStore((await open()).queries);
+    const all = await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        store.register({ node: NODE, instance: `i${index}`, epoch_seen: 0, at: 1 }),
+      ),
+    );
+    expect(all.map(({ epoch }) => epoch).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  test('an epoch is higher than the one the journal remembers', async () => {
+    const store = ledgerStore((await open()).queries);
+    expect(await store.register({ node: NODE, instance: 'i', epoch_seen: 9, at: 1 })).toEqual({
+      epoch: 10,
+      stored_epoch: 0,
+    });
+  });
+
+  test('two nodes that raise the same keys at once neither deadlock nor lose a charge', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries);
+    const run = async (node: string, keys: string[]) => {
+      const { epoch } = await store.register({ node, instance: node, epoch_seen: 0, at: 1 });
+      for (let number = 1; number <= 20; number++) {
+        const settles = keys.map((key_hash) => settleOf(`${node}-${number}-${key_hash}`, { key_hash }));
+        expect(await store.settle({ node, epoch, number, at: 2, settles })).toEqual({ is: 'applied' });
+      }
+    };
+    await Promise.all([run('n1', ['a', 'b', 'c']), run('n2', ['c', 'b', 'a']), run('n3', ['b', 'a', 'c'])]);
+    expect(await usage(database)).toMatchObject([{ requests: 60 }, { requests: 60 }, { requests: 60 }]);
+  });
+
+  test('a record comes back as it was, only to its own organization', async () => {
+    const database = await open();
+    const { send } = await registered(database);
+    const record = generation({ id: 'g1', title: 'a \u0000 ü \ud83d\ude00', cost_nano: 9_007_199_254_740_991 });
+    await send(1, [toSettle(record, JSON.stringify(record))]);
+    const store = generationStore(database.queries);
+    expect(await store.findById({ organization_id: record.organization_id, id: 'g1' })).toEqual(record);
+    expect(await store.findById({ organization_id: 'another', id: 'g1' })).toBeUndefined();
+  });
+});
