@@ -101,22 +101,23 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   metrics.watchRecorder(() => recorder.state());
 
+  const findGeneration = async (id: string, { organization_id }: Principal) =>
+    recorder.find(id) ?? (await generations.findById({ organization_id, id }));
+
   await server.register(
-    async (scope) => {
+    (scope, _options, done) => {
       const api = scope as unknown as Server;
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
-      getGeneration(api, { generations: { find: (id, principal) => findGeneration(id, principal) } });
+      getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
       createKey(api, { keys, organizations, now: clock.now_ms });
       getKey(api, { keys, now: clock.now_ms });
+      done();
     },
     { prefix: '/api/v1' },
   );
-  const findGeneration = async (id: string, { organization_id }: Principal) =>
-    recorder.find(id) ?? (await generations.findById({ organization_id, id }));
-
   health(server, {
     async unready() {
       if (draining) return 'the gateway is shutting down';

@@ -1,0 +1,153 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = resolve(import.meta.dirname, '..');
+const sources = globSync('src/**/*.ts', { cwd: root })
+  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
+  .sort((a, b) => (a.file < b.file ? -1 : 1));
+const production = sources.filter(({ file }) => !file.endsWith('.test.ts'));
+
+/**
+ * Who may import whom: a room, and the rooms beside itself that it may use. `errors.ts` and `limits.ts` may be imported
+ * from anywhere. ARCHITECTURE.md shows the same table.
+ */
+const ROOMS: Record<string, readonly string[]> = {
+  schemas: [],
+  providers: ['schemas'],
+  catalog: ['schemas', 'providers'],
+  routing: ['schemas', 'catalog', 'providers'],
+  ledger: ['schemas'],
+  accounts: ['schemas'],
+  telemetry: [],
+  storage: ['schemas', 'ledger', 'accounts'],
+  http: ['schemas', 'telemetry'],
+  inference: ['schemas', 'catalog', 'providers', 'routing', 'ledger', 'http', 'telemetry'],
+  api: [
+    'schemas',
+    'catalog',
+    'providers',
+    'routing',
+    'ledger',
+    'accounts',
+    'storage',
+    'http',
+    'inference',
+    'telemetry',
+  ],
+  sandbox: ['schemas'],
+  config: ['schemas', 'catalog', 'providers'],
+  cli: ['*'],
+};
+
+/** Packages that only one place may import. */
+const PACKAGES: Record<string, readonly RegExp[]> = {
+  fastify: [/^src\/http\//, /^src\/api\//],
+  undici: [/^src\/providers\/upstream\.ts$/],
+  kysely: [/^src\/storage\//],
+  pg: [/^src\/storage\//],
+  'prom-client': [/^src\/telemetry\//, /^src\/cli\//],
+  pino: [/^src\/telemetry\//],
+  yaml: [/^src\/config\//],
+  'node:sqlite': [/^src\/storage\//, /^src\/ledger\/slot\.ts$/],
+};
+
+/** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
+const PURE = /^src\/(schemas|providers|catalog|routing|ledger|accounts)\//;
+const EDGES = /^src\/(providers\/upstream|ledger\/(journal|pipe|recorder|segments|slot|replay)|accounts\/key)\.ts$/;
+
+function roomOf(file: string): string {
+  const [, first = '', second] = file.split('/');
+  return second === undefined ? first.replace(/\.ts$/, '') : first;
+}
+
+function importsOf(text: string): string[] {
+  return [...text.matchAll(/^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)|^import '([^']+)'/gm)].map(
+    (match) => match[1] ?? match[2] ?? match[3] ?? '',
+  );
+}
+
+test('rooms import only the rooms that the table allows', () => {
+  const wrong: string[] = [];
+  for (const { file, text } of production) {
+    const from = roomOf(file);
+    const allowed = ROOMS[from];
+    for (const name of importsOf(text)) {
+      if (!name.startsWith('.')) continue;
+      const target = relative(root, resolve(root, dirname(file), name));
+      const to = roomOf(target);
+      if (to === from || to === 'errors' || to === 'limits') continue;
+      if (['main', 'app'].includes(from)) continue;
+      if (!allowed?.includes('*') && !allowed?.includes(to)) wrong.push(`${file} imports ${target}`);
+    }
+  }
+  expect(wrong).toEqual([]);
+});
+
+test('every folder of src is a room of the table, and every room exists', () => {
+  const folders = [
+    ...new Set(production.filter(({ file }) => file.split('/').length > 2).map(({ file }) => roomOf(file))),
+  ];
+  expect(folders.sort()).toEqual(Object.keys(ROOMS).sort());
+});
+
+test('ARCHITECTURE.md shows the same table', () => {
+  const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
+  const rows = Object.fromEntries(
+    [...text.matchAll(/^\| `(\w+)` \| ([^|]*) \|/gm)].map(([, room = '', list = '']) => [
+      room,
+      list.includes('everything') ? ['*'] : [...list.matchAll(/\w+/g)].map(([name]) => name),
+    ]),
+  );
+  expect(rows).toEqual(Object.fromEntries(Object.entries(ROOMS).map(([room, list]) => [room, [...list]])));
+});
+
+test('a package is imported only where it lives', () => {
+  const wrong = production.flatMap(({ file, text }) =>
+    importsOf(text).flatMap((name) => {
+      const homes = PACKAGES[name] ?? PACKAGES[name.split('/')[0] ?? ''];
+      return homes && !homes.some((home) => home.test(file)) ? [`${file} imports ${name}`] : [];
+    }),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('the core has no clock, no chance and no input or output', () => {
+  const banned =
+    /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.now\b|\bsetTimeout\b|\bsetInterval\b|from 'node:(?:fs|net|http|https|dns|child_process|worker_threads)/;
+  const wrong = production.filter(({ file, text }) => PURE.test(file) && !EDGES.test(file) && banned.test(text));
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
+test('only the configuration reads the environment', () => {
+  const wrong = production.filter(({ file, text }) => /\bprocess\.env\b/.test(text) && file !== 'src/config.ts');
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
+test('no word stands in the sources that promises something later', () => {
+  const banned = /\bFIXME\b|\bTODO\b|\bXXX\b|@ts-ignore|@ts-nocheck|\.only\(|console\.log/;
+  const files = [
+    ...sources,
+    ...globSync('test/**/*.ts', { cwd: root }).map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') })),
+  ];
+  const wrong = files.filter(({ file, text }) => file !== 'test/tidy.test.ts' && banned.test(text));
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
+test('every operation has a test beside it', () => {
+  const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
+  expect(operations.length).toBeGreaterThan(5);
+  const missing = operations.filter(({ file }) => !existsSync(join(root, file.replace(/\.ts$/, '.test.ts'))));
+  expect(missing.map(({ file }) => file)).toEqual([]);
+});
+
+test('every dialect folder has the same files', () => {
+  const folders = globSync('src/providers/*/index.ts', { cwd: root }).map(dirname);
+  expect(folders.length).toBeGreaterThan(1);
+  const missing = folders.flatMap((folder) =>
+    ['wire.ts', 'request.ts', 'response.ts', 'stream.ts', 'errors.ts', 'index.ts'].flatMap((name) =>
+      existsSync(join(root, folder, name)) ? [] : [`${folder}/${name}`],
+    ),
+  );
+  expect(missing).toEqual([]);
+});
