@@ -190,7 +190,7 @@ interface ChunkBody {
 }
 
 /** Throws unless the candidate carries a whole answer and a stream without loss. */
-export async function verify({ name, target }: Candidate): Promise<void> {
+async function verify({ name, target }: Candidate): Promise<void> {
   const whole = await exchange(target.port, requestBytes(target, requestBody(ANSWER_MODEL, false)));
   const fail = (what: string, body: string) => new Error(`${name}: ${what}: ${body.slice(0, 500)}`);
   if (whole.status !== 200) throw fail(`status ${whole.status}`, whole.body);

@@ -2,7 +2,7 @@ import { Connection } from './connection.ts';
 import { EventCounter } from './event-counter.ts';
 
 /** What a load has seen since its window began. */
-export interface Tally {
+interface Tally {
   completed: number;
   failed: number;
   chunks: number;
