@@ -128,6 +128,13 @@ describe('openai-chat', () => {
     const bound = await openai.chat.completions.create({ ...ask('story'), max_completion_tokens: 7 });
     expect(bound.choices[0]?.finish_reason).toBe('length');
     expect(bound.usage?.completion_tokens).toBe(7);
+    for (const [tokens, finish] of [
+      [7, 'stop'],
+      [8, 'length'],
+    ] as const) {
+      const edge = await openai.chat.completions.create({ ...ask(`story;tokens=${tokens}`), max_completion_tokens: 7 });
+      expect(edge.choices[0]?.finish_reason).toBe(finish);
+    }
   });
 
   test.each<[number, string, Record<string, unknown>]>([
