@@ -346,7 +346,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
   return {
     id,
     canonical_slug: before?.canonical_slug ?? (dated ? id : `${id}-${day}`),
-    name: (lead?.name ?? id).replace(/\s*\(latest\)/i, '').trim(),
+    name: (fact?.name ?? lead?.name ?? id).replace(/\s*\(latest\)/i, '').trim(),
     created,
     ...(context === undefined ? {} : { context }),
     ...(knowledge_cutoff === undefined ? {} : { knowledge_cutoff }),

@@ -1,0 +1,118 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type BundledCatalog, parseBundledCatalog, printBundledCatalog } from '../catalog/bundled.ts';
+import { bundleCatalog, type ModelsDev, type PublicSlugs } from '../catalog/models-dev.ts';
+import { limits } from '../limits.ts';
+
+const bundled = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
+
+const usage = `Usage: model-gateway catalog refresh --from URL|FILE [--slugs URL|FILE] [--out FILE]
+
+Rebuilds the bundled model facts from a file in the shape of https://models.dev/api.json.
+  --slugs  public author/slug ids to use; by default those of the catalog that is there
+  --out    the file to write; by default the bundled one, ${bundled}
+Names, dates and ids that are known already stay as they are. Restart the gateway afterwards.
+`;
+
+export interface CatalogRefresh {
+  from: string;
+  slugs?: string | undefined;
+  out: string;
+}
+
+/** What a refresh did, for its report. */
+export interface RefreshOutcome {
+  models: number;
+  endpoints: number;
+  added: string[];
+  removed: string[];
+  left_out: number;
+}
+
+/** Rebuilds the catalog file from facts of others. Writes a whole new file or none. */
+export async function refreshCatalog({ from, slugs, out }: CatalogRefresh): Promise<RefreshOutcome> {
+  const before = await previousCatalog(out);
+  const source = object(await read(from), from) as ModelsDev;
+  const known = slugs === undefined ? {} : (object(await read(slugs), slugs) as PublicSlugs);
+  const { catalog, left_out } = bundleCatalog(source, known, before);
+  if (catalog.models.length === 0) throw new Error(`${from} holds no model of a provider that the gateway knows`);
+  const draft = `${out}.${process.pid}.new`;
+  await writeFile(draft, printBundledCatalog(catalog));
+  await rename(draft, out);
+  const ids = (models: BundledCatalog['models']) => new Set(models.map(({ id }) => id));
+  const [old, now] = [ids(before?.models ?? []), ids(catalog.models)];
+  return {
+    models: catalog.models.length,
+    endpoints: catalog.models.reduce((sum, model) => sum + model.endpoints.length, 0),
+    added: [...now].filter((id) => !old.has(id)),
+    removed: [...old].filter((id) => !now.has(id)),
+    left_out: left_out.length,
+  };
+}
+
+/** The command `catalog`, whose only action is `refresh`. Gives the exit code. */
+export async function runCatalogRefresh(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      from: { type: 'string' },
+      slugs: { type: 'string' },
+      out: { type: 'string', default: bundled },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help || values.from === undefined || positionals.join(' ') !== 'refresh') {
+    (values.help ? process.stdout : process.stderr).write(usage);
+    return values.help ? 0 : 2;
+  }
+  try {
+    const done = await refreshCatalog({ from: values.from, slugs: values.slugs, out: values.out });
+    process.stdout.write(
+      `${values.out}: ${done.models} models with ${done.endpoints} endpoints; ${done.left_out} listings left out.\n` +
+        done.added.map((id) => `+ ${id}\n`).join('') +
+        done.removed.map((id) => `- ${id}\n`).join(''),
+    );
+    return 0;
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    return 1;
+  }
+}
+
+async function previousCatalog(path: string): Promise<BundledCatalog | undefined> {
+  try {
+    return parseBundledCatalog(await readFile(path, 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Error(`${path} is there and is not a catalog; it was not changed`, { cause: error });
+  }
+}
+
+function object(text: string, from: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${from} is not JSON`, { cause });
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Error(`${from} does not have the shape of models.dev: expected an object of providers`);
+  }
+  return value;
+}
+
+async function read(from: string): Promise<string> {
+  if (!/^https?:\/\//.test(from)) return readFile(from, 'utf8');
+  const answer = await fetch(from, { signal: AbortSignal.timeout(limits.catalog_download_ms_max) });
+  if (!answer.ok || answer.body === null) throw new Error(`${from} answered ${answer.status}`);
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of answer.body) {
+    bytes += part.byteLength;
+    if (bytes > limits.catalog_bytes_max) throw new Error(`${from} is larger than ${limits.catalog_bytes_max} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { buildCatalog } from '../catalog/catalog.ts';
+import { ConfigError, loadConfig, readBundledCatalog } from '../config.ts';
+import { doctor, runDoctor } from './doctor.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gateway-doctor-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(text: string): string {
+  const path = join(folder, 'gateway.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+function examine(environment: Record<string, string>, yaml: string): string {
+  const config = loadConfig(environment, { config_file: file(yaml) });
+  const catalog = buildCatalog({
+    bundled: readBundledCatalog(),
+    config,
+    providers: config.providers,
+    created_default: 0,
+  });
+  return doctor(config, { catalog, data_dir: 'in use' });
+}
+
+const secrets = {
+  OPENAI_API_KEY: 'sk-hidden-openai',
+  ACME_API_KEY: 'hidden-acme',
+  ACME_HEADER: 'hidden-header',
+  GATEWAY_MANAGEMENT_KEY: 'hidden-management-key-0123456789abcdef',
+  GATEWAY_SECRET: 'hidden-encryption-key-0123456789abcdef',
+  DATABASE_URL: 'postgres://hidden-user:hidden-password@hidden-host/db',
+};
+
+test('tells what is on, what is off and why, and no secret', () => {
+  const text = examine(
+    { ...secrets, GATEWAY_DEFAULT_MODEL: 'mistralai/mistral-nemo' },
+    [
+      'providers:',
+      `  acme: { dialect: openai-chat, base_url: "https://api.acme.example/v1", api_key: "\${ACME_API_KEY}", headers: { x-extra: "\${ACME_HEADER}" } }`,
+      '  literal: { dialect: openai-chat, base_url: "https://api.literal.example/v1", api_key: hidden-literal }',
+      `  later: { dialect: openai-chat, base_url: "https://api.later.example/v1", api_key: "\${LATER_API_KEY}" }`,
+    ].join('\n'),
+  );
+  expect(text).toMatch(/^ {2}openai +OpenAI, openai-chat, api\.openai\.com, with credential, \d+ endpoints$/m);
+  expect(text).toMatch(/^ {2}acme +acme, openai-chat, api\.acme\.example, with credential, 0 endpoints$/m);
+  expect(text).toMatch(/^ {2}anthropic +ANTHROPIC_API_KEY is not set$/m);
+  expect(text).toMatch(/^ {2}later +LATER_API_KEY is not set$/m);
+  expect(text).toContain('Warning: Provider "later" is off: LATER_API_KEY of its api_key is not set');
+  expect(text).toContain('Warning: GATEWAY_DEFAULT_MODEL names mistralai/mistral-nemo');
+  expect(text).toMatch(/^ {2}store +PostgreSQL$/m);
+  expect(text).toMatch(/^Models: \d+, with \d+ endpoints$/m);
+  expect(text).toContain('Data directory: in use');
+  for (const secret of [...Object.values(secrets), 'hidden']) expect(text).not.toContain(secret);
+});
+
+test('a wrong file is refused with its message, which the program ends on', async () => {
+  const path = file('models: { a/b: { endpoints: [{ provider: opnai, upstream_model: m }] } }');
+  const refused = runDoctor(['--config', path], {});
+  await expect(refused).rejects.toThrow(ConfigError);
+  await expect(refused).rejects.toThrow(
+    'models.a/b.endpoints[0].provider must be the slug of a provider, not "opnai"; did you mean "openai"?',
+  );
+});
+
+test('a right file gives exit code 0', async () => {
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const code = await runDoctor(['--config', file('bundled_catalog: false\n')], {});
+  const printed = write.mock.calls.join('');
+  write.mockRestore();
+  expect(code).toBe(0);
+  expect(printed).toContain('Models: 0, with 0 endpoints');
+});

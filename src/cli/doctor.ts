@@ -1,0 +1,81 @@
+import { accessSync, constants, readdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
+import { type Config, describeConfig, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
+
+/** What the doctor found outside the configuration. */
+export interface Findings {
+  catalog: Catalog;
+  data_dir: 'not there yet' | 'empty' | 'in use' | 'not writable';
+}
+
+/** What is configured and what will not work, as text, without any secret. */
+export function doctor(config: Config, { catalog, data_dir }: Findings): string {
+  const settings = Object.entries(describeConfig(config)).filter(
+    ([name]) => name !== 'providers_on' && name !== 'timeouts',
+  );
+  const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
+  const unpriced = catalog
+    .endpoints()
+    .filter(({ pricing }) => pricing.prompt === undefined || pricing.completion === undefined);
+  return [
+    'Settings',
+    ...table(settings.map(([name, value]) => [name, String(value)])),
+    ...table(Object.entries(config.timeouts).map(([name, value]) => [name, String(value)])),
+    '',
+    `Data directory: ${data_dir}`,
+    '',
+    `Providers that are on:${config.providers.length === 0 ? ' none' : ''}`,
+    ...table(
+      config.providers.map(({ slug, name, dialect, base_url, credential }) => [
+        slug,
+        `${name}, ${dialect}, ${URL.parse(base_url)?.host ?? '?'}, ${credential === undefined ? 'without' : 'with'} credential, ` +
+          `${counts.get(slug)?.length ?? 0} endpoints`,
+      ]),
+    ),
+    '',
+    'Providers that are off:',
+    ...table(config.providers_off.map(({ slug, reason }) => [slug, reason])),
+    '',
+    `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
+      `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
+    ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
+    ...defaultModel(config, catalog),
+    ...config.warnings.map((warning) => `Warning: ${warning}`),
+    '',
+  ].join('\n');
+}
+
+function defaultModel({ default_model }: Config, catalog: Catalog): string[] {
+  if (default_model === undefined || catalog.find(default_model) !== undefined) return [];
+  return [`Warning: GATEWAY_DEFAULT_MODEL names ${default_model}, which no provider that is on serves`];
+}
+
+function table(rows: (readonly [string, string])[]): string[] {
+  const width = Math.max(0, ...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
+}
+
+/** The command `doctor`. Gives the exit code; throws a `ConfigError` when the configuration is wrong. */
+export async function runDoctor(args: string[], environment: Environment): Promise<number> {
+  const { values } = parseArgs({ args, options: { config: { type: 'string' } } });
+  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
+  const catalog = buildCatalog({
+    bundled: readBundledCatalog(),
+    config,
+    providers: config.providers,
+    created_default: config.loaded_at,
+  });
+  process.stdout.write(doctor(config, { catalog, data_dir: stateOf(config.data_dir) }));
+  return 0;
+}
+
+function stateOf(path: string): Findings['data_dir'] {
+  try {
+    const entries = readdirSync(path);
+    accessSync(path, constants.W_OK);
+    return entries.length === 0 ? 'empty' : 'in use';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not there yet' : 'not writable';
+  }
+}
