@@ -43,7 +43,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
   switch (part.type) {
     case 'native':
       if (part.wire === WIRE) return part.block as WireBlock;
-      encoding.report('dropped', field, `a ${part.wire} object has no place in this upstream's language`);
+      encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
       return undefined;
     case 'text':
       return encodeText(part.text, part.cache_control, restOf(part.ext));

@@ -58,7 +58,7 @@ function encodeTool(
 ): WireBlock[] {
   if (isNative(tool)) {
     if (tool.wire === WIRE) return [tool.block as WireBlock];
-    encoding.report('dropped', field, `a ${tool.wire} tool has no place in this upstream's language`);
+    encoding.report('dropped', field, `a tool of ${tool.wire} has no place in this upstream's language`);
     return [];
   }
   if (!isFunction(tool)) {

@@ -1,0 +1,227 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import fc from 'fast-check';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Quirks } from '../provider.ts';
+import { hashUser } from '../user-hash.ts';
+import { anthropicMessages } from './index.ts';
+import type {
+  WireDocument,
+  WireImage,
+  WireOutputConfig,
+  WireRedactedThinking,
+  WireRequest,
+  WireText,
+  WireThinking,
+  WireThinkingConfig,
+  WireTool,
+  WireToolChoice,
+  WireToolResult,
+  WireToolUse,
+} from './wire.ts';
+
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {
+  const endpoint = {
+    model: 'anthropic/claude',
+    provider: 'anthropic',
+    upstream_model: 'claude',
+    max_completion_tokens: 32_000,
+    context_length: 200_000,
+    input_modalities: ['text'],
+    quirks,
+  };
+  const { body, report, state } = anthropicMessages.encodeRequest(
+    { messages: [{ role: 'user', content: 'Hi' }], ...request },
+    endpoint,
+    { media: new Map(), strip_state },
+  );
+  return { body, fields: report.map(({ kind, field }) => `${kind} ${field}`), state };
+}
+
+test('everything this dialect writes is of the types that the provider publishes', () => {
+  expectTypeOf<WireText>().toExtend<Anthropic.TextBlockParam>();
+  expectTypeOf<WireImage>().toExtend<Anthropic.ImageBlockParam>();
+  expectTypeOf<WireDocument>().toExtend<Anthropic.DocumentBlockParam>();
+  expectTypeOf<WireThinking>().toExtend<Anthropic.ThinkingBlockParam>();
+  expectTypeOf<WireRedactedThinking>().toExtend<Anthropic.RedactedThinkingBlockParam>();
+  expectTypeOf<WireToolUse>().toExtend<Anthropic.ToolUseBlockParam>();
+  expectTypeOf<Omit<WireToolResult, 'content'>>().toExtend<Anthropic.ToolResultBlockParam>();
+  expectTypeOf<Omit<WireTool, 'input_schema'>>().toExtend<Omit<Anthropic.Tool, 'input_schema'>>();
+  expectTypeOf<WireToolChoice>().toExtend<Anthropic.ToolChoice>();
+  expectTypeOf<WireThinkingConfig>().toExtend<Anthropic.ThinkingConfigParam>();
+  expectTypeOf<Omit<WireOutputConfig, 'format'>>().toExtend<Anthropic.OutputConfig>();
+  // Lists of blocks and tools also carry what other parts of the gateway only pass through.
+  type Carried = 'messages' | 'tools';
+  expectTypeOf<Omit<WireRequest, Carried>>().toExtend<Omit<Anthropic.MessageCreateParams, Carried>>();
+});
+
+describe('thinking', () => {
+  // effort | budget asked | max_tokens -> budget sent
+  test.each([
+    ['max', undefined, 10_000, 9_500],
+    ['xhigh', undefined, 10_000, 9_500],
+    ['high', undefined, 10_000, 8_000],
+    ['medium', undefined, 10_000, 5_000],
+    ['low', undefined, 10_000, 2_000],
+    ['minimal', undefined, 10_000, 1_024],
+    [undefined, 3_000, 10_000, 3_000],
+    [undefined, 500, 10_000, 1_024],
+    [undefined, 10_000, 10_000, 8_000],
+    [undefined, 200_000, undefined, 25_600],
+    ['medium', undefined, 1_025, 1_024],
+    ['high', undefined, 1_024, undefined],
+  ] as const)('effort %s, budget %s within %s tokens: a budget of %s', (effort, max_tokens, bound, budget) => {
+    const { body } = encode({
+      reasoning: { effort: effort ?? null, max_tokens: max_tokens ?? null },
+      max_tokens: bound ?? null,
+    });
+    const thinking = body['thinking'] as JsonObject | undefined;
+    expect(thinking?.['budget_tokens']).toBe(budget);
+    if (budget !== undefined) expect(budget).toBeLessThan(Number(body['max_tokens']));
+    expect(body['max_tokens']).toBe(bound ?? 32_000);
+  });
+
+  // model takes | asked -> effort sent
+  test.each<[Quirks, ChatRequest['reasoning'], string | undefined]>([
+    [{ effort_max: 'max' }, { effort: 'max' }, 'max'],
+    [{ effort_max: 'max', no_xhigh: true }, { effort: 'xhigh' }, 'high'],
+    [{ effort_max: 'high' }, { effort: 'max' }, 'high'],
+    [{ effort_max: 'max' }, { effort: 'minimal' }, 'low'],
+    [{ effort_max: 'max' }, { max_tokens: 16_000 }, 'medium'],
+    [{ effort_max: 'max' }, { enabled: true }, undefined],
+  ])('adaptive: %o asked %o', (quirks, reasoning, effort) => {
+    const { body } = encode({ reasoning: reasoning ?? null }, { ...quirks, thinking: 'adaptive' });
+    expect(body['thinking']).toEqual({ type: 'adaptive' });
+    expect((body['output_config'] as JsonObject | undefined)?.['effort']).toBe(effort);
+  });
+
+  test('is turned off only where a model can be told to', () => {
+    const off = { reasoning: { effort: 'none' } } as const;
+    expect(encode(off, { thinking: 'adaptive' }).body['thinking']).toBeUndefined();
+    expect(encode(off, { thinking: 'adaptive', thinking_default: 'on' }).body['thinking']).toEqual({
+      type: 'disabled',
+    });
+    expect(encode(off, { thinking: 'adaptive', thinking_default: 'always' }).body['thinking']).toBeUndefined();
+  });
+
+  test('the exact wish of a Messages client wins over what it was translated to', () => {
+    const thinking = { type: 'enabled', budget_tokens: 2_000, display: 'summarized' };
+    const ext = {
+      wire: 'anthropic-messages',
+      client: 'messages',
+      rest: { thinking, stream: true, container: 'c' },
+    } as const;
+    const { body } = encode({ reasoning: { max_tokens: 2_000 }, ext });
+    expect(body).toMatchObject({ thinking, container: 'c' });
+    expect(body['stream']).toBeUndefined();
+  });
+});
+
+describe('opaque state', () => {
+  const history: Message[] = [
+    { role: 'user', content: 'Hi' },
+    {
+      role: 'assistant',
+      content: 'Yes',
+      reasoning_details: [{ type: 'reasoning.text', text: 't', signature: 's', format: 'anthropic-claude-v1' }],
+      ext: {
+        wire: 'anthropic-messages',
+        rest: {},
+        order: [
+          { kind: 'reasoning', at: 0 },
+          { kind: 'native', at: 0 },
+          { kind: 'text', at: 0, ext: { wire: 'anthropic-messages', rest: { citations: [{ encrypted_index: 'x' }] } } },
+        ],
+        natives: [
+          { type: 'native', wire: 'anthropic-messages', block: { type: 'web_search_tool_result', content: [] } },
+        ],
+      },
+    },
+    { role: 'user', content: 'Go on' },
+  ];
+  const assistant = (strip: boolean) => (encode({ messages: history }, {}, strip).body['messages'] as JsonObject[])[1];
+
+  test('goes back as it came', () => {
+    expect(assistant(false)?.['content']).toEqual([
+      { type: 'thinking', thinking: 't', signature: 's' },
+      { type: 'web_search_tool_result', content: [] },
+      { type: 'text', text: 'Yes', citations: [{ encrypted_index: 'x' }] },
+    ]);
+  });
+
+  test('stripped, only the text stays', () => {
+    expect(assistant(true)?.['content']).toEqual([{ type: 'text', text: 'Yes' }]);
+  });
+});
+
+test('the end user is told only as a hash, the same as on every wire', () => {
+  expect(encode({ user: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('ada') });
+  expect(hashUser('ada')).toMatch(/^[0-9a-f]{64}$/);
+  expect(hashUser('ada')).not.toBe(hashUser('bob'));
+});
+
+test('numbers in arguments arrive as written', () => {
+  const text = '{"a":7006652.0,"b":12345678901234567890,"c":[-0,1e400,0.1],"d":1}';
+  const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: text } } as const;
+  const messages: Message[] = [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c1', content: 'ok' },
+  ];
+  expect(JSON.stringify(encode({ messages }).body)).toContain(`"input":${text}`);
+});
+
+test('an output format of constraints that the decoder refuses is told in words', () => {
+  const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^x', format: 'date' } } };
+  const { body } = encode({ response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } });
+  expect(body['output_config']).toEqual({
+    format: {
+      type: 'json_schema',
+      schema: {
+        type: 'object',
+        properties: { a: { type: 'string', format: 'date', description: '(pattern: "^x")' } },
+        additionalProperties: false,
+      },
+    },
+  });
+});
+
+test('any conversation becomes turns that the wire accepts', () => {
+  const id = fc.constantFrom('a', 'b', 'c d', '');
+  const text = fc.constantFrom('x', '', '  ');
+  const message: fc.Arbitrary<Message> = fc.oneof(
+    fc.record({ role: fc.constantFrom('user' as const, 'system' as const), content: text }),
+    fc.record({ role: fc.constant('tool' as const), tool_call_id: id, content: text }),
+    fc.record({
+      role: fc.constant('assistant' as const),
+      content: text,
+      tool_calls: fc.array(
+        id.map((call) => ({ id: call, type: 'function' as const, function: { name: 'f.g', arguments: '{}' } })),
+        { maxLength: 3 },
+      ),
+    }),
+  );
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 12 }), fc.boolean(), (messages, mid_system) => {
+      const { body } = encode({ messages }, { mid_system });
+      const turns = body['messages'] as { role: string; content: JsonObject[] }[];
+      expect(turns[0]?.role).toBe('user');
+      const ids: unknown[] = [];
+      for (const [i, { role, content }] of turns.entries()) {
+        expect(content.length).toBeGreaterThan(0);
+        if (i > 0) expect(role).not.toBe(turns[i - 1]?.role);
+        for (const block of content) if (block['type'] === 'text') expect(String(block['text']).trim()).not.toBe('');
+        const calls = content.filter((block) => block['type'] === 'tool_use').map((block) => block['id']);
+        ids.push(...calls);
+        if (role !== 'assistant') continue;
+        const next = turns[i + 1]?.content ?? [];
+        expect(next.slice(0, calls.length).map((block) => block['tool_use_id'])).toEqual(calls);
+        expect(next.slice(calls.length).some((block) => block['type'] === 'tool_result')).toBe(false);
+      }
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(ids.every((call) => /^[A-Za-z0-9_-]{1,64}$/.test(String(call)))).toBe(true);
+    }),
+    { numRuns: 1_000 },
+  );
+});
