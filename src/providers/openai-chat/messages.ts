@@ -42,7 +42,9 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
       // Mistral: "Unexpected role 'user' after role 'tool'".
       out.push({ role: 'assistant', content: 'OK.' });
     }
-    out.push(encodeMessage(encoding, message, i, media));
+    // Repairs move messages; reports name the place that the client knows.
+    const place = paired === request.messages ? i : request.messages.indexOf(message);
+    out.push(encodeMessage(encoding, message, place, media));
   }
   if (media.length > 0) {
     if (quirks.assistant_between) out.push({ role: 'assistant', content: 'OK.' });

@@ -26,6 +26,9 @@ export function encodeReasoning(encoding: Encoding, body: JsonObject): void {
     const { exclude: _hidden, ...wish } = request.reasoning ?? { effort };
     body['reasoning'] = wish as JsonObject;
   } else if (field === 'thinking') {
+    if (effort !== 'none' && request.reasoning?.enabled !== true) {
+      tell(encoding, 'changed', told, 'the model’s thinking is on or off, without degrees');
+    }
     // A client that speaks the upstream's own field knows better.
     body['thinking'] ??= { type: effort === 'none' ? 'disabled' : 'enabled' };
   } else if (field === 'enable_thinking') {

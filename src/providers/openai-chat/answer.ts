@@ -1,0 +1,145 @@
+import type { Annotation, ChatChunk, ResponseExt } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { AttemptState } from '../dialect.ts';
+import { citationsOf } from './attachments.ts';
+import { errorInside } from './errors.ts';
+import { finishReason } from './finish.ts';
+import { readState } from './state.ts';
+import { createTurnWriter } from './turn.ts';
+import { isZeroUsage, readUsage } from './usage.ts';
+import { isObject, textOf, type WireAnswer, type WireChoice, type WireMessage, type WireUsage } from './wire.ts';
+
+/** The one reader of this wire's answers, streamed or whole. */
+export interface AnswerReader {
+  /** Throws `UpstreamError` where a choice holds an error. */
+  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void;
+  /** True when the object told usage. */
+  takeUsage(answer: WireAnswer): boolean;
+  readonly isStarted: boolean;
+  /** Whether the upstream said that its answer is over. */
+  readonly isComplete: boolean;
+  /** Closes all blocks and says why the answer ended. */
+  finish(chunks: ChatChunk[]): void;
+  /** One last chunk: usage and remainder. */
+  emitUsage(chunks: ChatChunk[]): void;
+}
+
+/** Fields of an answer that are kept for the record as they came. */
+const KEPT_FIELDS = ['moderation', 'prompt_filter_results', 'usage_breakdown'] as const;
+
+/** Makes the reader of one answer. */
+export function createAnswerReader(state: AttemptState): AnswerReader {
+  const known = readState(state);
+  const turn = createTurnWriter(known, state.generation_id);
+  const rest: JsonObject = {};
+  let isStarted = false;
+  let requestId: string | undefined;
+  let isIdTold = false;
+  let serviceTier: string | undefined;
+  let native: string | undefined;
+  let stopSequence: string | undefined;
+  let hasLastUsage = false;
+  let usage: WireUsage | undefined;
+  let sources: Annotation[] = [];
+
+  function start(answer: WireAnswer, chunks: ChatChunk[]): void {
+    // Groq's compound systems end with an id of "stub".
+    if (requestId === undefined && answer.id !== 'stub') requestId = textOf(answer.id);
+    const tier = tierOf(answer.service_tier);
+    if (isStarted) {
+      if (tier !== undefined && tier !== serviceTier) chunks.push({ delta: {}, service_tier: tier });
+      serviceTier = tier ?? serviceTier;
+      return;
+    }
+    isStarted = true;
+    serviceTier = tier;
+    isIdTold = requestId !== undefined;
+    const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: {} };
+    if (requestId !== undefined) response.requestId = requestId;
+    const first: ChatChunk = { delta: { role: 'assistant' }, ext: { response } };
+    const fingerprint = textOf(answer.system_fingerprint);
+    if (fingerprint !== undefined) first.system_fingerprint = fingerprint;
+    if (tier !== undefined) first.service_tier = tier;
+    chunks.push(first);
+  }
+
+  function takeChoice(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+    const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
+    if (fault !== undefined) throw fault;
+    // In a stream, a message beside or after deltas repeats them (Perplexity).
+    const message = choice.delta ?? (turn.hasProduced ? undefined : choice.message);
+    if (isObject(message)) turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
+    if (choice.logprobs != null && hasMembers(choice.logprobs)) {
+      const last = chunks.at(-1);
+      // The probabilities belong to the text they come with.
+      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = choice.logprobs;
+      else chunks.push({ delta: {}, logprobs: choice.logprobs });
+    }
+    native = textOf(choice.finish_reason) ?? native;
+    stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? stopSequence;
+    if (choice.content_filter_results != null) rest['content_filter_results'] = choice.content_filter_results;
+  }
+
+  function takeUsage(answer: WireAnswer): boolean {
+    const told = isObject(answer.usage) ? answer.usage : answer.x_groq?.usage;
+    if (!isObject(told) || (usage !== undefined && isZeroUsage(told))) return false;
+    usage = told;
+    return true;
+  }
+
+  return {
+    take(answer, is_whole, chunks) {
+      start(answer, chunks);
+      const before = chunks.length;
+      const choices = Array.isArray(answer.choices) ? answer.choices : [];
+      for (const choice of choices) {
+        const isOurs = isObject(choice) && !(typeof choice['index'] === 'number' && choice['index'] > 0);
+        if (isOurs) takeChoice(choice as WireChoice, is_whole, chunks);
+      }
+      const toldUsage = takeUsage(answer);
+      // Where usage comes on every chunk, only one that says nothing else is the last.
+      if (chunks.length > before) hasLastUsage = false;
+      else if (toldUsage && (turn.hasProduced || choices.length === 0)) hasLastUsage = true;
+      if (answer.search_results != null || answer.citations != null) {
+        const found = citationsOf(answer.search_results);
+        sources = found.length > 0 ? found : sources.length > 0 ? sources : citationsOf(answer.citations);
+      }
+      for (const name of KEPT_FIELDS) {
+        const value = (answer as JsonObject)[name];
+        if (value != null) rest[name] = value;
+      }
+    },
+    takeUsage,
+    get isStarted() {
+      return isStarted;
+    },
+    get isComplete() {
+      return native !== undefined || hasLastUsage;
+    },
+    finish(chunks) {
+      turn.end(chunks);
+      if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
+      const reason = finishReason(native, { has_calls: turn.hasCalls, is_empty: !turn.hasProduced });
+      chunks.push({ delta: {}, finish_reason: reason, native_finish_reason: native ?? null });
+    },
+    emitUsage(chunks) {
+      const response: Partial<ResponseExt> = { wire: 'openai-chat', rest };
+      const classes = usage === undefined ? undefined : readUsage(usage, known.cachedTokens());
+      if (usage !== undefined) rest['usage'] = usage;
+      if (classes !== undefined) response.usage = classes;
+      if (stopSequence !== undefined) response.stopSequence = stopSequence;
+      if (!isIdTold && requestId !== undefined) response.requestId = requestId;
+      chunks.push({ delta: {}, ext: { response } });
+    },
+  };
+}
+
+/** Groq's `on_demand` is what others call `default`. */
+function tierOf(value: unknown): string | undefined {
+  const tier = textOf(value);
+  return tier === 'on_demand' ? 'default' : tier;
+}
+
+function hasMembers(logprobs: JsonValue): boolean {
+  return isObject(logprobs) && Object.values(logprobs).some((member) => member !== null);
+}
