@@ -83,6 +83,8 @@ export const limits = {
   /** After a failed flush: doubled from the first to the last. */
   flush_retry_ms: 100,
   flush_retry_ms_max: 5_000,
+  /** How long a reader of usage waits for this node's last outcomes to be in it. */
+  flush_read_ms_max: 500,
   /** How long a stopping node tries to hand its last outcomes to the store; what is left stays in the journal. */
   flush_stop_ms_max: 10_000,
   /** Gateway processes on one data directory. */

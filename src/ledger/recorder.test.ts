@@ -21,10 +21,6 @@ beforeEach(() => {
   dirs = [];
   running = [];
 });
-afterEach(async () => {
-  for (const recorder of running) await recorder.stop();
-  for (const dir of dirs) rmSync(dir, { recursive: true });
-});
 
 function freshDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-recorder-'));
@@ -89,6 +85,12 @@ const files = (data_dir: string, slot = 0) =>
   readdirSync(join(data_dir, 'slots', String(slot))).filter((name) => !name.startsWith('lock'));
 
 describeStores('the recorder', ({ open }) => {
+  // In here, so that it runs before the store is closed.
+  afterEach(async () => {
+    for (const recorder of running) await recorder.stop();
+    for (const dir of dirs) rmSync(dir, { recursive: true });
+  });
+
   async function setUp() {
     const database = await open();
     const store = faulty(ledgerStore(database.queries));

@@ -5,5 +5,6 @@ export function toUsd(nano: number): number {
 
 /** An incoming amount of USD as the nearest nano-USD. Callers bound it by `limits.usd_max` first. */
 export function toNano(usd: number): number {
-  return Math.round(usd * 1e9);
+  // toFixed rounds the double's exact value; a multiplication would round twice.
+  return Number(usd.toFixed(9).replace('.', ''));
 }

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
+import { toNano, toUsd } from '../schemas/money.ts';
+import {
+  createSecret,
+  describeKey,
+  hashSecret,
+  isUsable,
+  type KeyUsage,
+  parseExpiry,
+  type StoredKey,
+  windowStarts,
+} from './key.ts';
+
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+
+function stored(over: Partial<StoredKey> = {}): StoredKey {
+  return {
+    id: 7,
+    hash: 'h',
+    organization_id: 'o',
+    workspace_id: 'w',
+    creator_user_id: 'u',
+    name: 'n',
+    label: 'l',
+    is_management: false,
+    disabled: false,
+    limit_nano: null,
+    limit_reset: null,
+    include_byok_in_limit: false,
+    expires_at: null,
+    created_at: '2026-11-01T00:00:00.000Z',
+    updated_at: null,
+    ...over,
+  };
+}
+
+const spent: KeyUsage = {
+  usage: { total: 4_000_000_000, daily: 1_000_000_000, weekly: 2_000_000_000, monthly: 3_000_000_000 },
+  byok_usage: { total: 400_000_000, daily: 100_000_000, weekly: 200_000_000, monthly: 300_000_000 },
+};
+
+test('a secret is 64 random hex digits behind the prefix; its hash and label give nothing of it away', () => {
+  const { secret, hash, label } = createSecret();
+  expect(secret).toMatch(/^sk-gw-v1-[0-9a-f]{64}$/);
+  expect(hash).toMatch(/^[0-9a-f]{64}$/);
+  expect(hash).toBe(hashSecret(secret));
+  expect(label).toBe(`${secret.slice(0, 12)}...${secret.slice(-3)}`);
+  expect(label).toMatch(/^sk-gw-v1-[0-9a-f]{3}\.\.\.[0-9a-f]{3}$/);
+  expect(createSecret().secret).not.toBe(secret);
+});
+
+test('the hash is SHA-256 of the whole secret, in lower-case hex', () => {
+  expect(hashSecret('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+});
+
+test.each([
+  ['2026-11-21T10:00:00.000Z', '2026-11-21', '2026-11-16', '2026-11-01', 'a Saturday'],
+  ['2026-11-16T00:00:00.000Z', '2026-11-16', '2026-11-16', '2026-11-01', 'a Monday begins its week'],
+  ['2026-11-22T23:59:59.999Z', '2026-11-22', '2026-11-16', '2026-11-01', 'a Sunday ends it'],
+  ['2026-11-23T00:00:00.000Z', '2026-11-23', '2026-11-23', '2026-11-01', 'the next Monday'],
+  ['2026-12-01T00:00:00.000Z', '2026-12-01', '2026-11-30', '2026-12-01', 'a week over the turn of the month'],
+  ['2027-01-01T00:00:00.000Z', '2027-01-01', '2026-12-28', '2027-01-01', 'a week over the turn of the year'],
+  ['2028-02-29T12:00:00.000Z', '2028-02-29', '2028-02-28', '2028-02-01', 'a leap day'],
+  ['2028-03-01T00:00:00.000Z', '2028-03-01', '2028-02-28', '2028-03-01', 'the day after it'],
+])('at %s the windows began on %s, %s, %s: %s', (moment, daily, weekly, monthly) => {
+  expect(windowStarts(Date.parse(moment))).toEqual({ daily, weekly, monthly });
+});
+
+test.each([
+  // limit, reset, byok counts, remaining
+  [null, 'daily', true, null, 'no limit, nothing remaining to tell'],
+  [10, null, false, 6, 'without a reset all usage counts'],
+  [10, null, true, 5.6, 'and all BYOK usage where it counts'],
+  [10, 'daily', false, 9, 'a daily limit sees the day'],
+  [10, 'daily', true, 8.9, 'with BYOK'],
+  [10, 'weekly', false, 8, 'a weekly limit sees the week'],
+  [10, 'weekly', true, 7.8, 'with BYOK'],
+  [10, 'monthly', false, 7, 'a monthly limit sees the month'],
+  [10, 'monthly', true, 6.7, 'with BYOK'],
+  [4, null, false, 0, 'exactly used up'],
+  [1, null, false, 0, 'never below zero'],
+  [0, 'daily', false, 0, 'a limit of zero is a limit'],
+] as const)('limit %s, reset %s, BYOK counts %s: %s remain: %s', (limit, limit_reset, byok, remaining, _why) => {
+  const limit_nano = limit === null ? null : toNano(limit);
+  const key = describeKey(stored({ limit_nano, limit_reset, include_byok_in_limit: byok }), spent);
+  expect(key.limit_remaining).toBe(remaining);
+  expect(key.limit).toBe(limit);
+});
+
+test('the public record has exactly the specified fields and the key number', () => {
+  expect(describeKey(stored(), spent)).toEqual({
+    hash: 'h',
+    id: 7,
+    name: 'n',
+    label: 'l',
+    disabled: false,
+    created_at: '2026-11-01T00:00:00.000Z',
+    updated_at: null,
+    expires_at: null,
+    creator_user_id: 'u',
+    workspace_id: 'w',
+    limit: null,
+    limit_remaining: null,
+    limit_reset: null,
+    include_byok_in_limit: false,
+    usage: 4,
+    usage_daily: 1,
+    usage_weekly: 2,
+    usage_monthly: 3,
+    byok_usage: 0.4,
+    byok_usage_daily: 0.1,
+    byok_usage_weekly: 0.2,
+    byok_usage_monthly: 0.3,
+  });
+});
+
+test('nano-USD go out as the exact decimal and come back as the same integer', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 9_007_199_000_000_000 }), (nano) => {
+      const shown = toUsd(nano);
+      expect(toNano(shown)).toBe(nano);
+      expect(Number(`${Math.floor(nano / 1e9)}.${String(nano % 1e9).padStart(9, '0')}`)).toBe(shown);
+    }),
+  );
+});
+
+test.each([
+  ['2027-01-31T00:00:00Z', '2027-01-31T00:00:00.000Z'],
+  ['2027-01-31T00:00:00.5Z', '2027-01-31T00:00:00.500Z'],
+  ['2027-01-31t00:00:00z', '2027-01-31T00:00:00.000Z'],
+  ['2027-01-31T00:00:00+00:00', '2027-01-31T00:00:00.000Z'],
+  ['2028-02-29T23:59:59.123456Z', '2028-02-29T23:59:59.123Z'],
+])('expires_at %s is taken as %s', (text, moment) => {
+  expect(parseExpiry(text, NOW)).toBe(moment);
+});
+
+test.each([
+  ['2027-01-31T00:00:00+01:00', 'must be in UTC', 'another zone'],
+  ['2027-01-31T00:00:00-00:00', 'must be in UTC', 'an unknown zone (RFC 3339 section 4.3)'],
+  ['2027-01-31T00:00:00', 'must be an ISO 8601', 'no zone'],
+  ['2027-01-31', 'must be an ISO 8601', 'no time'],
+  ['2027-02-29T00:00:00Z', 'must be an ISO 8601', 'a day that the calendar lacks'],
+  ['2027-13-01T00:00:00Z', 'must be an ISO 8601', 'a month that the calendar lacks'],
+  ['2027-01-31T25:00:00Z', 'must be an ISO 8601', 'an hour that the day lacks'],
+  ['tomorrow', 'must be an ISO 8601', 'words'],
+  ['', 'must be an ISO 8601', 'nothing'],
+  ['2026-11-21T10:00:00Z', 'must lie in the future', 'now'],
+  ['2026-11-20T10:00:00Z', 'must lie in the future', 'the past'],
+])('expires_at %s is refused: %s (%s)', (text, message) => {
+  expect(() => parseExpiry(text, NOW)).toThrow(GatewayError);
+  expect(() => parseExpiry(text, NOW)).toThrow(message);
+});
+
+test('a key opens the door until it expires, unless it is disabled', () => {
+  expect(isUsable(stored(), NOW)).toBe(true);
+  expect(isUsable(stored({ disabled: true }), NOW)).toBe(false);
+  expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.001Z' }), NOW)).toBe(true);
+  expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.000Z' }), NOW)).toBe(false);
+});

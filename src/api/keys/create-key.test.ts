@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest';
+import { managementServer } from '../../../test/management-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { hashSecret } from '../../accounts/key.ts';
+import { createKey } from './create-key.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+
+describeStores('POST /keys', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const made = await managementServer(database, NOW);
+    createKey(made.server, { queries: database.queries, now: () => Date.parse(NOW) });
+    return { ...made, database };
+  }
+
+  test('201: a name is enough; the record is complete and the secret is shown', async () => {
+    const { call, home } = await setUp();
+    const { status, body } = await call('POST', '/keys', { name: 'ci' });
+    expect(status).toBe(201);
+    const secret: string = body['key'] ?? '';
+    expect(secret).toMatch(/^sk-gw-v1-[0-9a-f]{64}$/);
+    expect(body['data']).toEqual({
+      hash: hashSecret(secret),
+      id: 1,
+      name: 'ci',
+      label: `${secret.slice(0, 12)}...${secret.slice(-3)}`,
+      disabled: false,
+      created_at: NOW,
+      updated_at: null,
+      expires_at: null,
+      creator_user_id: home.owner_user_id,
+      workspace_id: home.default_workspace_id,
+      limit: null,
+      limit_remaining: null,
+      limit_reset: null,
+      include_byok_in_limit: false,
+      usage: 0,
+      usage_daily: 0,
+      usage_weekly: 0,
+      usage_monthly: 0,
+      byok_usage: 0,
+      byok_usage_daily: 0,
+      byok_usage_weekly: 0,
+      byok_usage_monthly: 0,
+    });
+  });
+
+  test('201: every field is kept; the limit to the nearest nano-USD', async () => {
+    const { call, home } = await setUp();
+    const { status, body } = await call('POST', '/keys', {
+      name: 'n'.repeat(200),
+      limit: 0.1234567894,
+      limit_reset: 'monthly',
+      include_byok_in_limit: true,
+      expires_at: '2027-01-31T00:00:00+00:00',
+      creator_user_id: home.owner_user_id,
+      workspace_id: home.default_workspace_id,
+    });
+    expect(status).toBe(201);
+    expect(body['data']).toMatchObject({
+      limit: 0.123456789,
+      limit_remaining: 0.123456789,
+      limit_reset: 'monthly',
+      include_byok_in_limit: true,
+      expires_at: '2027-01-31T00:00:00.000Z',
+    });
+  });
+
+  test('201: nulls say none, a limit of zero is one', async () => {
+    const { call, home } = await setUp();
+    const nulls = { limit: null, limit_reset: null, expires_at: null, creator_user_id: null };
+    const made = await call('POST', '/keys', { name: 'a', ...nulls });
+    expect(made.body['data']).toMatchObject({ ...nulls, creator_user_id: home.owner_user_id });
+    expect((await call('POST', '/keys', { name: 'b', limit: 0 })).body['data']).toMatchObject({ limit: 0 });
+  });
+
+  test('the secret is nowhere in the store', async () => {
+    const { call, database } = await setUp();
+    const { body } = await call('POST', '/keys', { name: 'ci' });
+    const rows = await database.queries.selectFrom('api_keys').selectAll().execute();
+    expect(rows).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toContain(String(body['key']).slice(12, -3));
+  });
+
+  test.each([
+    [400, 'no name', {}, /^name is required/],
+    [400, 'an empty name', { name: '' }, /^name /],
+    [400, 'a name that is too long', { name: 'n'.repeat(201) }, /^name .*200/],
+    [400, 'a name that is a number', { name: 5 }, /^name must be a string/],
+    [400, 'a limit below zero', { name: 'n', limit: -0.01 }, /^limit /],
+    [400, 'a limit above what is exact', { name: 'n', limit: 9_007_199.01 }, /^limit .*9007199/],
+    [400, 'a limit as text', { name: 'n', limit: '10' }, /^limit /],
+    [400, 'an unknown reset', { name: 'n', limit_reset: 'yearly' }, /^limit_reset .*daily/],
+    [400, 'a field nobody knows', { name: 'n', limits: 10 }, /^limits is not a known field/],
+    [400, 'an expiry in another zone', { name: 'n', expires_at: '2027-01-31T00:00:00+01:00' }, /^expires_at .*UTC/],
+    [400, 'an expiry that is over', { name: 'n', expires_at: '2026-11-21T09:00:00Z' }, /^expires_at .*future/],
+    [400, 'an expiry that is no time', { name: 'n', expires_at: 'soon' }, /^expires_at /],
+    [400, 'an unknown workspace', { name: 'n', workspace_id: 'nowhere' }, /^workspace_id nowhere /],
+    [400, 'an unknown creator', { name: 'n', creator_user_id: 'nobody' }, /^creator_user_id nobody /],
+    [400, 'an array', [], /body/],
+  ])('%i: %s', async (status, _reason, body, message) => {
+    const { call, database } = await setUp();
+    const answer = await call('POST', '/keys', body);
+    expect(answer).toMatchObject({
+      status,
+      body: { error: { code: status, message: expect.stringMatching(message) } },
+    });
+    expect(await database.queries.selectFrom('api_keys').selectAll().execute()).toEqual([]);
+  });
+
+  test.each([
+    [401, 'no credential', ''],
+    [401, 'a wrong one', 'wrong'],
+    [403, 'an ordinary key', 'ordinary'],
+  ])('%i: %s', async (status, _reason, credential) => {
+    const { call } = await setUp();
+    expect((await call('POST', '/keys', { name: 'n' }, credential)).status).toBe(status);
+  });
+});

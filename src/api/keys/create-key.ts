@@ -1,0 +1,72 @@
+import Type from 'typebox';
+import { createSecret, describeKey, parseExpiry } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { CreateKeyBody, Key } from '../../schemas/key.ts';
+import { toNano } from '../../schemas/money.ts';
+import type { Queries } from '../../storage/database.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+
+const UNUSED = { total: 0, daily: 0, weekly: 0, monthly: 0 };
+
+/** The workspace a new key belongs to. The specification lists no 404 here: a wrong id in a body is a wrong body. */
+async function workspaceOf(queries: Queries, organization_id: string, id: string | undefined): Promise<string> {
+  const store = organizationStore(queries);
+  const workspace = await (id === undefined
+    ? store.findDefaultWorkspace(organization_id)
+    : store.findWorkspace({ organization_id, id }));
+  if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
+  return workspace.id;
+}
+
+async function creatorOf(queries: Queries, organization_id: string, user_id: string): Promise<string> {
+  const member = await organizationStore(queries).findMember({ organization_id, user_id });
+  if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
+  return user_id;
+}
+
+/** Serves `POST /keys`. The secret is in this answer and nowhere else. */
+export function createKey(server: Server, { queries, now }: { queries: Queries; now: () => number }): void {
+  server.route({
+    method: 'POST',
+    url: '/keys',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'createKey',
+      tags: ['API keys'],
+      summary: 'Creates an API key.',
+      body: CreateKeyBody,
+      response: {
+        201: Type.Object({ data: Key, key: Type.String({ description: 'The secret; shown only once.' }) }),
+        ...errors(400, 401, 403, 429, 500),
+      },
+    },
+    handler: async (request, reply) => {
+      const { body, principal } = request;
+      if (!principal) throw new Error('a management operation without a principal');
+      const { organization_id, user_id } = principal;
+      const at = now();
+      const wanted = body.creator_user_id ?? undefined;
+      const { secret, hash, label } = createSecret();
+      const key = await keyStore(queries).insert({
+        hash,
+        label,
+        organization_id,
+        workspace_id: await workspaceOf(queries, organization_id, body.workspace_id),
+        creator_user_id: wanted === undefined ? user_id : await creatorOf(queries, organization_id, wanted),
+        name: body.name,
+        is_management: false,
+        disabled: false,
+        limit_nano: typeof body.limit === 'number' ? toNano(body.limit) : null,
+        limit_reset: body.limit_reset ?? null,
+        include_byok_in_limit: body.include_byok_in_limit ?? false,
+        expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, at) : null,
+        created_at: new Date(at).toISOString(),
+        updated_at: null,
+      });
+      return reply.code(201).send({ data: describeKey(key, { usage: UNUSED, byok_usage: UNUSED }), key: secret });
+    },
+  });
+}

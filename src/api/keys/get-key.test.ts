@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest';
+import { managementServer } from '../../../test/management-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { createSecret } from '../../accounts/key.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { createKey } from './create-key.ts';
+import { getKey } from './get-key.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+
+describeStores('GET /keys/{hash}', ({ open }) => {
+  async function setUp(flush = async () => {}) {
+    const database = await open();
+    const made = await managementServer(database, NOW);
+    const now = () => Date.parse(NOW);
+    createKey(made.server, { queries: database.queries, now });
+    getKey(made.server, { queries: database.queries, recorder: { flush }, now });
+    const { body } = await made.call('POST', '/keys', { name: 'ci', limit: 10, limit_reset: 'weekly' });
+    const key = body['data'] as unknown as { hash: string };
+    return { ...made, database, key };
+  }
+
+  test('200: the record, as it was at creation', async () => {
+    const { call, key } = await setUp();
+    expect(await call('GET', `/keys/${key.hash}`)).toEqual({ status: 200, body: { data: key } });
+  });
+
+  test('200: usage is what the store adds up after the last outcomes are in it', async () => {
+    let raise = async () => {};
+    const { call, key, database } = await setUp(() => raise());
+    raise = async () => {
+      const values = { scope: 'key', scope_id: key.hash, usage_nano: 1_500_000_000, byok_usage_nano: 1, requests: 1 };
+      await database.queries
+        .insertInto('usage_days')
+        .values([
+          { ...values, day: '2026-11-21' },
+          { ...values, day: '2026-11-15' },
+        ])
+        .execute();
+    };
+    expect((await call('GET', `/keys/${key.hash}`)).body['data']).toMatchObject({
+      usage: 3,
+      usage_daily: 1.5,
+      usage_weekly: 1.5,
+      usage_monthly: 3,
+      byok_usage: 2e-9,
+      limit_remaining: 8.5,
+    });
+  });
+
+  test('200: outcomes that do not reach the store do not hold the answer', async () => {
+    const { call, key } = await setUp(() => new Promise(() => {}));
+    expect((await call('GET', `/keys/${key.hash}`)).status).toBe(200);
+  });
+
+  test('404: an unknown hash, a management key, a key of another organization', async () => {
+    const { call, database, home } = await setUp();
+    const other = { id: 'other', name: 'Other', created_at: NOW };
+    await database.queries.insertInto('organizations').values(other).execute();
+    const insert = async (over: { is_management?: boolean; organization_id?: string }) => {
+      const { hash, label } = createSecret();
+      const key = await keyStore(database.queries).insert({
+        hash,
+        label,
+        organization_id: home.organization_id,
+        workspace_id: home.default_workspace_id,
+        creator_user_id: null,
+        name: 'n',
+        is_management: false,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: NOW,
+        updated_at: null,
+        ...over,
+      });
+      return key.hash;
+    };
+    const hashes = ['0'.repeat(64), await insert({ is_management: true }), await insert({ organization_id: 'other' })];
+    for (const hash of hashes) {
+      expect(await call('GET', `/keys/${hash}`)).toMatchObject({ status: 404, body: { error: { code: 404 } } });
+    }
+  });
+
+  test.each([
+    [401, 'no credential', ''],
+    [403, 'an ordinary key', 'ordinary'],
+  ])('%i: %s', async (status, _reason, credential) => {
+    const { call, key } = await setUp();
+    expect((await call('GET', `/keys/${key.hash}`, undefined, credential)).status).toBe(status);
+  });
+});
