@@ -26,7 +26,7 @@ import { createHealth } from './routing/health.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
-import { type Home, organizationStore } from './storage/organizations.ts';
+import type { Home } from './storage/organizations.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -59,7 +59,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config, catalog, database, home, recorder, clock, log, metrics } = options;
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
-  const organizations = organizationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
   let draining = false;
 
@@ -112,8 +111,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
-      createKey(api, { keys, organizations, now: clock.now_ms });
-      getKey(api, { keys, now: clock.now_ms });
+      createKey(api, { queries: database.queries, now: clock.now_ms });
+      getKey(api, { keys, recorder, now: clock.now_ms });
       done();
     },
     { prefix: '/api/v1' },

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(() => gateway.stop());
+
+type Fields = Record<string, unknown>;
+
+async function lookUp(id: string): Promise<Fields> {
+  const response = await gateway.call('GET', `/generation?id=${id}`);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { data: Fields }).data;
+}
+
+async function complete(
+  body: object,
+  headers?: Record<string, string>,
+): Promise<{ id: string; usage: { cost: number; prompt_tokens: number; completion_tokens: number } }> {
+  const response = await gateway.call(
+    'POST',
+    '/chat/completions',
+    { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }], ...body },
+    headers,
+  );
+  return (await response.json()) as {
+    id: string;
+    usage: { cost: number; prompt_tokens: number; completion_tokens: number };
+  };
+}
+
+test('200: right after the answer, with attribution, attempts and the arithmetic of the cost', async () => {
+  const { id, usage } = await complete(
+    { user: 'end-user-1', session_id: 's-1' },
+    {
+      'http-referer': 'https://app.example',
+      'x-title': 'An app',
+      'x-gateway-categories': 'cli-agent, game',
+      'x-request-id': 'my-request',
+    },
+  );
+  const record = await lookUp(id);
+  expect(record).toMatchObject({
+    id,
+    request_id: 'my-request',
+    api_type: 'completions',
+    model: 'sandbox/echo',
+    provider_name: 'Sandbox',
+    external_user: 'end-user-1',
+    session_id: 's-1',
+    http_referer: 'https://app.example',
+    title: 'An app',
+    categories: ['cli-agent', 'game'],
+    streamed: false,
+    cancelled: false,
+    is_byok: false,
+    finish_reason: 'stop',
+    outcome: 'completed',
+    estimated: false,
+    tokens_prompt: usage.prompt_tokens,
+    native_tokens_completion: usage.completion_tokens,
+    total_cost: usage.cost,
+    usage: usage.cost,
+    provider_responses: [{ provider_name: 'Sandbox', status: 200, failure: null, is_byok: false }],
+  });
+  const charges = record['charges'] as { units: number; unit_price: string; amount: string }[];
+  expect(charges.length).toBe(2);
+  for (const { units, unit_price, amount } of charges)
+    expect(units * Number(unit_price)).toBeCloseTo(Number(amount), 15);
+  expect(charges.reduce((sum, { amount }) => sum + Number(amount), 0)).toBeCloseTo(usage.cost, 8);
+});
+
+test('200: from the store as from the journal', async () => {
+  const { id } = await complete({});
+  const fresh = await lookUp(id);
+  await sleep(300);
+  expect(await lookUp(id)).toEqual(fresh);
+});
+
+test('200: a client that left in the middle has a record within a second, cancelled and counted', async () => {
+  const controller = new AbortController();
+  const response = await fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'sandbox/story',
+      messages: [{ role: 'user', content: 'Hello' }],
+      stream: true,
+      sandbox: { tokens: 2000, chunk_delay_ms: 20 },
+    }),
+    signal: controller.signal,
+  });
+  const id = response.headers.get('x-generation-id') ?? '';
+  const reader = response.body?.getReader();
+  await reader?.read();
+  await reader?.read();
+  controller.abort();
+  await sleep(900);
+  expect(await lookUp(id)).toMatchObject({ cancelled: true, outcome: 'cancelled', estimated: true, streamed: true });
+  expect((await lookUp(id))['total_cost']).toBeGreaterThan(0);
+});
+
+test('200: a request that every provider failed has a record that cost nothing', async () => {
+  const response = await gateway.call('POST', '/chat/completions', {
+    model: 'sandbox/fail-503',
+    messages: [{ role: 'user', content: 'Hello' }],
+  });
+  expect(response.status).toBe(503);
+  const record = await lookUp(response.headers.get('x-generation-id') ?? '');
+  expect(record).toMatchObject({ outcome: 'failed', total_cost: 0, finish_reason: 'error' });
+  expect((record['provider_responses'] as unknown[]).length).toBe(2);
+});
+
+test('404: an id that nobody made', async () => {
+  const response = await gateway.call('GET', '/generation?id=gen-0-nothing');
+  expect(response.status).toBe(404);
+  expect(await response.json()).toMatchObject({ error: { code: 404, message: 'Generation gen-0-nothing not found' } });
+});
+
+test('400: no id', async () => {
+  const response = await gateway.call('GET', '/generation');
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ error: { message: 'id is required' } });
+});
+
+test('401: no credential', async () => {
+  const response = await fetch(`${gateway.base_url}/generation?id=x`);
+  expect(response.status).toBe(401);
+});

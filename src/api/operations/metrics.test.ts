@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(() => gateway.stop());
+
+test('200: counts requests, tokens, cost and attempts, and tells the lag of the journal', async () => {
+  const ask = (model: string) =>
+    gateway.call('POST', '/chat/completions', { model, messages: [{ role: 'user', content: 'Hello' }] });
+  await (await ask('sandbox/echo')).text();
+  await (await ask('sandbox/fail-503')).text();
+  const response = await fetch(`${gateway.url}/metrics`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+  const text = await response.text();
+  for (const line of [
+    /^gateway_requests_total\{operation="createChatCompletion",status="200"\} 1$/m,
+    /^gateway_requests_total\{operation="createChatCompletion",status="503"\} 1$/m,
+    /^gateway_attempts_total\{provider="sandbox",outcome="answered"\} 1$/m,
+    /^gateway_attempts_total\{provider="sandbox",outcome="(overloaded|unavailable)"\} 1$/m,
+    /^gateway_tokens_total\{model="sandbox\/echo",provider="sandbox",direction="prompt"\} [1-9]/m,
+    /^gateway_cost_usd_total\{model="sandbox\/echo",provider="sandbox"\} [0-9.e-]+$/m,
+    /^gateway_first_token_seconds_count\{provider="sandbox"\} 1$/m,
+    /^gateway_open_streams 0$/m,
+    /^gateway_journal_unflushed_records \d+$/m,
+    /^gateway_flush_lag_seconds [0-9.]+$/m,
+  ]) {
+    expect(text).toMatch(line);
+  }
+  expect(text).not.toContain(gateway.key);
+  expect(text).not.toContain(gateway.key_hash);
+});
