@@ -116,12 +116,13 @@ test('the public record has exactly the specified fields and the key number', ()
   });
 });
 
-test('nano-USD go out as the exact decimal and come back as the same integer', () => {
+test('below 2^23 USD nano-USD go out as the exact decimal and come back as the same integer', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 9_007_199_000_000_000 }), (nano) => {
+    fc.property(fc.integer({ min: 0, max: 2 ** 23 * 1e9 - 1 }), (nano) => {
       const shown = toUsd(nano);
       expect(toNano(shown)).toBe(nano);
-      expect(Number(`${Math.floor(nano / 1e9)}.${String(nano % 1e9).padStart(9, '0')}`)).toBe(shown);
+      const digits = String(nano).padStart(10, '0');
+      expect(Number(`${digits.slice(0, -9)}.${digits.slice(-9)}`)).toBe(shown);
     }),
   );
 });

@@ -1,4 +1,4 @@
-/** Nano-USD as the JSON number of USD that answers carry: the nearest double, which prints as the exact amount. */
+/** Nano-USD as the JSON number of USD that answers carry: the nearest double, which prints as the exact amount below 2^23 USD. */
 export function toUsd(nano: number): number {
   return nano / 1e9;
 }

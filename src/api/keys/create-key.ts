@@ -5,30 +5,36 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateKeyBody, Key } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
-import type { Queries } from '../../storage/database.ts';
-import { keyStore } from '../../storage/keys.ts';
-import { organizationStore } from '../../storage/organizations.ts';
+import type { KeyStore } from '../../storage/keys.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
 
 const UNUSED = { total: 0, daily: 0, weekly: 0, monthly: 0 };
 
+export interface CreateKeyDependencies {
+  keys: KeyStore;
+  organizations: OrganizationStore;
+  now: () => number;
+}
+
+type Owned<T> = { organizations: OrganizationStore; organization_id: string } & T;
+
 /** The workspace a new key belongs to. The specification lists no 404 here: a wrong id in a body is a wrong body. */
-async function workspaceOf(queries: Queries, organization_id: string, id: string | undefined): Promise<string> {
-  const store = organizationStore(queries);
+async function workspaceOf({ organizations, organization_id, id }: Owned<{ id: string | undefined }>): Promise<string> {
   const workspace = await (id === undefined
-    ? store.findDefaultWorkspace(organization_id)
-    : store.findWorkspace({ organization_id, id }));
+    ? organizations.findDefaultWorkspace(organization_id)
+    : organizations.findWorkspace({ organization_id, id }));
   if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
   return workspace.id;
 }
 
-async function creatorOf(queries: Queries, organization_id: string, user_id: string): Promise<string> {
-  const member = await organizationStore(queries).findMember({ organization_id, user_id });
+async function creatorOf({ organizations, organization_id, user_id }: Owned<{ user_id: string }>): Promise<string> {
+  const member = await organizations.findMember({ organization_id, user_id });
   if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
   return user_id;
 }
 
 /** Serves `POST /keys`. The secret is in this answer and nowhere else. */
-export function createKey(server: Server, { queries, now }: { queries: Queries; now: () => number }): void {
+export function createKey(server: Server, { keys, organizations, now }: CreateKeyDependencies): void {
   server.route({
     method: 'POST',
     url: '/keys',
@@ -46,16 +52,17 @@ export function createKey(server: Server, { queries, now }: { queries: Queries; 
     handler: async (request, reply) => {
       const { body, principal } = request;
       if (!principal) throw new Error('a management operation without a principal');
-      const { organization_id, user_id } = principal;
+      const { organization_id } = principal;
+      const owned = { organizations, organization_id };
       const at = now();
-      const wanted = body.creator_user_id ?? undefined;
+      const creator = body.creator_user_id ?? undefined;
       const { secret, hash, label } = createSecret();
-      const key = await keyStore(queries).insert({
+      const key = await keys.insert({
         hash,
         label,
         organization_id,
-        workspace_id: await workspaceOf(queries, organization_id, body.workspace_id),
-        creator_user_id: wanted === undefined ? user_id : await creatorOf(queries, organization_id, wanted),
+        workspace_id: await workspaceOf({ ...owned, id: body.workspace_id }),
+        creator_user_id: creator === undefined ? principal.user_id : await creatorOf({ ...owned, user_id: creator }),
         name: body.name,
         is_management: false,
         disabled: false,

@@ -3,6 +3,7 @@ import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { keyStore } from '../../storage/keys.ts';
+import { organizationStore } from '../../storage/organizations.ts';
 import { createKey } from './create-key.ts';
 import { getKey } from './get-key.ts';
 
@@ -13,8 +14,9 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     const database = await open();
     const made = await managementServer(database, NOW);
     const now = () => Date.parse(NOW);
-    createKey(made.server, { queries: database.queries, now });
-    getKey(made.server, { queries: database.queries, recorder: { flush }, now });
+    const keys = keyStore(database.queries);
+    createKey(made.server, { keys, organizations: organizationStore(database.queries), now });
+    getKey(made.server, { keys, recorder: { flush }, now });
     const { body } = await made.call('POST', '/keys', { name: 'ci', limit: 10, limit_reset: 'weekly' });
     const key = body['data'] as unknown as { hash: string };
     return { ...made, database, key };

@@ -7,17 +7,16 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key } from '../../schemas/key.ts';
-import type { Queries } from '../../storage/database.ts';
-import { keyStore } from '../../storage/keys.ts';
+import type { KeyStore } from '../../storage/keys.ts';
 
 export interface GetKeyDependencies {
-  queries: Queries;
+  keys: KeyStore;
   recorder: Pick<Recorder, 'flush'>;
   now: () => number;
 }
 
 /** Serves `GET /keys/{hash}`. Its usage includes every request that this node has answered. */
-export function getKey(server: Server, { queries, recorder, now }: GetKeyDependencies): void {
+export function getKey(server: Server, { keys, recorder, now }: GetKeyDependencies): void {
   server.route({
     method: 'GET',
     url: '/keys/:hash',
@@ -30,7 +29,6 @@ export function getKey(server: Server, { queries, recorder, now }: GetKeyDepende
       response: { 200: Type.Object({ data: Key }), ...errors(401, 403, 404, 429, 500) },
     },
     handler: async (request) => {
-      const keys = keyStore(queries);
       const key = await keys.findByHash(request.params.hash);
       const organization_id = request.principal?.organization_id;
       if (!key || key.is_management || key.organization_id !== organization_id) {
