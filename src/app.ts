@@ -111,7 +111,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
-      createKey(api, { queries: database.queries, now: clock.now_ms });
+      createKey(api, { keys, organizations, now: clock.now_ms });
       getKey(api, { keys, recorder, now: clock.now_ms });
       done();
     },
