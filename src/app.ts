@@ -26,6 +26,7 @@ import { createHealth } from './routing/health.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
+import { organizationStore } from './storage/organizations.ts';
 import type { Home } from './storage/organizations.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -58,6 +59,7 @@ const DIALECTS: Readonly<Record<string, ChatDialect>> = {
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, catalog, database, home, recorder, clock, log, metrics } = options;
   const keys = keyStore(database.queries);
+  const organizations = organizationStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
   let draining = false;
