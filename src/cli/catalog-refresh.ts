@@ -2,7 +2,8 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type BundledCatalog, parseBundledCatalog, printBundledCatalog } from '../catalog/bundled.ts';
-import { bundleCatalog, type ModelsDev, type PublicSlugs } from '../catalog/models-dev.ts';
+import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
+import { bundleCatalog } from '../catalog/models-dev.ts';
 import { limits } from '../limits.ts';
 
 const bundled = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));

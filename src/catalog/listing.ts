@@ -1,0 +1,187 @@
+import type { Quirks } from '../providers/provider.ts';
+import type { ProviderRow } from '../providers/table.ts';
+import type { Ability, BundledEndpoint } from './bundled.ts';
+import type { Prices, PriceTier } from './model.ts';
+import { nearestPicoUsd } from './price.ts';
+
+type Cost = Record<string, unknown> & { tiers?: ({ tier?: { size?: number } } & Record<string, unknown>)[] };
+
+/** One model of one provider in the shape of https://models.dev/api.json, as far as it is read here. */
+export interface Listing {
+  id: string;
+  name: string;
+  release_date?: string;
+  knowledge?: string;
+  base_model?: string;
+  family?: string;
+  status?: string;
+  reasoning?: boolean;
+  reasoning_options?: { type?: string; values?: (string | null)[] }[];
+  temperature?: boolean;
+  tool_call?: boolean;
+  structured_output?: boolean;
+  interleaved?: true | { field?: string };
+  weights?: { label?: string; url?: string }[];
+  modalities?: { input?: string[]; output?: string[] };
+  limit?: { context?: number; input?: number; output?: number };
+  cost?: Cost;
+  provider?: { npm?: string; shape?: string };
+}
+/** The whole file: providers by id, models by id. */
+export type ModelsDev = Record<string, { models: Record<string, Listing> }>;
+
+/** Public `author/slug` ids with what is known of them; `base_model` is the provider-independent name. */
+export type PublicSlugs = Record<string, Omit<Listing, 'id'>>;
+
+/** Unix seconds of `2025-07-25` or `2025-07`. */
+export function unixDay(text: string | undefined): number | undefined {
+  const match = /^(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(text ?? '');
+  return match ? Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3] ?? 1)) / 1000 : undefined;
+}
+
+/** A day for `2024-09-30`, `2024-09` or `2024`: the last one that the text may mean. */
+export function lastDay(text: string | undefined): string | undefined {
+  const match = /^(\d{4})(?:-(\d\d))?(?:-(\d\d))?$/.exec(text ?? '');
+  if (!match) return undefined;
+  const [, year, month = '12', day] = match;
+  return `${year}-${month}-${day ?? String(new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()).padStart(2, '0')}`;
+}
+
+function pricesOf(cost: Cost, row: ProviderRow, claude: boolean): Prices | undefined {
+  const perMillion = (...names: string[]): number | undefined => {
+    const value = names.map((name) => cost[name]).find((found) => found !== undefined);
+    return typeof value === 'number' || typeof value === 'string' ? nearestPicoUsd(value, 'million') : undefined;
+  };
+  const prompt = perMillion('input');
+  const completion = perMillion('output');
+  if (prompt === undefined || completion === undefined) return undefined;
+  const prices: Prices = { prompt, completion };
+  const set = (name: Exclude<keyof Prices, 'discount'>, value: number | undefined) => {
+    // A zero beside a real prompt price stands for "none" in these facts; absent means the prompt's price.
+    if (value !== undefined && (value > 0 || prompt === 0)) prices[name] = value;
+  };
+  set('input_cache_read', perMillion('cache_read', 'cached_input', 'cache_input'));
+  set('input_cache_write', perMillion('cache_write', 'cached_write'));
+  // Twice the input price (https://docs.claude.com/en/docs/build-with-claude/prompt-caching).
+  if (claude && prices.input_cache_write !== undefined) prices.input_cache_write_1h = prompt * 2;
+  set('audio', perMillion('input_audio'));
+  set('audio_output', perMillion('output_audio'));
+  set('internal_reasoning', perMillion('reasoning'));
+  // Stated per thousand searches (https://docs.perplexity.ai/getting-started/pricing).
+  if (row.slug === 'perplexity' && typeof cost['request'] === 'number') {
+    const thousand = nearestPicoUsd(cost['request'], 'unit');
+    if (thousand !== undefined) prices.web_search = Math.round(thousand / 1000);
+  }
+  return prices;
+}
+
+function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | undefined {
+  const tiers = (cost.tiers ?? []).flatMap(({ tier, ...rest }) => {
+    const price = pricesOf(rest, row, claude);
+    return price && tier?.size ? [{ prompt_tokens_over: tier.size, price }] : [];
+  });
+  return tiers.length === 0 ? undefined : tiers;
+}
+
+/** OpenAI serves these by its Responses API only (https://platform.openai.com/docs/models). */
+const responsesOnly = /^(gpt-[\d.]+-(pro|codex.*)|o\d-pro|.*deep-research|codex-.*)$/;
+
+/** The wire of a listing where it is not its provider's; null for one that the provider's address does not serve. */
+function dialectOf(row: ProviderRow, listing: Listing): BundledEndpoint['dialect'] | null {
+  if ((row.slug === 'openai' || row.slug === 'azure') && responsesOnly.test(listing.id)) return 'openai-responses';
+  const { npm, shape } = listing.provider ?? {};
+  if (npm === undefined) return undefined;
+  return npm === '@ai-sdk/openai-compatible' && row.dialect === 'openai-chat' && shape !== 'responses'
+    ? undefined
+    : null;
+}
+
+const knownEfforts = new Set(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+
+/** The effort levels that a model takes; undefined where it is not told, or told in words of its own. */
+function effortsOf(listing: Listing): string[] | undefined {
+  const values = listing.reasoning_options?.find(({ type }) => type === 'effort')?.values ?? [];
+  const efforts = values.filter((value) => value !== null && knownEfforts.has(value)) as string[];
+  return efforts.length === values.length && efforts.some((effort) => effort !== 'none') ? efforts : undefined;
+}
+
+function abilities(row: ProviderRow, listing: Listing): Ability[] {
+  const can: Ability[] = [];
+  if (listing.tool_call) can.push('tools');
+  if (listing.structured_output !== false) can.push('structured');
+  if (listing.temperature !== false) can.push('sampling');
+  if (listing.reasoning) {
+    can.push('reasoning');
+    const options = listing.reasoning_options;
+    const told = options && (effortsOf(listing) !== undefined || options.some(({ type }) => type === 'budget_tokens'));
+    // xAI's models without levels refuse the parameter (https://docs.x.ai/docs/guides/reasoning).
+    if (told ?? row.slug !== 'xai') can.push('effort');
+  }
+  return can;
+}
+
+/** What the model puts out, in public names; undefined for models of other operations than this gateway's. */
+export function outputOf(listing: Listing): string[] | undefined {
+  const output = listing.modalities?.output ?? ['text'];
+  const name = `${listing.family ?? ''} ${listing.id}`.toLowerCase();
+  // Speech recognition is sold by the minute, and these facts have prices of tokens only.
+  if (/rerank|realtime|livetranslate|prompt-guard|ocr|gpt-image|turbo-instruct|whisper|-asr|transcribe/.test(name)) {
+    return undefined;
+  }
+  if (/embed|bge-/.test(name)) return ['embeddings'];
+  if (!output.includes('text')) return undefined;
+  return ['text', 'image', 'audio'].filter((modality) => output.includes(modality));
+}
+
+/** What the model takes, in public names. */
+export function inputOf(listing: Listing): string[] {
+  const input = (listing.modalities?.input ?? ['text']).map((modality) => (modality === 'pdf' ? 'file' : modality));
+  const known = ['text', 'image', 'file', 'audio', 'video'].filter((modality) => input.includes(modality));
+  return known.length === 0 ? ['text'] : known;
+}
+
+/** A limit as told; zero stands for "not told" in these facts. */
+export const positive = (value: number | undefined) => (value !== undefined && value > 0 ? value : undefined);
+
+/** The model that a listing means, and how its endpoint differs from the model's plain one. */
+export interface Identity {
+  id: string;
+  variant: string | undefined;
+  quantization: string | undefined;
+}
+
+/** The endpoint that a listing is; undefined when the provider's address does not serve it. */
+export function endpointOf(row: ProviderRow, listing: Listing, identity: Identity): BundledEndpoint | undefined {
+  const dialect = dialectOf(row, listing);
+  if (dialect === null) return undefined;
+  const claude = identity.id.startsWith('anthropic/');
+  const price = listing.cost === undefined ? undefined : pricesOf(listing.cost, row, claude);
+  const tiers = listing.cost === undefined ? undefined : tiersOf(listing.cost, row, claude);
+  const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
+  const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
+  const efforts = effortsOf(listing);
+  const quirks: Quirks = {
+    ...(replays ? { replay_reasoning: field } : {}),
+    ...(row.dialect === 'openai-chat' && efforts !== undefined ? { reasoning_efforts: efforts } : {}),
+    // https://console.groq.com/docs/reasoning: GPT-OSS refuses the field.
+    ...(row.slug === 'groq' && /qwen/.test(listing.id) ? { extra_body: { reasoning_format: 'parsed' } } : {}),
+  };
+  const { variant, quantization } = identity;
+  const context = positive(listing.limit?.context);
+  const prompt_max = positive(listing.limit?.input);
+  const completion_max = positive(listing.limit?.output);
+  return {
+    provider: row.slug,
+    ...(variant === undefined ? {} : { variant }),
+    model: listing.id,
+    ...(dialect === undefined ? {} : { dialect }),
+    ...(context === undefined ? {} : { context }),
+    ...(prompt_max === undefined ? {} : { prompt_max }),
+    ...(completion_max === undefined ? {} : { completion_max }),
+    can: abilities(row, listing),
+    ...(quantization === undefined ? {} : { quantization }),
+    ...(price === undefined ? {} : { price }),
+    ...(tiers === undefined ? {} : { tiers }),
+    ...(Object.keys(quirks).length === 0 ? {} : { quirks }),
+  };
+}
