@@ -1,0 +1,233 @@
+import { describe, expect, test } from 'vitest';
+import type { Provider } from '../providers/provider.ts';
+import { providerRow } from '../providers/table.ts';
+import type { BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
+import { buildCatalog, type CatalogSources, type DeclaredModel } from './catalog.ts';
+
+function provider(slug: string, over: Partial<Provider> = {}): Provider {
+  const row = providerRow.get(slug);
+  return {
+    slug,
+    name: row?.name ?? slug,
+    dialect: row?.dialect ?? 'openai-chat',
+    base_url: 'http://127.0.0.1:9/v1',
+    credential: 'k',
+    quirks: row?.quirks ?? {},
+    data_policy: { training: 'unknown', retention_days: 'unknown' },
+    abort_stops_billing: true,
+    headers: {},
+    ...over,
+  };
+}
+
+function endpoint(slug: string, over: Partial<BundledEndpoint> = {}): BundledEndpoint {
+  return {
+    provider: slug,
+    model: 'upstream-name',
+    can: ['tools', 'structured', 'sampling'],
+    price: { prompt: 1_000_000, completion: 2_000_000 },
+    ...over,
+  };
+}
+
+function bundledModel(id: string, endpoints: BundledEndpoint[], over: Partial<BundledModel> = {}): BundledModel {
+  return {
+    id,
+    canonical_slug: `${id}-20250102`,
+    name: id,
+    created: 1_700_000_000,
+    context: 1_000,
+    input: ['text'],
+    output: ['text'],
+    tokenizer: 'Other',
+    endpoints,
+    ...over,
+  };
+}
+
+function build(
+  bundled: BundledModel[],
+  providers: Provider[],
+  models: DeclaredModel[] = [],
+  over: Partial<CatalogSources> = {},
+) {
+  const catalog: BundledCatalog = { format: 1, models: bundled };
+  return buildCatalog({
+    bundled: catalog,
+    config: { bundled_catalog: true, models },
+    providers,
+    created_default: 1_800_000_000,
+    ...over,
+  });
+}
+
+describe('which models there are', () => {
+  const both = bundledModel('a/one', [endpoint('openai'), endpoint('groq')]);
+
+  test('only endpoints of providers that are on are there, and only models with one', () => {
+    const catalog = build([both, bundledModel('a/two', [endpoint('groq')])], [provider('openai')]);
+    expect(catalog.models().map(({ id }) => id)).toEqual(['a/one']);
+    expect(catalog.endpoints().map(({ id, tag }) => [id, tag])).toEqual([['openai|a/one', 'openai']]);
+    expect(catalog.find('a/two')).toBeUndefined();
+  });
+
+  test('a model is found by id and by canonical slug, by exact case', () => {
+    const catalog = build([both], [provider('openai')]);
+    expect(catalog.find('a/one')).toBe(catalog.find('a/one-20250102'));
+    expect(catalog.find('A/One')).toBeUndefined();
+  });
+
+  test('an id wins over the canonical slug of another model', () => {
+    const other = bundledModel('a/other', [endpoint('openai')], { canonical_slug: 'a/one' });
+    expect(build([other, both], [provider('openai')]).find('a/one')?.id).toBe('a/one');
+  });
+
+  test('models are listed newest first', () => {
+    const older = bundledModel('a/older', [endpoint('openai')], { created: 1 });
+    expect(
+      build([older, both], [provider('openai')])
+        .models()
+        .map(({ id }) => id),
+    ).toEqual(['a/one', 'a/older']);
+  });
+
+  test('a provider is found by slug or display name in any case', () => {
+    const catalog = build([], [provider('google-ai-studio')]);
+    for (const name of ['google-ai-studio', 'Google-AI-Studio', 'google ai studio', 'GOOGLE AI STUDIO']) {
+      expect(catalog.provider(name)?.slug).toBe('google-ai-studio');
+    }
+    expect(catalog.provider('google')).toBeUndefined();
+  });
+
+  test('an endpoint of another wire than its provider speaks is left out', () => {
+    const catalog = build(
+      [bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })])],
+      [provider('openai')],
+    );
+    expect(catalog.models()).toEqual([]);
+  });
+});
+
+describe('what an operator declares', () => {
+  const bundled = bundledModel('a/one', [endpoint('openai'), endpoint('groq'), endpoint('groq', { variant: 'fast' })]);
+  const on = [provider('openai'), provider('groq'), provider('acme')];
+
+  test('changes facts of a bundled model and keeps the rest', () => {
+    const model = build([bundled], on, [{ id: 'a/one', name: 'One', context_length: 5 }]).find('a/one');
+    expect(model).toMatchObject({
+      name: 'One',
+      context_length: 5,
+      created: 1_700_000_000,
+      canonical_slug: 'a/one-20250102',
+    });
+    expect(model?.endpoints.length).toBe(3);
+  });
+
+  test('stands in place of everything bundled for the same provider, and beside the others', () => {
+    const declared = { provider: 'groq', upstream_model: 'mine', pricing: { prompt: 7, completion: 8 } };
+    const model = build([bundled], on, [{ id: 'a/one', endpoints: [declared] }]).find('a/one');
+    expect(model?.endpoints.map(({ tag, upstream_model }) => [tag, upstream_model])).toEqual([
+      ['groq', 'mine'],
+      ['openai', 'upstream-name'],
+    ]);
+  });
+
+  test('is a model of its own with the defaults of the design', () => {
+    const catalog = build([], on, [
+      { id: 'acme/new', endpoints: [{ provider: 'acme', upstream_model: 'n', variant: 'eu' }] },
+    ]);
+    expect(catalog.find('acme/new')).toMatchObject({
+      canonical_slug: 'acme/new',
+      name: 'acme/new',
+      created: 1_800_000_000,
+      input_modalities: ['text'],
+      output_modalities: ['text'],
+      tokenizer: 'Other',
+      endpoints: [
+        {
+          id: 'acme/eu|acme/new',
+          tag: 'acme/eu',
+          supported_parameters: undefined,
+          quantization: 'unknown',
+          pricing: {},
+        },
+      ],
+    });
+  });
+
+  test('is all there is without the bundled catalog', () => {
+    const models = [{ id: 'acme/new', endpoints: [{ provider: 'acme', upstream_model: 'n' }] }];
+    const catalog = build([bundled], on, models, { config: { bundled_catalog: false, models } });
+    expect(catalog.models().map(({ id }) => id)).toEqual(['acme/new']);
+  });
+});
+
+describe('what an endpoint takes', () => {
+  const only = (slug: string, over: Partial<BundledEndpoint>) =>
+    build([bundledModel('a/one', [endpoint(slug, over)])], [provider(slug)]).endpoints()[0];
+
+  test('parameters follow the provider, less what the model cannot do', () => {
+    expect(only('openai', {})?.supported_parameters).toEqual(
+      expect.arrayContaining(['temperature', 'tools', 'max_completion_tokens', 'structured_outputs']),
+    );
+    const plain = only('openai', { can: ['sampling'] })?.supported_parameters;
+    for (const name of [
+      'tools',
+      'tool_choice',
+      'structured_outputs',
+      'reasoning',
+      'reasoning_effort',
+      'verbosity',
+      'top_k',
+    ]) {
+      expect(plain).not.toContain(name);
+    }
+    expect(only('together', {})?.supported_parameters).toEqual(
+      expect.arrayContaining(['top_k', 'min_p', 'repetition_penalty']),
+    );
+  });
+
+  test('a reasoning model of OpenAI has no sampling and no stop, and takes max_completion_tokens', () => {
+    const reasoning = only('openai', { model: 'gpt-5.5', can: ['tools', 'structured', 'reasoning', 'effort'] });
+    expect(reasoning?.supported_parameters).toEqual(expect.arrayContaining(['reasoning_effort', 'verbosity']));
+    for (const name of ['temperature', 'top_p', 'stop', 'logprobs', 'frequency_penalty']) {
+      expect(reasoning?.supported_parameters).not.toContain(name);
+      expect(reasoning?.quirks.refused_parameters).toContain(name);
+    }
+    expect(reasoning?.quirks.output_bound_field).toBe('max_completion_tokens');
+  });
+
+  test("quirks of the model's name stand over the provider's", () => {
+    const claude = bundledModel('anthropic/x', [endpoint('anthropic', { model: 'claude-x' })]);
+    const catalog = build([claude], [provider('anthropic')], [], {
+      modelQuirks: (dialect, upstream) =>
+        upstream === 'claude-x' && dialect === 'anthropic-messages' ? { no_prefill: true } : {},
+    });
+    expect(catalog.endpoints()[0]?.quirks).toEqual({ no_prefill: true });
+  });
+
+  test('a cache price shows a cache that needs no asking, but not on the Messages wire', () => {
+    const price = { prompt: 1, completion: 1, input_cache_read: 1 };
+    expect(only('openai', { price })?.supports_implicit_caching).toBe(true);
+    expect(only('openai', {})?.supports_implicit_caching).toBe(false);
+    expect(only('anthropic', { price })?.supports_implicit_caching).toBe(false);
+  });
+});
+
+describe('a local server', () => {
+  const catalog = build([], [provider('ollama'), provider('openai')]);
+
+  test('serves any model under its own name, at no price', () => {
+    expect(catalog.find('ollama/llama3.2:3b')).toMatchObject({
+      id: 'ollama/llama3.2:3b',
+      endpoints: [
+        { id: 'ollama|ollama/llama3.2:3b', upstream_model: 'llama3.2:3b', pricing: { prompt: 0, completion: 0 } },
+      ],
+    });
+    expect(catalog.find('ollama/Qwen/Qwen3-8B')?.endpoints[0]?.upstream_model).toBe('Qwen/Qwen3-8B');
+  });
+
+  test('is the only kind of provider that does', () => {
+    for (const id of ['openai/unknown', 'ollama/', 'ollama', 'vllm/x']) expect(catalog.find(id)).toBeUndefined();
+  });
+});

@@ -1,0 +1,253 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { printBundledCatalog } from './bundled.ts';
+import type { Listing, ModelsDev, PublicSlugs } from './listing.ts';
+import { bundleCatalog } from './models-dev.ts';
+
+type Facts = Partial<Listing> & { id: string };
+
+/** A models.dev file with the given listings by provider. */
+function source(providers: Record<string, Facts[]>): ModelsDev {
+  return Object.fromEntries(
+    Object.entries(providers).map(([id, listings]) => [
+      id,
+      {
+        models: Object.fromEntries(
+          listings.map((facts) => [
+            facts.id,
+            { name: facts.id, release_date: '2025-01-02', cost: { input: 1, output: 2 }, ...facts },
+          ]),
+        ),
+      },
+    ]),
+  );
+}
+
+function bundle(providers: Record<string, Facts[]>, slugs: PublicSlugs = {}) {
+  return bundleCatalog(source(providers), slugs);
+}
+
+/** `id: tag=upstream, tag=upstream` of each model. */
+function shown(providers: Record<string, Facts[]>, slugs: PublicSlugs = {}): string[] {
+  return bundle(providers, slugs).catalog.models.map(
+    ({ id, endpoints }) =>
+      `${id}: ${endpoints.map(({ provider, variant, model }) => `${provider}${variant ? `/${variant}` : ''}=${model}`).join(', ')}`,
+  );
+}
+
+describe('which listings are one model', () => {
+  test('the same name at its maker and at hosts, whatever the spelling', () => {
+    expect(
+      shown({
+        zai: [{ id: 'glm-4.6' }],
+        deepinfra: [{ id: 'zai-org/GLM-4.6' }],
+        'fireworks-ai': [{ id: 'accounts/fireworks/models/glm-4p6' }],
+      }),
+    ).toEqual(['z-ai/glm-4.6: z-ai=glm-4.6, fireworks=accounts/fireworks/models/glm-4p6, deepinfra=zai-org/GLM-4.6']);
+  });
+
+  test('the public id is used where its name or base model fits', () => {
+    const slugs = {
+      'anthropic/claude-sonnet-4.5': { name: 'Claude Sonnet 4.5', base_model: 'anthropic/claude-sonnet-4-5' },
+      'qwen/qwen3-coder': { name: 'Qwen3 Coder 480B A35B' },
+    };
+    expect(
+      shown(
+        { anthropic: [{ id: 'claude-sonnet-4-5' }], nebius: [{ id: 'Qwen/Qwen3-Coder-480B-A35B-Instruct' }] },
+        slugs,
+      ),
+    ).toEqual([
+      'anthropic/claude-sonnet-4.5: anthropic=claude-sonnet-4-5',
+      'qwen/qwen3-coder: nebius=Qwen/Qwen3-Coder-480B-A35B-Instruct',
+    ]);
+  });
+
+  test("a host's edition is a variant, a maker's own is a model", () => {
+    expect(
+      shown(
+        {
+          moonshotai: [{ id: 'kimi-k2' }, { id: 'kimi-k2-turbo', base_model: 'moonshotai/kimi-k2' }],
+          deepinfra: [{ id: 'moonshotai/Kimi-K2-fp8' }, { id: 'moonshotai/Kimi-K2' }],
+        },
+        { 'moonshotai/kimi-k2': { name: 'Kimi K2' } },
+      ),
+    ).toEqual([
+      'moonshotai/kimi-k2: moonshotai=kimi-k2, deepinfra=moonshotai/Kimi-K2, deepinfra/fp8=moonshotai/Kimi-K2-fp8',
+      'moonshotai/kimi-k2-turbo: moonshotai=kimi-k2-turbo',
+    ]);
+  });
+
+  test('a stated base model is not believed when the name says more', () => {
+    expect(
+      shown(
+        {
+          novita: [],
+          'novita-ai': [{ id: 'deepseek/deepseek-r1-distill-qwen-32b', base_model: 'deepseek/deepseek-r1' }],
+        },
+        { 'deepseek/deepseek-r1': { name: 'DeepSeek R1', base_model: 'deepseek/deepseek-r1' } },
+      ),
+    ).toEqual(['deepseek/deepseek-r1-distill-qwen-32b: novita=deepseek/deepseek-r1-distill-qwen-32b']);
+  });
+
+  test("another organisation's edition of a model is not the model", () => {
+    expect(shown({ togetherai: [{ id: 'google/gemma-4-31b-it' }, { id: 'pearl-ai/gemma-4-31b-it' }] })).toEqual([
+      'google/gemma-4-31b-it: together=google/gemma-4-31b-it',
+      'pearl-ai/gemma-4-31b-it: together=pearl-ai/gemma-4-31b-it',
+    ]);
+  });
+
+  test('a moving alias is not the model that had its name years ago', () => {
+    const slugs = { 'mistralai/mistral-large': { name: 'Mistral Large', release_date: '2024-02-26' } };
+    const alias = { id: 'mistral-large-latest', name: 'Mistral Large (latest)', release_date: '2025-12-02' };
+    expect(shown({ mistral: [alias] }, slugs)).toEqual([
+      'mistralai/mistral-large-latest: mistral=mistral-large-latest',
+    ]);
+  });
+
+  test('a dated snapshot beside its alias is the same endpoint', () => {
+    const { catalog, left_out } = bundle({
+      anthropic: [{ id: 'claude-haiku-4-5-20251001' }, { id: 'claude-haiku-4-5' }],
+    });
+    expect(catalog.models.flatMap(({ endpoints }) => endpoints.map(({ model }) => model))).toEqual([
+      'claude-haiku-4-5',
+    ]);
+    expect(left_out).toEqual([
+      { provider: 'anthropic', model: 'claude-haiku-4-5-20251001', reason: 'the same endpoint as claude-haiku-4-5' },
+    ]);
+  });
+});
+
+describe('what is left out', () => {
+  test.each([
+    ['deprecated', { openai: [{ id: 'gpt-1', status: 'deprecated' }] }, 'deprecated'],
+    [
+      'speech',
+      { openai: [{ id: 'tts-9', modalities: { input: ['text'], output: ['audio'] } }] },
+      'not a model of an operation that the gateway has',
+    ],
+    ['nobody knows the maker', { azure: [{ id: 'model-router' }] }, 'its maker is not known'],
+    [
+      'a price of zero for an unknown model',
+      { nvidia: [{ id: 'nvidia/thing', cost: { input: 0, output: 0 } }] },
+      'no price, and no other provider of the model',
+    ],
+    [
+      'a price of zero at a host that charges',
+      { zai: [{ id: 'glm-4.7' }], huggingface: [{ id: 'zai-org/GLM-4.7', cost: { input: 0, output: 0 } }] },
+      'a price of zero at a host that charges',
+    ],
+    [
+      'another address',
+      { azure: [{ id: 'claude-x', provider: { npm: '@ai-sdk/anthropic' } }] },
+      'another address or wire than its provider',
+    ],
+  ])('%s', (_, providers, reason) => {
+    expect(bundle(providers as Record<string, Facts[]>).left_out).toMatchObject([{ reason }]);
+  });
+});
+
+describe('facts', () => {
+  const one = (facts: Facts, provider = 'openai') => bundle({ [provider]: [facts] }).catalog.models[0];
+
+  test('prices become integer pico-USD per token', () => {
+    expect(
+      one({
+        id: 'gpt-x',
+        cost: { input: 0.049999999999999996, output: 10, cache_read: 0.125, input_audio: 32, reasoning: 3 },
+      })?.endpoints[0]?.price,
+    ).toEqual({
+      prompt: 50_000,
+      completion: 10_000_000,
+      input_cache_read: 125_000,
+      audio: 32_000_000,
+      internal_reasoning: 3_000_000,
+    });
+  });
+
+  test('a zero beside a real price means that there is no such price', () => {
+    expect(one({ id: 'gpt-x', cost: { input: 1, output: 2, cache_write: 0 } })?.endpoints[0]?.price).toEqual({
+      prompt: 1_000_000,
+      completion: 2_000_000,
+    });
+  });
+
+  test("Claude's hour-long cache writes cost twice the input", () => {
+    const price = one(
+      { id: 'claude-x', cost: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 } },
+      'anthropic',
+    )?.endpoints[0]?.price;
+    expect(price).toMatchObject({ input_cache_write: 3_750_000, input_cache_write_1h: 6_000_000 });
+  });
+
+  test('long-context prices are kept', () => {
+    const tiers = [{ tier: { size: 200_000 }, input: 2.5, output: 15 }];
+    expect(one({ id: 'gpt-x', cost: { input: 1.25, output: 10, tiers } })?.endpoints[0]?.tiers).toEqual([
+      { prompt_tokens_over: 200_000, price: { prompt: 2_500_000, completion: 15_000_000 } },
+    ]);
+  });
+
+  test('dates, limits and modalities take the public form', () => {
+    expect(
+      one({
+        id: 'gpt-x',
+        release_date: '2025-04',
+        knowledge: '2024-02',
+        limit: { context: 128_000, input: 0, output: 4_096 },
+        modalities: { input: ['text', 'image', 'pdf'], output: ['text'] },
+        weights: [{ label: 'Hugging Face', url: 'https://huggingface.co/openai/gpt-x' }],
+      }),
+    ).toMatchObject({
+      canonical_slug: 'openai/gpt-x-20250401',
+      created: Date.UTC(2025, 3, 1) / 1000,
+      knowledge_cutoff: '2024-02-29',
+      input: ['text', 'image', 'file'],
+      tokenizer: 'GPT',
+      hub: 'openai/gpt-x',
+      endpoints: [{ context: 128_000, completion_max: 4_096 }],
+    });
+    expect(one({ id: 'gpt-x', limit: { input: 0 } })?.endpoints[0]).not.toHaveProperty('prompt_max');
+  });
+
+  test('abilities follow what is told; levels of effort are kept when they are known ones', () => {
+    const facts = { tool_call: true, reasoning: true, temperature: false };
+    const efforts = (values: string[]) => ({ reasoning_options: [{ type: 'effort', values }] });
+    expect(one({ id: 'gpt-x', ...facts, ...efforts(['none', 'low']) })?.endpoints[0]).toMatchObject({
+      can: ['tools', 'structured', 'reasoning', 'effort'],
+      quirks: { reasoning_efforts: ['none', 'low'] },
+    });
+    expect(one({ id: 'gpt-x', ...facts, ...efforts(['none', 'default']) })?.endpoints[0]).toMatchObject({
+      can: ['tools', 'structured', 'reasoning'],
+    });
+  });
+
+  test('models that OpenAI serves by its Responses API only are marked so', () => {
+    const { catalog } = bundle({
+      openai: [{ id: 'gpt-5.5-pro' }, { id: 'gpt-5.3-codex' }, { id: 'o3-pro' }, { id: 'gpt-5.5' }],
+    });
+    expect(catalog.models.map(({ id, endpoints }) => [id, endpoints[0]?.dialect])).toEqual([
+      ['openai/gpt-5.3-codex', 'openai-responses'],
+      ['openai/gpt-5.5', undefined],
+      ['openai/gpt-5.5-pro', 'openai-responses'],
+      ['openai/o3-pro', 'openai-responses'],
+    ]);
+  });
+});
+
+test('what was known before keeps its id, canonical slug and date', () => {
+  const first = bundleCatalog(source({ openai: [{ id: 'gpt-x' }] }), { 'openai/gpt-ex': { name: 'gpt-x' } }).catalog;
+  expect(first.models[0]?.id).toBe('openai/gpt-ex');
+  const again = bundleCatalog(source({ openai: [{ id: 'gpt-x', release_date: '2026-06-01' }] }), {}, first).catalog;
+  expect(again).toEqual(first);
+});
+
+const shared = new URL('../../../shared/catalog/', import.meta.url);
+const present = existsSync(shared);
+
+describe('the facts of July 2026', () => {
+  test.skipIf(!present)('make the bundled catalog, byte for byte (skipped where ../shared/catalog is absent)', () => {
+    const read = (name: string) => JSON.parse(readFileSync(new URL(name, shared), 'utf8'));
+    const { catalog } = bundleCatalog(read('models-dev-api.json'), read('public-slugs.json'));
+    const bundled = readFileSync(new URL('../../catalog/models.json', import.meta.url), 'utf8');
+    expect(printBundledCatalog(catalog) === bundled).toBe(true);
+  });
+});
