@@ -31,8 +31,9 @@ interface Call {
   name: string;
   isCustom: boolean;
   isOpen: boolean;
-  hasArguments: boolean;
-  /** Arguments that came before the name. */
+  /** The arguments so far. */
+  told: string;
+  /** Those that came before the name. */
   pending: string;
 }
 
@@ -57,10 +58,11 @@ export function createCallReader(
     }
     const call = index === undefined ? calls.at(-1) : calls.findLast((other) => other.wireIndex === index);
     if (call === undefined) return undefined;
-    // Some upstreams say index 0 for every call of a parallel set: another id, or a name after arguments, is another call.
+    // Some upstreams say index 0 for every call of a parallel set: another id, another name, or
+    // the name once more after complete arguments, is another call.
     if (id !== undefined && call.wireId !== undefined) return undefined;
     if (name === undefined) return call;
-    const isAnother = call.hasArguments || (call.name !== '' && call.name !== name);
+    const isAnother = call.name !== '' && (call.name !== name || isWholeJson(call.told));
     return isAnother || (index === undefined && position > 0) ? undefined : call;
   }
 
@@ -90,7 +92,7 @@ export function createCallReader(
         name: '',
         isCustom: custom != null && textOf(entry.function?.name) === undefined,
         isOpen: false,
-        hasArguments: false,
+        told: '',
         pending: '',
       };
       calls.push(call);
@@ -98,7 +100,7 @@ export function createCallReader(
     call.wireId ??= textOf(entry.id);
     if (call.name === '' && name !== undefined) call.name = name;
     let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
-    if (piece !== '') call.hasArguments = true;
+    call.told += piece;
     if (call.name === '') {
       call.pending += piece;
       return undefined;
@@ -133,7 +135,7 @@ export function createCallReader(
     end() {
       const steps: CallStep[] = [];
       for (const call of calls) {
-        const rest = call.isCustom ? (call.hasArguments ? '"}' : '{"input":""}') : call.hasArguments ? '' : '{}';
+        const rest = call.isCustom ? (call.told !== '' ? '"}' : '{"input":""}') : call.told !== '' ? '' : '{}';
         const missing: CallStep = { ordinal: call.ordinal, arguments: call.pending + rest };
         call.pending = '';
         if (!call.isOpen) missing.opens = open(call, call.wireId);
@@ -142,6 +144,15 @@ export function createCallReader(
       return steps;
     },
   };
+}
+
+function isWholeJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Go servers send a call of zero values where there is none. */
@@ -165,5 +176,5 @@ function argumentsText(value: JsonValue | undefined): string {
 function customInput(call: Call, input: string | undefined): string {
   if (input === undefined) return '';
   const escaped = JSON.stringify(input).slice(1, -1);
-  return call.hasArguments ? escaped : `{"input":"${escaped}`;
+  return call.told !== '' ? escaped : `{"input":"${escaped}`;
 }

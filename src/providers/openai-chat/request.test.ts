@@ -1,0 +1,294 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { DialectEndpoint, EncodeOptions } from '../dialect.ts';
+import type { Quirks } from '../provider.ts';
+import { openaiChat } from './index.ts';
+
+const PLAIN: EncodeOptions = { media: new Map(), strip_state: false };
+
+const endpointOf = (quirks: Quirks, max_completion_tokens?: number): DialectEndpoint => ({
+  model: 'acme/fast-1',
+  provider: 'acme',
+  upstream_model: 'fast',
+  max_completion_tokens,
+  context_length: undefined,
+  input_modalities: ['text'],
+  quirks,
+});
+
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, options = PLAIN) {
+  return openaiChat.encodeRequest({ messages: [], ...request }, endpointOf(quirks), options);
+}
+
+describe('what needs no change is shared, never copied', () => {
+  test('messages and tools are the client’s own objects', () => {
+    const messages: Message[] = [
+      { role: 'user', content: [{ type: 'text', text: 'a' }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'b' },
+    ];
+    const tools = [{ type: 'function' as const, function: { name: 'f' } }];
+    const { body } = encode({ messages, tools });
+    (body['messages'] as object[]).forEach((message, i) => {
+      expect(message).toBe(messages[i]);
+    });
+    expect((body['tools'] as object[])[0]).toBe(tools[0]);
+  });
+
+  test('a request is never written to', () => {
+    const freeze = <T>(value: T): T => {
+      if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze);
+      return value;
+    };
+    const request = freeze<ChatRequest>({
+      model: 'a/b',
+      stream: true,
+      messages: [
+        { role: 'developer', content: 'x' },
+        { role: 'assistant', content: 'y', reasoning: 'z', name: 'n' },
+        { role: 'tool', tool_call_id: 'lost', content: 'w' },
+        { role: 'assistant', content: [{ type: 'text', text: 'end' }] },
+      ],
+      tools: [{ type: 'function', function: { name: 'a.b' }, cache_control: { type: 'ephemeral' } }],
+      tool_choice: { type: 'function', function: { name: 'a.b' } },
+      provider: { options: { acme: { x: 1 } } },
+      user: 'u',
+    });
+    const quirks: Quirks = {
+      system_role: 'system',
+      replay_reasoning: 'reasoning',
+      prefill_prefix: true,
+      tool_call_id: 'mistral9',
+    };
+    expect(() => encode(request, quirks)).not.toThrow();
+  });
+});
+
+describe('one field at a time', () => {
+  test.each<[string, Partial<ChatRequest>, Quirks, object]>([
+    ['the newer output bound wins', { max_tokens: 5, max_completion_tokens: 6 }, {}, { max_completion_tokens: 6 }],
+    [
+      'the output bound has the upstream’s name',
+      { max_tokens: 5 },
+      { output_bound_field: 'max_completion_tokens' },
+      { max_completion_tokens: 5 },
+    ],
+    [
+      'usage is always asked for in streams',
+      { stream: true },
+      {},
+      { stream: true, stream_options: { include_usage: true } },
+    ],
+    [
+      'the client’s other stream options stay',
+      { stream: true, stream_options: { include_usage: false, include_obfuscation: false } },
+      {},
+      { stream: true, stream_options: { include_usage: true, include_obfuscation: false } },
+    ],
+    ['usage is not asked for where it is refused', { stream: true }, { no_stream_usage: true }, { stream: true }],
+    ['stream options need a stream', { stream: false, stream_options: { include_usage: true } }, {}, { stream: false }],
+    ['null is absent', { temperature: null, stop: null, tools: null, stream: null }, {}, {}],
+    ['a tool choice needs tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}, {}],
+    ['a seed may have another name', { seed: 3 }, { random_seed: true }, { random_seed: 3 }],
+    [
+      'metadata goes with stored completions',
+      { metadata: { a: 'b' }, store: true },
+      {},
+      { metadata: { a: 'b' }, store: true },
+    ],
+    ['reasoning effort is passed on', { reasoning_effort: 'high' }, {}, { reasoning_effort: 'high' }],
+    ['reasoning off is effort none', { reasoning: { enabled: false } }, {}, { reasoning_effort: 'none' }],
+    ['reasoning on is effort medium', { reasoning: { enabled: true } }, {}, { reasoning_effort: 'medium' }],
+    ['nothing said of reasoning is nothing sent', { reasoning: { exclude: true }, include_reasoning: true }, {}, {}],
+    [
+      'a budget is an effort by its share',
+      { reasoning: { max_tokens: 8_000 }, max_tokens: 10_000 },
+      {},
+      { reasoning_effort: 'high', max_tokens: 10_000 },
+    ],
+    [
+      'an effort is the nearest that the model takes',
+      { reasoning: { effort: 'xhigh' } },
+      { reasoning_efforts: ['low', 'high'] },
+      { reasoning_effort: 'high' },
+    ],
+    [
+      'Alibaba switches thinking by a flag',
+      { reasoning: { max_tokens: 100 } },
+      { reasoning_field: 'enable_thinking' },
+      { enable_thinking: true, thinking_budget: 100 },
+    ],
+    [
+      'the client’s own thinking field wins',
+      { reasoning: { effort: 'none' }, thinking: { type: 'enabled' } },
+      { reasoning_field: 'thinking' },
+      { thinking: { type: 'enabled' } },
+    ],
+    [
+      'another gateway gets the whole wish but what is hidden',
+      { reasoning: { effort: 'low', exclude: true } },
+      { reasoning_field: 'reasoning' },
+      { reasoning: { effort: 'low' } },
+    ],
+    [
+      'the operator’s fields give way to the client’s',
+      { reasoning_format: 'raw' },
+      { extra_body: { reasoning_format: 'parsed', x: 1 } },
+      { reasoning_format: 'raw', x: 1 },
+    ],
+  ])('%s', (_rule, request, quirks, expected) => {
+    const { model, messages, ...rest } = encode(request, quirks).body;
+    expect(rest).toEqual(expected);
+    expect([model, messages]).toEqual(['fast', []]);
+  });
+
+  test('the output bound is cut to the endpoint’s', () => {
+    const { body, report } = openaiChat.encodeRequest({ messages: [], max_tokens: 50 }, endpointOf({}, 20), PLAIN);
+    expect(body['max_tokens']).toBe(20);
+    expect(report).toEqual([expect.objectContaining({ kind: 'clamped', field: 'max_tokens' })]);
+  });
+
+  test('a refused parameter is dropped with a report', () => {
+    const { body, report } = encode(
+      { top_k: 1, tools: [{ type: 'function', function: { name: 'f' } }] },
+      { refused_parameters: ['top_k', 'tools'] },
+    );
+    expect(body).toEqual({ model: 'fast', messages: [] });
+    expect(report.map((told) => told.field).sort()).toEqual(['tools', 'top_k']);
+  });
+
+  test('tools of the gateway and of other APIs do not go upstream', () => {
+    const tools = [
+      { type: 'gateway:web_search' },
+      { type: 'native' as const, wire: 'anthropic-messages' as const, block: {} },
+    ];
+    const { body, report } = encode({ tools });
+    expect(body['tools']).toBeUndefined();
+    expect(report.map((told) => told.field)).toEqual(['tools[0]', 'tools[1]']);
+  });
+});
+
+describe('messages', () => {
+  const assistant = (more: Partial<Message>): Message => ({ role: 'assistant', content: 'a', ...more });
+  test.each<[string, Message, Quirks, object]>([
+    [
+      'an instruction has the role that the upstream knows',
+      { role: 'developer', content: 'x' },
+      { system_role: 'system' },
+      { role: 'system', content: 'x' },
+    ],
+    ['reasoning is left out', assistant({ reasoning: 'r' }), {}, { role: 'assistant', content: 'a' }],
+    [
+      'reasoning goes back as a string',
+      assistant({ reasoning: 'r' }),
+      { replay_reasoning: 'reasoning_content' },
+      { role: 'assistant', content: 'a', reasoning_content: 'r' },
+    ],
+    [
+      'details decide over the string',
+      assistant({ reasoning: 'r', reasoning_details: [] }),
+      { replay_reasoning: 'reasoning' },
+      { role: 'assistant', content: 'a' },
+    ],
+    [
+      'reasoning of another vendor is left out',
+      assistant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', format: 'anthropic-claude-v1' }] }),
+      { replay_reasoning: 'reasoning' },
+      { role: 'assistant', content: 'a' },
+    ],
+    [
+      'former audio goes back by its id',
+      assistant({ audio: { id: 'x', data: 'AA' } }),
+      {},
+      { role: 'assistant', content: 'a', audio: { id: 'x' } },
+    ],
+    [
+      'an answer that was all reasoning has a content',
+      assistant({ content: null, reasoning: 'r' }),
+      {},
+      { role: 'assistant', content: '' },
+    ],
+    [
+      'cache breakpoints stay where they are known',
+      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+      { cache_control: true },
+      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+    ],
+    [
+      'video goes where it is known',
+      { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
+      { video: true },
+      { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
+    ],
+  ])('%s', (_rule, message, quirks, expected) => {
+    expect(encode({ messages: [message] }, quirks).body['messages']).toEqual([expected]);
+  });
+
+  test('opaque state stays out of a retry', () => {
+    const details = [
+      { type: 'reasoning.text' as const, text: 'a', signature: 's' },
+      { type: 'reasoning.text' as const, text: 'b' },
+      { type: 'reasoning.encrypted' as const, data: 'd' },
+    ];
+    const request = { messages: [assistant({ reasoning_details: details })] };
+    const quirks: Quirks = { replay_reasoning: 'reasoning_details' };
+    expect(encode(request, quirks).body['messages']).toEqual([assistant({ reasoning_details: details })]);
+    const stripped = encode(request, quirks, { ...PLAIN, strip_state: true });
+    expect(stripped.body['messages']).toEqual([assistant({ reasoning_details: [details[1]!] })]);
+  });
+
+  test('a long or illegal call id has one stand-in, for call and result', () => {
+    const id = 'x'.repeat(65);
+    const call = { id, type: 'function' as const, function: { name: 'f', arguments: '{}' } };
+    const messages = [assistant({ tool_calls: [call] }), { role: 'tool' as const, tool_call_id: id, content: 'r' }];
+    const [one, other] = encode({ messages }).body['messages'] as [
+      { tool_calls: { id: string }[] },
+      { tool_call_id: string },
+    ];
+    expect(one.tool_calls[0]!.id).toMatch(/^[0-9A-Za-z]{29}$/);
+    expect(other.tool_call_id).toBe(one.tool_calls[0]!.id);
+  });
+
+  test('video is refused where it is unknown', () => {
+    const message: Message = { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] };
+    expect(() => encode({ messages: [message] })).toThrow(GatewayError);
+  });
+});
+
+describe('media that must be fetched', () => {
+  const request: ChatRequest = {
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'file', file: { file_data: 'https://x/a.pdf' } },
+          { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==', filename: 'b' } },
+          { type: 'image_url', image_url: { url: 'https://x/a.png' } },
+        ],
+      },
+    ],
+  };
+  test.each<[string, Quirks, string[]]>([
+    ['is files by URL', {}, ['https://x/a.pdf']],
+    ['is nothing where documents go by URL', { document_url: true }, []],
+    ['is also images where they must be inline', { inline_images: true }, ['https://x/a.pdf', 'https://x/a.png']],
+  ])('%s', (_rule, quirks, expected) => {
+    expect(openaiChat.requiredMedia(request, endpointOf(quirks)).map((need) => need.url)).toEqual(expected);
+  });
+
+  test('is refused when it is missing', () => {
+    expect(() => encode(request)).toThrow(GatewayError);
+  });
+});
+
+test('the credential goes in the header that the upstream reads', () => {
+  const request = { method: 'POST', url: 'https://x', headers: {}, payload: '' };
+  expect(openaiChat.authorize('k', request, 0, {})).toEqual({ authorization: 'Bearer k' });
+  expect(openaiChat.authorize('k', request, 0, { api_key_header: 'api-key' })).toEqual({ 'api-key': 'k' });
+  expect(openaiChat.authorize(undefined, request, 0, {})).toEqual({});
+});

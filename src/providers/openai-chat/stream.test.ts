@@ -1,0 +1,281 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { type AttemptState, UpstreamError } from '../dialect.ts';
+import { createFramer } from '../frames.ts';
+import { decodeResponse } from './response.ts';
+import { createStreamDecoder } from './stream.ts';
+
+const STATE: AttemptState = { generation_id: 'gen-1' };
+
+function decode(events: (JsonValue | string)[], state: AttemptState = STATE): ChatChunk[] {
+  const decoder = createStreamDecoder(state);
+  const frames = events.map((event) => (typeof event === 'string' ? event : JSON.stringify(event)));
+  return [...frames.flatMap((data) => decoder.push({ event: undefined, data })), ...decoder.end()];
+}
+
+const delta = (content: JsonValue, finish_reason: string | null = null, more: object = {}): JsonValue => ({
+  id: 'c',
+  choices: [{ index: 0, delta: content, finish_reason }],
+  ...more,
+});
+
+describe('a stream', () => {
+  test('names the role once, first, and tells usage once, last', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const chunks = decode([
+      delta({ role: 'assistant', content: 'a' }, null, { usage }),
+      delta({}, 'stop', { usage }),
+      '[DONE]',
+    ]);
+    expect(chunks.filter((chunk) => chunk.delta.role !== undefined)).toEqual([chunks[0]]);
+    expect(chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined)).toEqual([chunks.at(-1)]);
+  });
+
+  test('takes usage that comes after [DONE], and nothing else', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const late = { choices: [{ index: 0, delta: { content: 'late' } }], usage };
+    const answer = accumulate(decode([delta({ content: 'a' }, 'stop'), '[DONE]', late]), 7);
+    expect(answer.ext.usage).toEqual({ in_uncached: 3, out_text: 2 });
+    expect(answer.choices[0].message.content).toBe('a');
+  });
+
+  test('keeps real usage when zeros follow', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const zero = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const answer = accumulate(
+      decode([delta({ content: 'a' }, 'stop', { usage }), delta({}, null, { usage: zero })]),
+      7,
+    );
+    expect(answer.ext.usage).toEqual({ in_uncached: 3, out_text: 2 });
+  });
+
+  test('without a finish reason is complete with [DONE], or with usage in a chunk of its own', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    for (const end of ['[DONE]', { choices: [], usage }]) {
+      const { choices } = accumulate(decode([delta({ content: 'a' }), end]), 7);
+      expect(choices[0]).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
+    }
+  });
+
+  test.each<[string, (JsonValue | string)[]]>([
+    ['that only told text', [delta({ content: 'a' })]],
+    [
+      'whose usage came with text',
+      [delta({ content: 'a' }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } })],
+    ],
+    ['whose usage came with its first, empty chunk', [delta({ content: '' }, null, { usage: { prompt_tokens: 1 } })]],
+    ['of nothing', []],
+  ])('%s is cut short', (_rule, events) => {
+    expect(() => decode(events)).toThrow(expect.objectContaining({ failure: 'unavailable' }));
+  });
+
+  test.each<[string, string]>([
+    ['that says nothing but [DONE]', '[DONE]'],
+    ['of something else', '<html>'],
+    ['of a number', '1'],
+    ['of null', 'null'],
+  ])('%s is no answer', (_rule, event) => {
+    expect(() => decode([event])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+  });
+
+  test('ignores choices but the first', () => {
+    const chunk = {
+      choices: [
+        { index: 1, delta: { content: 'b' } },
+        { index: 0, delta: { content: 'a' } },
+      ],
+    };
+    expect(accumulate(decode([chunk, '[DONE]']), 7).choices[0].message.content).toBe('a');
+  });
+
+  test('whose last chunk repeats the whole message is not doubled', () => {
+    const last = { choices: [{ index: 0, message: { content: 'ab' }, finish_reason: 'stop' }] };
+    const { choices } = accumulate(decode([delta({ content: 'a' }), delta({ content: 'b' }), last]), 7);
+    expect(choices[0].message.content).toBe('ab');
+  });
+
+  test('tells token probabilities with their text', () => {
+    const logprobs = { content: [{ token: 'a', logprob: -1 }], refusal: null };
+    const chunks = decode([{ choices: [{ index: 0, delta: { content: 'a' }, logprobs }] }, delta({}, 'stop')]);
+    expect(chunks[1]).toMatchObject({ delta: { content: 'a' }, logprobs });
+  });
+
+  test('a matched stop sequence is told where it is a text', () => {
+    for (const [stop_reason, expected] of [
+      ['END', 'END'],
+      [151645, undefined],
+    ] as const) {
+      const last = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop', stop_reason }] };
+      expect(accumulate(decode([last]), 7).ext.stopSequence).toBe(expected);
+    }
+  });
+
+  test('an error chunk of a choice fails the stream', () => {
+    const last = {
+      choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { code: 429, message: 'slow down' } }],
+    };
+    expect(() => decode([delta({ content: 'a' }), last])).toThrow(
+      expect.objectContaining({ failure: 'rate_limited', message: 'slow down', status: 429 }),
+    );
+  });
+
+  test('cached tokens may be told by a header', () => {
+    const state = { ...STATE, cached_tokens_header: 'x-cached', headers: { 'x-cached': '2' } };
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const answer = accumulate(decode([delta({ content: 'a' }, 'stop', { usage })], state), 7);
+    expect(answer.ext.usage).toEqual({ in_cache_read: 2, in_uncached: 1, out_text: 2 });
+  });
+});
+
+describe('whatever comes', () => {
+  const pool: JsonValue[] = [
+    delta({ role: 'assistant', content: '' }),
+    delta({ content: '<think>' }),
+    delta({ content: 'x</think>y' }),
+    delta({
+      content: [
+        { type: 'thinking', thinking: [{ type: 'text', text: 't' }] },
+        { type: 'text', text: 'u' },
+      ],
+    }),
+    delta({ reasoning_content: 'r' }),
+    delta({
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'd', index: 0 },
+        { type: 'reasoning.encrypted', data: 'e' },
+      ],
+    }),
+    delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } }] }),
+    delta({
+      tool_calls: [
+        { index: 0, function: { arguments: ':1}' } },
+        { index: 1, function: { name: 'g' } },
+      ],
+    }),
+    delta({ tool_calls: [{ custom: { name: 'h', input: 'i"' } }] }),
+    delta({ function_call: { name: 'f', arguments: '{}' } }),
+    delta({ executed_tools: [{ index: 0, type: 'search', search_results: { results: [{ url: 'https://a' }] } }] }),
+    delta({ refusal: 'no', images: [{ image_url: { url: 'data:,' } }], audio: { id: 'a', data: 'AA' } }),
+    delta({
+      annotations: [{ type: 'url_citation', url_citation: { url: 'https://a', start_index: 1, end_index: 2 } }],
+    }),
+    delta({}, 'stop', { usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 9 }, citations: ['https://a'] }),
+    { error: { message: 'x', code: 500 } },
+  ];
+  const states: AttemptState[] = [STATE, { ...STATE, think_tags: true, think_in_reasoning: true, call_ids: ['a'] }];
+
+  /** Runs to the end; only an `UpstreamError` may stop it. */
+  function survive(work: () => ChatCompletion): ChatCompletion | undefined {
+    try {
+      return work();
+    } catch (error) {
+      expect(error).toBeInstanceOf(UpstreamError);
+      return undefined;
+    }
+  }
+
+  /** Every entry is visited once by the order, and every call can be used. */
+  function expectSound(answer: ChatCompletion): void {
+    const { message } = answer.choices[0];
+    for (const call of message.tool_calls ?? []) {
+      expect(call.id).not.toBe('');
+      expect(call.function.arguments).not.toBe('');
+    }
+    const indexes = (message.reasoning_details ?? []).map((detail) => detail.index);
+    expect(new Set(indexes).size).toBe(indexes.length);
+    if (message.ext?.order === undefined) return;
+    const visited = (kind: string) =>
+      message.ext!.order!.filter((slot) => slot.kind === kind).reduce((all, slot) => all + (slot.span ?? 1), 0);
+    expect(visited('reasoning')).toBe(indexes.length);
+    expect(visited('call')).toBe(message.tool_calls?.length ?? 0);
+    expect(visited('native')).toBe(message.ext.natives?.length ?? 0);
+    expect(visited('image')).toBe(message.images?.length ?? 0);
+  }
+
+  test('chunks in any order, lost or repeated, give an answer that holds together, or an error', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom(...pool), { maxLength: 14 }),
+        fc.constantFrom(...states),
+        (events, state) => {
+          const answer = survive(() => accumulate(decode([...events, '[DONE]'], state), 7));
+          if (answer !== undefined) expectSound(answer);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('a stream cut anywhere gives an answer or an error', () => {
+    const bytes = new TextEncoder().encode(
+      pool
+        .slice(0, -1)
+        .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+        .join(''),
+    );
+    for (let end = 0; end <= bytes.length; end += 1) {
+      survive(() => {
+        const framer = createFramer('sse');
+        const decoder = createStreamDecoder(STATE);
+        const frames = [...framer.push(bytes.subarray(0, end)), ...framer.end()];
+        return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 7);
+      });
+    }
+  });
+
+  test('any bytes give an answer or an error', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        survive(() => {
+          const framer = createFramer('sse');
+          const decoder = createStreamDecoder(STATE);
+          const head = new TextEncoder().encode('data: ');
+          const frames = [...framer.push(head), ...framer.push(bytes), ...framer.end()];
+          return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 7);
+        });
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  /** Puts any JSON in the place of one value of a chunk. */
+  function damage(value: JsonValue, at: { left: number }, by: JsonValue): JsonValue {
+    if (at.left === 0) {
+      at.left = -1;
+      return by;
+    }
+    if (at.left > 0) at.left -= 1;
+    if (Array.isArray(value)) return value.map((entry) => damage(entry, at, by));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, damage(entry as JsonValue, at, by)]));
+  }
+
+  test('a value of any other type in any place gives an answer or an error, streamed and whole', () => {
+    const wrong = fc.oneof(
+      fc.constantFrom<JsonValue>(null, '', 0, -1, true, [], {}, [null], [[]], 'x', [{}], 1e99),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...pool), fc.nat(24), wrong, (event, place, by) => {
+        const damaged = damage(event, { left: place }, by as JsonValue);
+        survive(() => accumulate(decode([delta({ content: 'a' }), damaged, delta({}, 'stop'), '[DONE]']), 7));
+        const text = JSON.stringify(damaged).replaceAll('"delta"', '"message"');
+        survive(() => decodeResponse(JSON.parse(text), STATE, 7));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test('a whole answer and the stream of the same deltas are the same answer', () => {
+    const messages = pool.slice(1, 6).map((event) => (event as { choices: [{ delta: JsonValue }] }).choices[0].delta);
+    for (const message of messages) {
+      const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+      const whole = { id: 'c', choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
+      const streamed = accumulate(decode([delta(message), delta({}, 'stop', { usage }), '[DONE]']), 7);
+      expect(decodeResponse(whole, STATE, 7)).toEqual(streamed);
+    }
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import { type CallStep, createCallReader } from './tool-calls.ts';
+import type { WireToolCall } from './wire.ts';
+
+interface Told {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+function read(deltas: (WireToolCall | null)[][], used: string[] = [], is_whole = false): Told[] {
+  const reader = createCallReader('gen-1', used, (name) => name);
+  const steps: CallStep[] = [...deltas.flatMap((entries) => reader.read(entries, is_whole)), ...reader.end()];
+  const calls: Told[] = [];
+  for (const step of steps) {
+    if (step.opens !== undefined) calls[step.ordinal] = { id: step.opens.id, name: step.opens.name, arguments: '' };
+    calls[step.ordinal]!.arguments += step.arguments;
+  }
+  return calls;
+}
+
+const f = (name: string, text = ''): WireToolCall['function'] => ({ name, arguments: text });
+const args = (text: string): WireToolCall['function'] => ({ arguments: text });
+const minted = expect.stringMatching(/^call_[0-9A-Za-z]{24}$/);
+
+describe('calls are told apart', () => {
+  test.each<[string, (WireToolCall | null)[][], object[]]>([
+    [
+      'by index',
+      [
+        [{ index: 0, id: 'a', function: f('x') }],
+        [{ index: 1, id: 'b', function: f('y') }],
+        [{ index: 0, function: args('{}') }],
+      ],
+      [
+        { id: 'a', name: 'x', arguments: '{}' },
+        { id: 'b', name: 'y', arguments: '{}' },
+      ],
+    ],
+    [
+      'by a new id on the same index',
+      [[{ index: 0, id: 'a', function: f('x', '{}') }], [{ index: 0, id: 'b', function: f('x', '{"b":1}') }]],
+      [
+        { id: 'a', name: 'x', arguments: '{}' },
+        { id: 'b', name: 'x', arguments: '{"b":1}' },
+      ],
+    ],
+    [
+      'also when those interleave',
+      [
+        [{ index: 0, id: 'a', function: f('x', '{"a"') }],
+        [{ index: 0, id: 'b', function: f('x', '{"b"') }],
+        [{ index: 0, id: 'a', function: args(':1}') }],
+        [{ index: 0, id: 'b', function: args(':2}') }],
+      ],
+      [
+        { id: 'a', name: 'x', arguments: '{"a":1}' },
+        { id: 'b', name: 'x', arguments: '{"b":2}' },
+      ],
+    ],
+    [
+      'by id without an index',
+      [[{ id: 'a', function: f('x', '{') }], [{ id: 'b', function: f('y', '{}') }], [{ id: 'a', function: args('}') }]],
+      [
+        { id: 'a', name: 'x', arguments: '{}' },
+        { id: 'b', name: 'y', arguments: '{}' },
+      ],
+    ],
+    [
+      'by name without index and id',
+      [[{ function: f('x', '{"a":1}') }, { function: f('x', '{"a":2}') }], [{ function: f('y') }]],
+      [
+        { id: minted, name: 'x', arguments: '{"a":1}' },
+        { id: minted, name: 'x', arguments: '{"a":2}' },
+        { id: minted, name: 'y', arguments: '{}' },
+      ],
+    ],
+    [
+      'but not where an id or a name is only repeated',
+      [
+        [{ index: 0, id: 'a', function: f('x') }],
+        [{ index: 0, id: 'a', function: f('x', '{"a"') }],
+        [{ index: 0, id: 'a', function: f('x', ':1}') }],
+      ],
+      [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
+    ],
+    [
+      'but not where only the name is repeated',
+      [[{ index: 0, function: f('x', '{"a"') }], [{ index: 0, function: f('x', ':1}') }]],
+      [{ id: minted, name: 'x', arguments: '{"a":1}' }],
+    ],
+    [
+      'and a name that comes late keeps the arguments before it',
+      [[{ index: 0, id: 'a', function: args('{"a"') }], [{ index: 0, function: f('x', ':1}') }]],
+      [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
+    ],
+    ['and nothing is none', [[null, {}, { id: '', function: f('') }, { custom: { name: '' } }]], []],
+    [
+      'and arguments may be an object',
+      [[{ index: 0, id: 'a', function: { name: 'x', arguments: { b: [1] } } }]],
+      [{ id: 'a', name: 'x', arguments: '{"b":[1]}' }],
+    ],
+    [
+      'and a custom tool’s text is its input',
+      [[{ index: 0, id: 'a', custom: { name: 'x', input: 'say "' } }], [{ index: 0, custom: { input: 'hi"\n' } }]],
+      [{ id: 'a', name: 'x', arguments: '{"input":"say \\"hi\\"\\n"}' }],
+    ],
+  ])('%s', (_rule, deltas, expected) => {
+    expect(read(deltas)).toEqual(expected);
+  });
+
+  test('in a whole message every entry is a call', () => {
+    const entries = [
+      { index: 0, id: 'a', function: f('x', '{}') },
+      { index: 0, id: 'a', function: f('x', '{}') },
+    ];
+    expect(read([entries], [], true)).toEqual([
+      { id: 'a', name: 'x', arguments: '{}' },
+      { id: minted, name: 'x', arguments: '{}' },
+    ]);
+  });
+});
+
+test('an id of the conversation so far is not used again, and the upstream’s own is kept aside', () => {
+  const reader = createCallReader('gen-1', ['call_0'], (name) => name);
+  const [step] = reader.read([{ index: 0, id: 'call_0', function: f('x', '{}') }], false);
+  expect(step!.opens).toEqual({ id: minted, name: 'x', rest: { id: 'call_0' } });
+});
