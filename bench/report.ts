@@ -72,9 +72,11 @@ function against(
 export const perSecond = (round: Window) => (round.completed / round.elapsed_ms) * 1_000;
 const chunksPerSecond = (round: Window) => (round.chunks / round.elapsed_ms) * 1_000;
 const cpuShare = (round: Window) => (round.cpu_ms / round.elapsed_ms) * 100;
-const cpuPerRequest_us = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
+export const cpuPerRequest_us = (round: Window) => (round.cpu_ms / round.completed) * 1_000;
 export const cpuPerChunk_us = (round: Window) => (round.cpu_ms / round.chunks) * 1_000;
 export const ratio = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) / of(other);
+/** How many times less the other took. */
+export const inverse = (of: (round: Window) => number) => (round: Window, other: Window) => of(other) / of(round);
 export const added = (of: (round: Window) => number) => (round: Window, other: Window) => of(round) - of(other);
 export const p50 = (round: Window) => round.p50_ms;
 export const p99 = (round: Window) => round.p99_ms;
@@ -87,6 +89,7 @@ const COLUMNS = {
     against('of bare', 'bare', ratio(perSecond), percent),
     against('of portkey', 'portkey', ratio(perSecond), times(1)),
     value('CPU µs/req', cpuPerRequest_us, digits(0)),
+    against('bare by CPU', 'bare', inverse(cpuPerRequest_us), percent),
     value('CPU %', cpuShare, digits(0)),
     failed,
   ],
