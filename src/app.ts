@@ -26,8 +26,8 @@ import { createHealth } from './routing/health.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
-import { organizationStore } from './storage/organizations.ts';
 import type { Home } from './storage/organizations.ts';
+import { organizationStore } from './storage/organizations.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -135,8 +135,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     async drain() {
       draining = true;
       const closed = server.close();
+      // A connection whose last answer ends after the close would linger until its keep-alive runs out.
+      const idle = setInterval(() => server.server.closeIdleConnections(), limits.shutdown_poll_ms);
       const bound = setTimeout(() => server.server.closeAllConnections(), limits.shutdown_ms_max);
       await closed;
+      clearInterval(idle);
       clearTimeout(bound);
       await upstream.close();
     },

@@ -54,6 +54,7 @@ export const limits = {
   drain_bytes_max: 4 * 1024 * 1024,
   /** After SIGTERM, how long running requests may finish. */
   shutdown_ms_max: 30_000,
+  shutdown_poll_ms: 50,
   readiness_ms_max: 1_000,
   metrics_ms_max: 5_000,
   workers_max: 64,

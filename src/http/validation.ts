@@ -43,22 +43,38 @@ function matchesType(type: string, value: unknown): boolean {
   return kindOf(value) === type;
 }
 
-/** Which branch of a union the sender meant: the one whose constant fields agree, else the one of the same JSON type. */
+/** The values that a constant, an enumeration or a union of constants allows; undefined for any other schema. */
+function constantsOf(schema: SchemaNode): unknown[] | undefined {
+  if (schema.const !== undefined) return [schema.const];
+  if (schema.enum !== undefined) return schema.enum;
+  const each = schema.anyOf?.map(constantsOf);
+  return each?.every((values) => values !== undefined) ? each.flat() : undefined;
+}
+
+/** Unions inside unions are one union. */
+function flatten(branches: SchemaNode[]): SchemaNode[] {
+  return branches.flatMap((branch) =>
+    branch.anyOf && constantsOf(branch) === undefined ? flatten(branch.anyOf) : [branch],
+  );
+}
+
+/** The field that tells an object's kind, and the values it may have: `type`, `role`. */
+function discriminatorOf(schema: SchemaNode): { name: string; values: unknown[] } | undefined {
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const values = constantsOf(property);
+    if (values !== undefined && schema.required?.includes(name)) return { name, values };
+  }
+  return undefined;
+}
+
+/** Which branch of a union the sender meant: the one whose kind agrees, else the only one of the same JSON type. */
 function intendedBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
   if (kindOf(value) === 'object') {
-    const record = value as Record<string, unknown>;
-    for (const branch of branches) {
-      const constants = Object.entries(branch.properties ?? {}).filter(
-        ([, property]) => property.const !== undefined || property.enum !== undefined,
-      );
-      if (
-        constants.length > 0 &&
-        constants.some(([name, property]) => accepts(property, record[name])) &&
-        constants.every(([name, property]) => record[name] === undefined || accepts(property, record[name]))
-      ) {
-        return branch;
-      }
-    }
+    const told = branches.find((branch) => {
+      const kind = discriminatorOf(branch);
+      return kind?.values.includes((value as Record<string, unknown>)[kind.name]);
+    });
+    if (told) return told;
   }
   const sameType = branches.filter((branch) => branch.type !== undefined && matchesType(branch.type, value));
   return sameType.length === 1 ? sameType[0] : undefined;
@@ -69,35 +85,36 @@ function accepts(schema: SchemaNode, value: unknown): boolean {
 }
 
 function describeNode(schema: SchemaNode): string {
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum) return schema.enum.map((option) => JSON.stringify(option)).join(', ');
-  if (schema.anyOf) return [...new Set(schema.anyOf.map(describeNode))].join(' or ');
-  const discriminator = Object.entries(schema.properties ?? {}).find(([, property]) => property.const !== undefined);
-  if (discriminator) return `an object with ${discriminator[0]} ${JSON.stringify(discriminator[1].const)}`;
+  const constants = constantsOf(schema);
+  if (constants) return quoted(constants);
+  if (schema.anyOf) return [...new Set(flatten(schema.anyOf).map(describeNode))].join(' or ');
   if (schema.type === 'array') return 'an array';
   if (schema.type === 'object') return 'an object';
   if (schema.type === 'integer') return 'an integer';
   return schema.type === undefined ? 'any value' : schema.type === 'null' ? 'null' : `a ${schema.type}`;
 }
 
-function explainUnion(branches: SchemaNode[], value: unknown, path: string): Violation[] {
+function quoted(values: unknown[]): string {
+  return values.map((value) => JSON.stringify(value)).join(', ');
+}
+
+function explainUnion(nested: SchemaNode[], value: unknown, path: string): Violation[] {
+  const branches = flatten(nested);
   if (branches.some((branch) => accepts(branch, value))) return [];
-  const constants = branches.flatMap((branch) => (branch.const !== undefined ? [JSON.stringify(branch.const)] : []));
   const branch = intendedBranch(branches, value);
-  if (branch && branch.const === undefined) return explain(branch, value, path);
-  if (constants.length === branches.length || (constants.length > 0 && typeof value === 'string')) {
-    return [{ path, rule: `must be one of ${constants.join(', ')}` }];
-  }
+  if (branch && constantsOf(branch) === undefined) return explain(branch, value, path);
   if (kindOf(value) === 'object') {
-    const objects = branches.filter((candidate) => candidate.type === 'object');
-    const names = objects.map(
-      (candidate) => Object.entries(candidate.properties ?? {}).find(([, p]) => p.const !== undefined)?.[0],
-    );
-    const name = names[0];
-    if (name !== undefined && objects.length > 1 && names.every((other) => other === name)) {
-      const options = objects.map((candidate) => JSON.stringify(candidate.properties?.[name]?.const));
-      return [{ path: join(path, name), rule: `must be one of ${options.join(', ')}` }];
+    const kinds = branches.filter(({ type }) => type === 'object').map(discriminatorOf);
+    const name = kinds[0]?.name;
+    if (name !== undefined && kinds.every((kind) => kind?.name === name)) {
+      return [
+        { path: join(path, name), rule: `must be one of ${quoted(kinds.flatMap((kind) => kind?.values ?? []))}` },
+      ];
     }
+  }
+  const constants = branches.flatMap((one) => constantsOf(one) ?? []);
+  if (constants.length > 0 && (constants.length === branches.length || typeof value === 'string')) {
+    return [{ path, rule: `must be one of ${quoted(constants)}` }];
   }
   return [{ path, rule: `must be ${describeNode({ anyOf: branches })}` }];
 }
@@ -172,8 +189,7 @@ export function explain(schema: SchemaNode, value: unknown, path: string): Viola
   if (schema.const !== undefined)
     return value === schema.const ? [] : [{ path, rule: `must be ${JSON.stringify(schema.const)}` }];
   if (schema.enum) {
-    const options = schema.enum.map((option) => JSON.stringify(option)).join(', ');
-    return schema.enum.includes(value) ? [] : [{ path, rule: `must be one of ${options}` }];
+    return schema.enum.includes(value) ? [] : [{ path, rule: `must be one of ${quoted(schema.enum)}` }];
   }
   if (schema.type !== undefined && !matchesType(schema.type, value))
     return [{ path, rule: `must be ${describeNode(schema)}` }];
