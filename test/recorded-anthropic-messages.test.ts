@@ -90,6 +90,8 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
         max_tokens: Number(body['max_tokens']),
         ext: { wire: 'anthropic-messages', rest: rest(body), client: 'messages' },
       };
+      const wires = new Set(inner.messages.flatMap(({ ext }) => ext?.wire ?? []));
+      expect([...wires].filter((wire) => wire !== 'anthropic-messages')).toEqual([]);
       const quirks = { mid_system: true, thinking: 'adaptive' } as const;
       const encoded = anthropicMessages.encodeRequest(
         inner,

@@ -1,6 +1,7 @@
 import { accumulate } from '../../schemas/accumulate.ts';
 import type {
   CacheControl,
+  ChatChunk,
   Ext,
   FilePart,
   FunctionTool,
@@ -12,8 +13,8 @@ import type {
   ToolChoice,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { createEventDecoder } from './stream.ts';
-import { asArray, asBlock, asObject, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
+import { createTurn } from './turn.ts';
+import { asArray, asBlock, asObject, asText, extOf, nativeOf, remainder, WIRE, type WireBlock } from './wire.ts';
 
 /**
  * The conversation of a Messages request as inner messages: what `to-wire.ts` writes, read back. A client of the
@@ -87,11 +88,11 @@ function decodeTurn(value: JsonValue): Message[] {
 /** An assistant turn is read as the answer it once was. */
 function decodeAssistant(content: JsonValue | undefined): Message {
   if (typeof content === 'string') return { role: 'assistant', content };
-  const decoder = createEventDecoder({ generation_id: '' });
-  const chunks = decoder.push({ type: 'message_start', message: {} });
-  for (const [index, content_block] of asArray(content).entries()) {
-    chunks.push(...decoder.push({ type: 'content_block_start', index, content_block }));
-    chunks.push(...decoder.push({ type: 'content_block_stop', index }));
+  const turn = createTurn({ generation_id: '' });
+  const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
+  for (const [index, value] of asArray(content).entries()) {
+    const block = asBlock(value);
+    if (block !== undefined) chunks.push(...turn.open(index, block), ...turn.close(index));
   }
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
   return message;
@@ -157,8 +158,4 @@ function hints(block: JsonObject, known: readonly string[]): { cache_control?: C
     ...(cache?.['type'] === 'ephemeral' ? { cache_control: cache as { type: 'ephemeral' } } : {}),
     ...(ext === undefined ? {} : { ext }),
   };
-}
-
-function asText(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

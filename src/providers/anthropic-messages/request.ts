@@ -7,10 +7,10 @@ import { hashUser } from '../user-hash.ts';
 import { limitBreakpoints } from './caching.ts';
 import { checkPrefill, encodeConversation, lacksThinking } from './messages.ts';
 import { createToolNames } from './names.ts';
-import type { DecoderState } from './stream.ts';
 import { planThinking, type ThinkingPlan } from './thinking.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
 import { planTools } from './tools.ts';
+import type { DecoderState } from './turn.ts';
 import { asObject, restOf, type WireRequest, type WireThinkingConfig } from './wire.ts';
 
 /** Never taken from what a client sent beside the known fields: the gateway decides them. */

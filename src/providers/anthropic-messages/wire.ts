@@ -87,6 +87,11 @@ export function asObject(value: unknown): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
 }
 
+/** The value as text; empty when it is none. */
+export function asText(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
 /** The value as a list; empty when it is none. */
 export function asArray(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];

@@ -1,0 +1,276 @@
+import type { ChatChunk, Delta, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { annotationsOf } from './citations.ts';
+import { mintCallId } from './names.ts';
+import { ANTHROPIC_FORMAT, asArray, asObject, asText, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
+
+/** What decoding must know of the attempt's request. */
+export interface DecoderState {
+  generation_id: string;
+  /** Wire name to the client's name, for the tools that were renamed. */
+  tool_names?: Record<string, string>;
+  /** The call ids of the conversation so far. */
+  call_ids?: readonly string[];
+  /** The forced tool whose input is the answer's text. */
+  shim?: string;
+}
+
+/** The blocks of one assistant turn, as they open, grow and close. `index` is the wire's own name of a block. */
+export interface Turn {
+  readonly hasCalls: boolean;
+  readonly hasOutput: boolean;
+  /** A whole block is one that is opened with its content and closed. */
+  open(index: JsonValue | undefined, content: WireBlock): ChatChunk[];
+  /** Undefined when no such block is open. */
+  add(index: JsonValue | undefined, delta: JsonObject): ChatChunk[] | undefined;
+  close(index: JsonValue | undefined): ChatChunk[];
+  closeAll(): ChatChunk[];
+}
+
+/** Makes an empty turn. */
+export function createTurn(state: DecoderState): Turn {
+  const open = new Map<JsonValue | undefined, BlockReader>();
+  const counts: Counts = { slots: 0, details: 0, calls: 0, codePoints: 0 };
+  const ids = new Set(state.call_ids);
+
+  function close(index: JsonValue | undefined): ChatChunk[] {
+    const reader = open.get(index);
+    open.delete(index);
+    return reader?.end() ?? [];
+  }
+
+  return {
+    get hasCalls() {
+      return counts.calls > 0;
+    },
+    get hasOutput() {
+      return counts.slots > 0;
+    },
+    open(index, content) {
+      const chunks = close(index);
+      const reader = createReader(content, counts, state, ids);
+      open.set(index, reader);
+      chunks.push(...reader.begin());
+      return chunks;
+    },
+    add: (index, delta) => open.get(index)?.add(delta),
+    close,
+    closeAll: () => [...open.keys()].flatMap(close),
+  };
+}
+
+/** What the blocks of a turn count together. */
+interface Counts {
+  slots: number;
+  details: number;
+  calls: number;
+  /** Of the joined text. */
+  codePoints: number;
+}
+
+/** One open block: what it says at its start, with a delta, at its end. */
+interface BlockReader {
+  begin(): ChatChunk[];
+  add(delta: JsonObject): ChatChunk[];
+  end(): ChatChunk[];
+}
+
+function createReader(content: WireBlock, counts: Counts, state: DecoderState, ids: Set<string>): BlockReader {
+  switch (content.type) {
+    case 'text':
+      return createTextReader(content, counts);
+    case 'thinking':
+      return createThinkingReader(content, counts);
+    case 'redacted_thinking':
+      return createRedactedReader(content, counts);
+    case 'tool_use':
+      return state.shim !== undefined && content['name'] === state.shim
+        ? createShimReader(content, counts)
+        : createCallReader(content, counts, state, ids);
+    default:
+      return createNativeReader(content, counts);
+  }
+}
+
+/** A slot opens with its first chunk: a block that says nothing is no slot. */
+function createSlot(counts: Counts, opening: NonNullable<SlotEvent['open']>) {
+  let n: number | undefined;
+  const say = (delta: Delta, event: Omit<SlotEvent, 'n' | 'open'> = {}): ChatChunk => {
+    if (n !== undefined) return { delta, ext: { slot: { n, ...event } } };
+    n = counts.slots;
+    counts.slots += 1;
+    return { delta, ext: { slot: { n, open: opening, ...event } } };
+  };
+  return {
+    say,
+    isOpen: () => n !== undefined,
+    close: (delta: Delta = {}, told: NonNullable<SlotEvent['close']> = {}): ChatChunk[] =>
+      n === undefined ? [] : [say(delta, { close: told })],
+  };
+}
+
+/** How a slot opens, with what remains of its block. */
+function opening(kind: Slot['kind'], rest: JsonObject): NonNullable<SlotEvent['open']> {
+  const ext = extOf(rest);
+  return ext === undefined ? { kind } : { kind, ext };
+}
+
+function createTextReader(content: WireBlock, counts: Counts): BlockReader {
+  const slot = createSlot(counts, opening('text', remainder(content, ['type', 'text', 'citations'])));
+  const start = counts.codePoints;
+  const citations: JsonValue[] = [];
+
+  const say = (text: string): ChatChunk[] => {
+    if (text === '') return [];
+    counts.codePoints += countCodePoints(text);
+    return [slot.say({ content: text })];
+  };
+  /** Citations come before their text, whose length they cover, so the annotation waits for the block's end. */
+  const cite = (citation: JsonValue): ChatChunk => {
+    citations.push(citation);
+    return slot.say({}, { raw: { type: 'citations_delta', citation } });
+  };
+
+  return {
+    begin: () => [...asArray(content['citations']).map(cite), ...say(asText(content['text']))],
+    add(delta) {
+      if (delta['type'] === 'text_delta') return say(asText(delta['text']));
+      if (delta['type'] !== 'citations_delta' || delta['citation'] === undefined) return [];
+      return [cite(delta['citation'])];
+    },
+    end() {
+      if (citations.length === 0) return slot.close();
+      const annotations = annotationsOf(citations, start, counts.codePoints);
+      return slot.close(annotations.length === 0 ? {} : { annotations }, { ext: extOf({ citations })! });
+    },
+  };
+}
+
+function createThinkingReader(content: WireBlock, counts: Counts): BlockReader {
+  const slot = createSlot(counts, opening('reasoning', remainder(content, ['type', 'thinking', 'signature'])));
+  const index = counts.details;
+  counts.details += 1;
+
+  const say = (text: string): ChatChunk[] => {
+    if (text === '') return [];
+    const detail = detailOf({ type: 'reasoning.text', text }, index);
+    return [slot.say({ reasoning_details: [detail], reasoning: text })];
+  };
+  const sign = (signature: string): ChatChunk[] => {
+    if (signature === '') return [];
+    // Thinking that is not shown still carries a signature, and its text is the empty one.
+    const text = slot.isOpen() ? {} : { text: '' };
+    return [slot.say({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, index)] })];
+  };
+
+  return {
+    begin: () => [...say(asText(content['thinking'])), ...sign(asText(content['signature']))],
+    add(delta) {
+      if (delta['type'] === 'thinking_delta') return say(asText(delta['thinking']));
+      return delta['type'] === 'signature_delta' ? sign(asText(delta['signature'])) : [];
+    },
+    end: () => slot.close(),
+  };
+}
+
+function createRedactedReader(content: WireBlock, counts: Counts): BlockReader {
+  const slot = createSlot(counts, opening('reasoning', remainder(content, ['type', 'data'])));
+  const detail = detailOf({ type: 'reasoning.encrypted', data: asText(content['data']) }, counts.details);
+  counts.details += 1;
+  return {
+    begin: () => [slot.say({ reasoning_details: [detail] })],
+    add: () => [],
+    end: () => slot.close(),
+  };
+}
+
+function createCallReader(content: WireBlock, counts: Counts, state: DecoderState, ids: Set<string>): BlockReader {
+  const index = counts.calls;
+  counts.calls += 1;
+  const rest = remainder(content, ['type', 'id', 'name', 'input']);
+  const wireId = asText(content['id']);
+  const isTaken = wireId === '' || ids.has(wireId);
+  const id = isTaken ? mintCallId(state.generation_id, index) : wireId;
+  if (isTaken && wireId !== '') rest['id'] = wireId;
+  ids.add(id);
+  const slot = createSlot(counts, opening('call', rest));
+  const wireName = asText(content['name']);
+  const name = state.tool_names?.[wireName] ?? wireName;
+  const input = createInput(content, (text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  return {
+    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    add: input.add,
+    end: () => [...input.end(), ...slot.close()],
+  };
+}
+
+/** The input of the tool that stands in for JSON output is the answer's text. */
+function createShimReader(content: WireBlock, counts: Counts): BlockReader {
+  const slot = createSlot(counts, { kind: 'text' });
+  const input = createInput(content, (text) => {
+    counts.codePoints += countCodePoints(text);
+    return slot.say({ content: text });
+  });
+  return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
+}
+
+/** A tool's input: fragments as they come; without any, what the block began with, which may be nothing. */
+function createInput(content: WireBlock, say: (text: string) => ChatChunk) {
+  let hasFragments = false;
+  return {
+    add(delta: JsonObject): ChatChunk[] {
+      const fragment = delta['type'] === 'input_json_delta' ? asText(delta['partial_json']) : '';
+      if (fragment === '') return [];
+      hasFragments = true;
+      return [say(fragment)];
+    },
+    end: (): ChatChunk[] => (hasFragments ? [] : [say(JSON.stringify(asObject(content['input']) ?? {}))]),
+  };
+}
+
+/** A server tool's call or result, a compaction, or a kind that is still to come. */
+function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
+  const slot = createSlot(counts, { kind: 'native', native: nativeOf(content) });
+  const fragments: string[] = [];
+  let block = content;
+  return {
+    begin: () => [slot.say({})],
+    add(delta) {
+      const { type: _type, partial_json, content: added, ...others } = delta;
+      if (typeof partial_json === 'string') fragments.push(partial_json);
+      if (typeof added === 'string') block = { ...block, content: asText(block['content']) + added };
+      block = { ...block, ...others };
+      return [slot.say({}, { raw: delta })];
+    },
+    end() {
+      const told = fragments.join('');
+      return slot.close({}, { native: nativeOf(told === '' ? block : { ...block, input: parseInput(told) }) });
+    },
+  };
+}
+
+function parseInput(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { _raw: text };
+  }
+}
+
+type DetailBody =
+  | { type: 'reasoning.text'; text?: string; signature?: string }
+  | { type: 'reasoning.encrypted'; data: string };
+
+function detailOf(body: DetailBody, index: number): ReasoningDetail {
+  return { ...body, format: ANTHROPIC_FORMAT, id: null, index };
+}
+
+/** Low surrogates are not counted, so a pair counts once, also when it is split over two deltas. */
+function countCodePoints(text: string): number {
+  let count = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0xdc00 || unit > 0xdfff) count += 1;
+  }
+  return count;
+}
