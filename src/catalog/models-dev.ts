@@ -81,16 +81,6 @@ function isGratis(row: ProviderRow, id: string): boolean {
   return row.slug === 'nvidia' || (own !== undefined && id.startsWith(`${own}/`));
 }
 
-/** Of two listings that mean the same endpoint, the one with the plainer upstream name stays. */
-function plainer(one: BundledEndpoint, other: BundledEndpoint): BundledEndpoint {
-  const dated = (model: string) => (/20\d{6}|20\d\d-\d\d-\d\d/.test(model) ? 1 : 0);
-  const order =
-    dated(one.model) - dated(other.model) ||
-    one.model.length - other.model.length ||
-    (one.model < other.model ? -1 : 1);
-  return order <= 0 ? one : other;
-}
-
 /** A catalog, and why listings are not in it. */
 export interface BundleReport {
   catalog: BundledCatalog;
@@ -132,19 +122,14 @@ export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: 
     }
     const draft = drafts.get(identity.id) ?? { id: identity.id, listings: [], endpoints: [] };
     drafts.set(identity.id, draft);
-    const twin = draft.endpoints.findIndex((e) => e.provider === row.slug && e.variant === endpoint.variant);
-    if (twin === -1) {
-      draft.endpoints.push(endpoint);
-      draft.listings.push(listing);
+    // Listings come in the order of their ids, so an alias stands before its dated snapshots, and it is the one that stays.
+    const twin = draft.endpoints.find((e) => e.provider === row.slug && e.variant === endpoint.variant);
+    if (twin !== undefined) {
+      leave(`the same endpoint as ${twin.model}`);
       return;
     }
-    const stays = plainer(draft.endpoints[twin] ?? endpoint, endpoint);
-    left_out.push({
-      provider: row.slug,
-      model: stays === endpoint ? (draft.endpoints[twin]?.model ?? '') : listing.id,
-      reason: `the same endpoint as ${stays.model}`,
-    });
-    draft.endpoints[twin] = stays;
+    draft.endpoints.push(endpoint);
+    draft.listings.push(listing);
   };
 
   for (const row of providerRows) {
