@@ -1,0 +1,91 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
+import { toSettle } from '../ledger/settle.ts';
+import { backUp } from './backup.ts';
+import { DATABASE_FILE, type Database, openDatabase } from './database.ts';
+import { ledgerStore } from './ledger.ts';
+
+let data_dir: string;
+let database: Database;
+
+beforeEach(async () => {
+  data_dir = mkdtempSync(join(tmpdir(), 'gateway-backup-'));
+  database = await openDatabase({ data_dir });
+});
+afterEach(async () => {
+  await database.close();
+  rmSync(data_dir, { recursive: true });
+});
+
+/** Writes batches until told to stop; generations and usage rise together in each. */
+function writeOn(): { stop: () => Promise<number> } {
+  let going = true;
+  const run = async () => {
+    const store = ledgerStore(database.queries);
+    const { epoch } = await store.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
+    let number = 1;
+    for (; going; number++) {
+      const settles = Array.from({ length: 20 }, (_, index) => {
+        const record = generation({ id: `g${number}-${index}`, cost_nano: 3 });
+        return toSettle(record, JSON.stringify(record));
+      });
+      await store.settle({ node: 'n', epoch, number, at: 1, settles });
+    }
+    return number - 1;
+  };
+  const done = run();
+  return {
+    stop: () => {
+      going = false;
+      return done;
+    },
+  };
+}
+
+test('a copy taken while the store is written is whole and consistent, and can be opened as a store', async () => {
+  const writer = writeOn();
+  const counts: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    const restored = join(data_dir, `restored-${round}`);
+    await backUp({ data_dir, file: join(restored, DATABASE_FILE) });
+    const copy = new DatabaseSync(join(restored, DATABASE_FILE));
+    expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
+    const { count, cost } = copy
+      .prepare('SELECT count(*) AS count, sum(cost) AS cost FROM ledger_generations')
+      .get() as {
+      count: number;
+      cost: number;
+    };
+    const usage = copy.prepare('SELECT sum(requests) AS requests, sum(usage_nano) AS nano FROM usage_days').get();
+    const node = copy.prepare('SELECT batch FROM ledger_nodes').get();
+    expect(usage).toEqual({ requests: count, nano: cost });
+    expect(node).toEqual({ batch: count / 20 });
+    copy.close();
+    counts.push(count);
+    const opened = await openDatabase({ data_dir: restored });
+    await opened.ping();
+    await opened.close();
+  }
+  const batches = await writer.stop();
+  expect(counts.at(-1)).toBeGreaterThan(counts[0] ?? 0);
+  expect(counts.at(-1)).toBeLessThanOrEqual(batches * 20);
+});
+
+test('a backup never overwrites, and leaves nothing half done', async () => {
+  const file = join(data_dir, 'taken');
+  writeFileSync(file, 'precious');
+  await expect(backUp({ data_dir, file })).rejects.toThrow(`${file} exists`);
+  expect(readFileSync(file, 'utf8')).toBe('precious');
+  expect(readdirSync(data_dir).filter((name) => name.includes('partial'))).toEqual([]);
+});
+
+test('without a store there is nothing to copy, and none is made', async () => {
+  const empty = join(data_dir, 'empty');
+  await expect(backUp({ data_dir: empty, file: join(data_dir, 'copy') })).rejects.toThrow('There is no embedded store');
+  expect(existsSync(empty)).toBe(false);
+});

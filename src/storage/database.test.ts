@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { describeStores } from '../../test/store-variants.ts';
+import { DATABASE_FILE, openDatabase } from './database.ts';
+import { parseInteger } from './postgres-dialect.ts';
+
+const organization = (id: string) => ({ id, name: 'n', created_at: '2026-11-21T10:00:00.000Z' });
+
+describeStores('the database', ({ open }) => {
+  test('a transaction is seen by others when it has committed, not before', async () => {
+    const { queries } = await open();
+    const count = async () => (await queries.selectFrom('organizations').selectAll().execute()).length;
+    let during: Promise<number> | undefined;
+    await queries.transaction().execute(async (tx) => {
+      await tx.insertInto('organizations').values(organization('a')).execute();
+      expect(await tx.selectFrom('organizations').selectAll().execute()).toHaveLength(1);
+      // In memory the reader waits for its turn, elsewhere it sees the state before.
+      during = count();
+      await Promise.race([during, new Promise((resolve) => setTimeout(resolve, 50))]);
+    });
+    expect(await during).toBeLessThanOrEqual(1);
+    expect(await count()).toBe(1);
+  });
+
+  test('a transaction that throws leaves nothing, and the next one works', async () => {
+    const { queries } = await open();
+    const broken = queries.transaction().execute(async (tx) => {
+      await tx.insertInto('organizations').values(organization('a')).execute();
+      throw new Error('changed my mind');
+    });
+    await expect(broken).rejects.toThrow('changed my mind');
+    expect(await queries.selectFrom('organizations').selectAll().execute()).toEqual([]);
+    await queries.insertInto('organizations').values(organization('b')).execute();
+    expect(await queries.selectFrom('organizations').select('id').execute()).toEqual([{ id: 'b' }]);
+  });
+
+  test('writers take turns; none is lost', async () => {
+    const { queries } = await open();
+    await queries.insertInto('counters').values({ name: 'c', value: 0 }).execute();
+    const raise = () =>
+      queries.transaction().execute(async (tx) => {
+        await tx.updateTable('counters').set({ value: sql`value + 1` }).where('name', '=', 'c').execute();
+      });
+    await Promise.all(Array.from({ length: 40 }, raise));
+    expect(await queries.selectFrom('counters').select('value').execute()).toEqual([{ value: 40 }]);
+  });
+
+  test('the count of changed rows is told', async () => {
+    const { queries } = await open();
+    await queries
+      .insertInto('organizations')
+      .values([organization('a'), organization('b')])
+      .execute();
+    const { numUpdatedRows } = await queries.updateTable('organizations').set({ name: 'm' }).executeTakeFirstOrThrow();
+    expect(numUpdatedRows).toBe(2n);
+    const [deleted] = await queries.deleteFrom('organizations').where('id', '=', 'a').execute();
+    expect(deleted?.numDeletedRows).toBe(1n);
+  });
+
+  test('a reference to what does not exist is refused', async () => {
+    const { queries } = await open();
+    const member = { id: 'm', organization_id: 'none', user_id: 'none', role: 'admin', created_at: 'now' };
+    await expect(queries.insertInto('organization_members').values(member).execute()).rejects.toThrow(/foreign key/i);
+  });
+
+  test('integers that a number cannot hold are an error, never another number', async () => {
+    const { queries } = await open();
+    const read = (value: string) => sql`SELECT CAST(${sql.lit(value)} AS BIGINT) AS value`.execute(queries);
+    expect((await read('9007199254740991')).rows).toEqual([{ value: 9_007_199_254_740_991 }]);
+    await expect(read('9007199254740993')).rejects.toThrow();
+  });
+
+  test('a failed statement does not repeat the values it was given', async () => {
+    const { queries } = await open();
+    const secret = 'sk-gw-v1-secret';
+    const refused = await queries
+      .insertInto('api_keys')
+      .values({ hash: secret } as never)
+      .execute()
+      .catch((error: unknown) => error);
+    expect(String(refused)).toMatch(/null/i);
+    expect(String(refused)).not.toContain(secret);
+  });
+});
+
+let data_dir: string;
+beforeEach(() => {
+  data_dir = mkdtempSync(join(tmpdir(), 'gateway-database-'));
+});
+afterEach(() => rmSync(data_dir, { recursive: true }));
+
+test('a file is opened with a write-ahead log that is synced at every commit, and keeps what was written', async () => {
+  const first = await openDatabase({ data_dir });
+  expect((await sql`PRAGMA journal_mode`.execute(first.queries)).rows).toEqual([{ journal_mode: 'wal' }]);
+  await first.queries.transaction().execute(async (tx) => {
+    // 2 is FULL (sqlite.org/pragma.html#pragma_synchronous).
+    expect((await sql`PRAGMA synchronous`.execute(tx)).rows).toEqual([{ synchronous: 2 }]);
+    await tx.insertInto('organizations').values(organization('a')).execute();
+  });
+  await first.close();
+  const second = await openDatabase({ data_dir });
+  expect(await second.queries.selectFrom('organizations').select('id').execute()).toEqual([{ id: 'a' }]);
+  await second.close();
+});
+
+test('several processes may open a fresh file together and write to it', async () => {
+  const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ data_dir })));
+  await Promise.all(
+    all.flatMap(({ queries }, process) =>
+      Array.from({ length: 25 }, (_, index) =>
+        queries
+          .insertInto('organizations')
+          .values(organization(`${process}-${index}`))
+          .execute(),
+      ),
+    ),
+  );
+  for (const { queries } of all) {
+    expect(await queries.selectFrom('organizations').selectAll().execute()).toHaveLength(100);
+  }
+  await Promise.all(all.map((database) => database.close()));
+});
+
+test('a file that is no database fails the start in words', async () => {
+  writeFileSync(join(data_dir, DATABASE_FILE), 'not a database, and long enough to be looked at '.repeat(30));
+  await expect(openDatabase({ data_dir })).rejects.toThrow(/not a database/);
+});
+
+test('a closed database answers with an error', async () => {
+  const database = await openDatabase({ data_dir });
+  await database.close();
+  await database.close();
+  await expect(database.ping()).rejects.toThrow();
+});
+
+test('a server that does not answer is named without its password', async () => {
+  const opened = openDatabase({ database_url: 'postgres://user:hunter2@127.0.0.1:9/gateway' });
+  const error = await opened.catch((refused: Error) => refused);
+  expect(String(error)).toBe('Error: PostgreSQL at 127.0.0.1:9/gateway does not answer');
+});
+
+test('integers of PostgreSQL are numbers while they are exact', () => {
+  expect(parseInteger('-42')).toBe(-42);
+  expect(parseInteger('9007199254740991')).toBe(9_007_199_254_740_991);
+  expect(() => parseInteger('9007199254740992')).toThrow(RangeError);
+});

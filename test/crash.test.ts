@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startRecorder } from '../src/ledger/recorder.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { ledgerStore } from '../src/storage/ledger.ts';
+import { describeStores } from './store-variants.ts';
+
+const ROUNDS = 24;
+/** The last kill of a round comes this long after the start was told, at most. */
+const LIFE_MS_MAX = 250;
+
+/** Runs the driver, kills it without warning at a random moment, and gives back the lines it had said. */
+async function runAndKill(args: string[]): Promise<string[]> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  let complained = '';
+  const killed = Promise.withResolvers<void>();
+  child.stderr.on('data', (bytes) => {
+    complained += bytes;
+  });
+  child.stdout.on('data', (bytes) => {
+    const first = said === '';
+    said += bytes;
+    if (first) setTimeout(() => child.kill('SIGKILL'), Math.random() * LIFE_MS_MAX);
+  });
+  child.on('close', (_code, signal) => {
+    if (signal === 'SIGKILL') killed.resolve();
+    else killed.reject(new Error(`the driver ended by itself: ${complained}${said.slice(-500)}`));
+  });
+  await killed.promise;
+  return said.split('\n').slice(0, -1);
+}
+
+describeStores('kill -9', ({ freshUrl }) => {
+  test(`after ${ROUNDS} kills everything acknowledged is there once, and usage is the sum of the generations`, {
+    timeout: 180_000,
+  }, async () => {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const database_url = await freshUrl();
+    const lines: string[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      lines.push(...(await runAndKill([data_dir, String(round), ...(database_url ? [database_url] : [])])));
+    }
+    const words = lines.map((line) => line.split(' '));
+    const said = (what: string) => words.filter(([first]) => first === what);
+    expect(said('failed')).toEqual([]);
+
+    const database = await openDatabase({ data_dir, database_url });
+    try {
+      const log = { info() {}, warn() {}, error() {} };
+      const store = ledgerStore(database.queries);
+      const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now: Date.now, log });
+      await recorder.flush();
+      await recorder.stop();
+
+      const rows = await database.queries.selectFrom('ledger_generations').selectAll().execute();
+      const found = new Map(rows.map((row) => [row.id, row]));
+      const missing = said('attempt').filter(([, id = '']) => !found.has(id));
+      expect(missing).toEqual([]);
+      const wrong = said('outcome').filter(([, id = '', cost]) => {
+        const row = found.get(id);
+        return row?.outcome !== 'completed' || row.cost !== Number(cost);
+      });
+      expect(wrong).toEqual([]);
+
+      const days = await database.queries.selectFrom('usage_days').selectAll().execute();
+      for (const key_hash of ['key-0', 'key-1', 'key-2']) {
+        const own = rows.filter((row) => row.key_hash === key_hash);
+        const counted = days.filter((day) => day.scope_id === key_hash);
+        expect(counted.reduce((sum, day) => sum + day.requests, 0)).toBe(own.length);
+        expect(counted.reduce((sum, day) => sum + day.usage_nano, 0)).toBe(own.reduce((sum, row) => sum + row.cost, 0));
+      }
+
+      const keys = await database.queries.selectFrom('api_keys').select(['hash', 'id']).execute();
+      const hashes = new Set(keys.map(({ hash }) => hash));
+      expect(said('key').filter(([, hash = '']) => !hashes.has(hash))).toEqual([]);
+      expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
+
+      // A test that never killed in the middle of something has shown nothing.
+      expect(said('outcome').length).toBeGreaterThan(ROUNDS);
+      expect(said('key').length).toBeGreaterThan(ROUNDS);
+      expect(rows.filter((row) => row.outcome === 'unknown').length).toBeGreaterThan(0);
+    } finally {
+      await database.close();
+      rmSync(data_dir, { recursive: true });
+    }
+  });
+});
