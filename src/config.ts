@@ -10,11 +10,11 @@ import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { limits } from './limits.ts';
 import type { Provider } from './providers/provider.ts';
 
-export type { Environment, ProviderOff };
+export type { Environment };
 export { ConfigError };
 
-export type LogLevel = (typeof logLevels)[number];
-export type Timeouts = Required<TimeoutsSection>;
+type LogLevel = (typeof logLevels)[number];
+type Timeouts = Required<TimeoutsSection>;
 
 /** Everything the service is told from outside, checked. Holds secrets: print `describeConfig` of it, never itself. */
 export interface Config {

@@ -62,7 +62,7 @@ export function describeModelEndpoints(model: Model, catalog: Catalog): ModelEnd
 }
 
 /** The public record of an endpoint, without statistics. */
-export function describeEndpoint(model: Model, endpoint: Endpoint, provider_name: string): PublicEndpoint {
+function describeEndpoint(model: Model, endpoint: Endpoint, provider_name: string): PublicEndpoint {
   return {
     name: `${provider_name} | ${model.id}`,
     model_id: model.canonical_slug,

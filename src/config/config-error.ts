@@ -4,7 +4,7 @@ export class ConfigError extends Error {
 }
 
 /** The candidate that was probably meant, or undefined when none is near. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of candidates) {

@@ -36,7 +36,7 @@ const day = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d$', description: 'a day
 const names = (description: string) => Type.Array(text(), { description });
 
 /** Named options of a dialect; see `Quirks`. */
-export const QuirksSection = Type.Object(
+const QuirksSection = Type.Object(
   {
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),

@@ -15,7 +15,7 @@ export interface ReadFile {
 }
 
 /** `models.acme/fast-1.endpoints[0].pricing.prompt` */
-export function pathText(path: Path): string {
+function pathText(path: Path): string {
   return path
     .map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`))
     .join('')
@@ -29,7 +29,7 @@ export function readConfigFile(name: string, text: string): ReadFile {
   }
   const counter = new LineCounter();
   // Pretty errors quote the line, which may hold a key.
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, maxAliasCount: 100 } as object);
+  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
   const [fault] = document.errors;
   if (fault) {
     const { line } = counter.linePos(fault.pos[0]);

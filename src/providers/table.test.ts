@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { parameters } from '../schemas/endpoint.ts';
+import { availableWires, providerRow, providerRows } from './table.ts';
+
+describe('the provider table', () => {
+  test('no two rows answer to the same slug or display name, in any case', () => {
+    const names = providerRows.flatMap(({ slug, name }) => [...new Set([slug.toLowerCase(), name.toLowerCase()])]);
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+  });
+
+  test('no two rows are made from the same source or switched on by the same variable', () => {
+    const sources = providerRows.flatMap(({ source }) => source ?? []);
+    expect(sources.length).toBe(new Set(sources).size);
+    const variables = providerRows.flatMap((row) => [...row.credential_variables, row.address_variable ?? []].flat());
+    expect(variables.length).toBe(new Set(variables).size);
+  });
+
+  test.each(providerRows)('$slug has a slug, an address and parameters of the right form', (row) => {
+    expect(row.slug).toMatch(/^[a-z0-9-]+$/);
+    const url = new URL(row.base_url.replace(/\{[A-Z_]+\}/g, 'x'));
+    expect(url.protocol).toBe(row.address_variable === undefined ? 'https:' : 'http:');
+    expect(row.base_url).not.toMatch(/\/$/);
+    expect(parameters).toEqual(expect.arrayContaining([...row.parameters]));
+    expect(row.parameters.length).toBe(new Set(row.parameters).size);
+    expect(row.credential_variables.length > 0 || row.address_variable !== undefined).toBe(true);
+  });
+
+  test('what a provider refuses is not among what it takes', () => {
+    const both = providerRows.flatMap(({ slug, parameters: taken, quirks }) =>
+      (quirks.refused_parameters ?? [])
+        .filter((name) => taken.some((other) => other === name))
+        .map((name) => [slug, name]),
+    );
+    expect(both).toEqual([]);
+  });
+
+  test.each([
+    ['Google AI Studio', 'google-ai-studio'],
+    ['Google', 'google-vertex'],
+    ['Moonshot AI', 'moonshotai'],
+    ['Z.AI', 'z-ai'],
+    ['xAI', 'xai'],
+    ['Amazon Bedrock', 'amazon-bedrock'],
+  ])('%s has the public slug %s', (name, slug) => {
+    expect(providerRow.get(slug)?.name).toBe(name);
+  });
+
+  // api-facts 4.4
+  test.each([
+    [
+      'stops billing',
+      true,
+      ['openai', 'azure', 'anthropic', 'fireworks', 'novita', 'deepinfra', 'together', 'cohere', 'xai', 'deepseek'],
+    ],
+    [
+      'bills on',
+      undefined,
+      [
+        'amazon-bedrock',
+        'groq',
+        'google-vertex',
+        'google-ai-studio',
+        'minimax',
+        'huggingface',
+        'perplexity',
+        'mistral',
+        'alibaba',
+        'nebius',
+      ],
+    ],
+  ])('a closed connection %s where the facts say so', (_, expected, slugs) => {
+    for (const slug of slugs) expect(providerRow.get(slug)?.abort_stops_billing, slug).toBe(expected);
+  });
+
+  test('rows of wires without a dialect are the two clouds of a later version', () => {
+    expect(providerRows.filter(({ dialect }) => !availableWires.has(dialect)).map(({ slug }) => slug)).toEqual([
+      'amazon-bedrock',
+      'google-vertex',
+    ]);
+  });
+});
