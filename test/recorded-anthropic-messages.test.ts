@@ -98,7 +98,7 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
         { ...ENDPOINT, quirks },
         { media: new Map(), strip_state: false },
       );
-      const { system, messages, tools, tool_choice } = encoded.body;
+      const { system, messages, tools, tool_choice, ...others } = encoded.body;
       expect(normal({ system, messages, tools, tool_choice })).toEqual(
         normal({
           system: body['system'],
@@ -108,6 +108,7 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
         }),
       );
       expect(encoded.report).toEqual([]);
+      expect(others).toEqual({ ...rest(body), model: 'claude', max_tokens: body['max_tokens'] });
     });
   }
 });

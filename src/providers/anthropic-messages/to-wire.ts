@@ -98,7 +98,7 @@ export function encodeAssistant(
 }
 
 /** A text block; undefined when there is nothing but white space, which the wire refuses. */
-export function encodeText(
+function encodeText(
   text: string,
   cache_control: CacheControl | undefined,
   rest: JsonObject = {},
