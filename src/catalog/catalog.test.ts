@@ -171,6 +171,7 @@ describe('what an endpoint takes', () => {
       expect.arrayContaining(['temperature', 'tools', 'max_completion_tokens', 'structured_outputs']),
     );
     const plain = only('openai', { can: ['sampling'] })?.supported_parameters;
+    expect(plain).toContain('prediction');
     for (const name of [
       'tools',
       'tool_choice',
@@ -187,10 +188,19 @@ describe('what an endpoint takes', () => {
     );
   });
 
+  test('a model without levels of effort is not told one', () => {
+    const fixed = only('xai', { can: ['tools', 'sampling', 'reasoning'] });
+    expect(fixed?.quirks.reasoning_field).toBe('none');
+    expect(fixed?.supported_parameters).toContain('reasoning');
+    expect(fixed?.supported_parameters).not.toContain('reasoning_effort');
+    expect(only('xai', { can: ['reasoning', 'effort'] })?.quirks.reasoning_field).toBeUndefined();
+    expect(only('z-ai', { can: ['reasoning'] })?.quirks.reasoning_field).toBe('thinking');
+  });
+
   test('a reasoning model of OpenAI has no sampling and no stop, and takes max_completion_tokens', () => {
     const reasoning = only('openai', { model: 'gpt-5.5', can: ['tools', 'structured', 'reasoning', 'effort'] });
     expect(reasoning?.supported_parameters).toEqual(expect.arrayContaining(['reasoning_effort', 'verbosity']));
-    for (const name of ['temperature', 'top_p', 'stop', 'logprobs', 'frequency_penalty']) {
+    for (const name of ['temperature', 'top_p', 'stop', 'logprobs', 'frequency_penalty', 'prediction']) {
       expect(reasoning?.supported_parameters).not.toContain(name);
       expect(reasoning?.quirks.refused_parameters).toContain(name);
     }

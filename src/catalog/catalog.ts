@@ -1,6 +1,5 @@
 import type { Provider, Quirks } from '../providers/provider.ts';
-import { type ProviderRow, providerRow } from '../providers/table.ts';
-import type { Parameter } from '../schemas/endpoint.ts';
+import { type EndpointParameter, type ProviderRow, providerRow } from '../providers/table.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import type { Endpoint, Model, Prices } from './model.ts';
@@ -205,6 +204,7 @@ function bundledEndpoint(
       ...(refused.length === 0
         ? {}
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
+      ...(tellsNoEffort(provider, bundled) ? { reasoning_field: 'none' as const } : {}),
       ...bundled.quirks,
       ...context.modelQuirks?.(provider.dialect, bundled.model),
     },
@@ -216,7 +216,7 @@ function cachesUnasked(provider: Provider, pricing: Prices): boolean {
   return pricing.input_cache_read !== undefined && provider.dialect !== 'anthropic-messages';
 }
 
-const sampling: readonly Parameter[] = [
+const sampling: readonly EndpointParameter[] = [
   'temperature',
   'top_p',
   'top_k',
@@ -231,15 +231,21 @@ const sampling: readonly Parameter[] = [
 ];
 
 /** What a model refuses although its provider takes it from others. */
-function refusedParameters(provider: Provider, { can }: BundledEndpoint): readonly Parameter[] {
+function refusedParameters(provider: Provider, { can }: BundledEndpoint): readonly EndpointParameter[] {
   if (can.includes('sampling') || provider.dialect !== 'openai-chat') return [];
-  // OpenAI's reasoning models also refuse stop (https://platform.openai.com/docs/api-reference/chat/create).
+  // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create).
   return can.includes('reasoning') && (provider.slug === 'openai' || provider.slug === 'azure')
-    ? [...sampling, 'stop']
+    ? [...sampling, 'stop', 'prediction']
     : sampling;
 }
 
-const needs: [Ability, readonly Parameter[]][] = [
+/** Whether the model thinks without levels, which the usual field would be refused for. */
+function tellsNoEffort(provider: Provider, { can }: BundledEndpoint): boolean {
+  const field = provider.quirks.reasoning_field ?? 'reasoning_effort';
+  return provider.dialect === 'openai-chat' && field === 'reasoning_effort' && !can.includes('effort');
+}
+
+const needs: [Ability, readonly EndpointParameter[]][] = [
   ['tools', ['tools', 'tool_choice', 'parallel_tool_calls']],
   ['structured', ['structured_outputs']],
   ['reasoning', ['reasoning', 'include_reasoning', 'reasoning_effort']],
@@ -250,10 +256,10 @@ const needs: [Ability, readonly Parameter[]][] = [
 function supportedParameters(
   row: ProviderRow | undefined,
   { can, model }: BundledEndpoint,
-  refused: readonly Parameter[],
-): readonly Parameter[] | undefined {
+  refused: readonly EndpointParameter[],
+): readonly EndpointParameter[] | undefined {
   if (row === undefined) return undefined;
-  const lacking = new Set<Parameter>(refused);
+  const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5.
   if (!/^gpt-5/.test(model)) lacking.add('verbosity');

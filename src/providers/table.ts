@@ -2,6 +2,9 @@ import type { Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Quirks } from './provider.ts';
 
+/** A parameter that an endpoint may take; `prediction` came after the public enumeration was closed (api-facts 2.1). */
+export type EndpointParameter = Parameter | 'prediction';
+
 /** A provider that the gateway knows without a configuration file: data, no code. */
 export interface ProviderRow {
   slug: string;
@@ -19,7 +22,7 @@ export interface ProviderRow {
   /** Provider id in the shape of models.dev that the bundled catalog is made from. */
   source?: string;
   /** What endpoints of this provider take before the facts of the model are applied. */
-  parameters: readonly Parameter[];
+  parameters: readonly EndpointParameter[];
   quirks: Quirks;
   /** Where unsaid: no, so that what a provider may still bill is read and metered (api-facts 4.4). */
   abort_stops_billing?: true;
@@ -51,7 +54,7 @@ const chat: readonly Parameter[] = [
 ];
 /** Hosts of open models run vLLM, SGLang or their like, which take these as well (rivals-and-pitfalls 6.8). */
 const openHost: readonly Parameter[] = [...chat, 'top_k', 'min_p', 'repetition_penalty'];
-const openAi: readonly Parameter[] = [...chat, 'verbosity'];
+const openAi: readonly EndpointParameter[] = [...chat, 'verbosity', 'prediction'];
 // https://docs.claude.com/en/api/messages
 const messages: readonly Parameter[] = [
   'temperature',
@@ -122,7 +125,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['MISTRAL_API_KEY'],
     source: 'mistral',
     // https://docs.mistral.ai/api: unknown fields are a 422.
-    parameters: without(chat, 'logit_bias', 'logprobs', 'top_logprobs'),
+    parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs'), 'prediction'],
     quirks: {
       ...compatible,
       no_stream_usage: true,
