@@ -116,6 +116,12 @@ describe('a frame over the bound', () => {
   });
 });
 
+test('a line that never ends is not kept beyond the bound', () => {
+  const framer = createFramer('sse', 16);
+  framer.push(bytesOf('data: xxxxx'));
+  expect(() => framer.push(bytesOf('xxxxxx'))).toThrow(UpstreamError);
+});
+
 test('a kind of frames without a framer is refused by name', () => {
   expect(() => createFramer('json-array')).toThrow('json-array');
 });

@@ -216,16 +216,19 @@ function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail
     quirks.google_signatures && !options.strip_state
       ? details?.find((detail) => detail.type === 'reasoning.encrypted' && detail.id === call.id)
       : undefined;
+  // Servers that render calls with a template parse the arguments, and fail on none.
+  const text = call.function.arguments === '' ? '{}' : call.function.arguments;
   const source = call as unknown as JsonObject;
   const isSame =
     id === call.id &&
     name === call.function.name &&
+    text === call.function.arguments &&
     signature === undefined &&
     source['ext'] === undefined &&
     source['index'] === undefined;
   if (isSame) return call;
   const { ext: _ext, index: _index, ...kept } = source;
-  const sent: JsonObject = { ...kept, id, function: { ...call.function, name } };
+  const sent: JsonObject = { ...kept, id, function: { ...call.function, name, arguments: text } };
   if (signature?.type === 'reasoning.encrypted') {
     sent['extra_content'] = { google: { thought_signature: signature.data } };
   }

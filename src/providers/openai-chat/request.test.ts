@@ -254,6 +254,13 @@ describe('messages', () => {
     expect(other.tool_call_id).toBe(one.tool_calls[0]!.id);
   });
 
+  test('a call without arguments has an empty object of them', () => {
+    const call = { id: 'a', type: 'function' as const, function: { name: 'f', arguments: '' } };
+    const messages = [assistant({ tool_calls: [call] }), { role: 'tool' as const, tool_call_id: 'a', content: 'r' }];
+    const [sent] = encode({ messages }).body['messages'] as object[];
+    expect(sent).toEqual(assistant({ tool_calls: [{ ...call, function: { name: 'f', arguments: '{}' } }] }));
+  });
+
   test('video is refused where it is unknown', () => {
     const message: Message = { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] };
     expect(() => encode({ messages: [message] })).toThrow(GatewayError);

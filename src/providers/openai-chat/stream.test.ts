@@ -97,6 +97,23 @@ describe('a stream', () => {
     expect(choices[0].message.content).toBe('ab');
   });
 
+  test('takes reasoning from its details, or else from the string, never from both', () => {
+    const details = [{ type: 'reasoning.text', text: 'a', index: 0 }];
+    const chunks = decode([
+      delta({ reasoning: 'a', reasoning_details: details }),
+      delta({ reasoning: 'a', reasoning_details: [] }),
+      delta({ content: 'b' }, 'stop'),
+    ]);
+    expect(accumulate(chunks, 7).choices[0].message.reasoning).toBe('a');
+  });
+
+  test('passes on annotations of the kinds that the public schema knows', () => {
+    const file = { type: 'file', file: { hash: 'h' } };
+    const link = { type: 'url_citation', url_citation: { url: 'https://a', title: 'A', start_index: 1, end_index: 2 } };
+    const chunks = decode([delta({ content: 'a', annotations: [file, link, { type: 'other' }] }, 'stop')]);
+    expect(accumulate(chunks, 7).choices[0].message.annotations).toEqual([file, link]);
+  });
+
   test('tells token probabilities with their text', () => {
     const logprobs = { content: [{ token: 'a', logprob: -1 }], refusal: null };
     const chunks = decode([{ choices: [{ index: 0, delta: { content: 'a' }, logprobs }] }, delta({}, 'stop')]);
