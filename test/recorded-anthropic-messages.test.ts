@@ -1,4 +1,3 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../src/providers/anthropic-messages/from-wire.ts';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
@@ -7,33 +6,31 @@ import { createFramer } from '../src/providers/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import {
+  frameMessages,
+  type MessagesReading,
+  messagesBytes,
+  readMessage,
+  readMessageStream,
+  SPLICED,
+} from './readings/anthropic-messages.ts';
+import { array, object, recordingsOf } from './readings/recordings.ts';
 
-const FOLDER = new URL('../../shared/transcripts/anthropic-messages/', import.meta.url);
-const isThere = existsSync(FOLDER);
+const recordings = recordingsOf('anthropic-messages');
+const isThere = recordings.length > 0;
 const STATE: AttemptState = { generation_id: 'gen-recorded' };
 
-/** A stream in which one answer breaks off and another begins: it must be told as broken, not joined. */
-const SPLICED = new Set(['anthropic--events-spliced-message-start.json']);
 /** Up to this size an answer is cut at every byte; above it, at this many evenly spread places and once into single bytes. */
 const CUT_EVERYWHERE_BYTES_MAX = 6_000;
 const CUTS = 400;
 
-interface Recording {
-  stream: boolean;
-  request: { body: JsonObject } | null;
-  response: { status: number; json?: JsonValue; text?: string; events?: JsonValue[] };
-}
-
-const files = isThere ? readdirSync(FOLDER).filter((name) => name.endsWith('.json')) : [];
-const read = (name: string): Recording => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8'));
-
 test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/anthropic-messages', () => {});
 
 describe.runIf(isThere)('recorded answers', () => {
-  test('all recordings are there', () => expect(files.length).toBeGreaterThanOrEqual(69));
+  test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(69));
 
-  for (const name of files) {
-    const { response } = read(name);
+  for (const { name, recording } of recordings) {
+    const { response } = recording;
     if (response.status !== 200) {
       test(`${name}: the error is classified`, () => {
         const error = anthropicMessages.decodeError(response.status, {}, JSON.stringify(response.json));
@@ -48,21 +45,21 @@ describe.runIf(isThere)('recorded answers', () => {
     } else if (response.json !== undefined) {
       test(`${name}: reads as the raw body`, () => {
         const completion = anthropicMessages.decodeResponse(response.json!, STATE, 0);
-        expect(essence(completion)).toEqual(readRaw(object(response.json)));
+        expect(essence(completion)).toEqual(readMessage(object(response.json)));
       });
       test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
         const whole = anthropicMessages.decodeResponse(response.json!, STATE, 0);
         expect(decode(frame(streamOf(object(response.json))), [])).toEqual(whole);
       });
     } else {
-      const bytes = new TextEncoder().encode(response.text ?? frameText(response.events ?? []));
+      const bytes = messagesBytes(recording);
       if (SPLICED.has(name)) {
         test(`${name}: an answer that breaks off into another is an error`, () => {
           expect(() => decode(bytes, [])).toThrow(UpstreamError);
         });
         continue;
       }
-      const raw = readRawStream(new TextDecoder().decode(bytes));
+      const raw = readMessageStream(new TextDecoder().decode(bytes));
       test(`${name}: reads as the raw stream, wherever it is cut`, () => {
         expect(essence(decode(bytes, []))).toEqual(raw);
         const whole = JSON.stringify(decode(bytes, []));
@@ -78,10 +75,9 @@ describe.runIf(isThere)('recorded answers', () => {
 });
 
 describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
-  for (const name of files) {
-    const { request } = read(name);
-    if (request === null) continue;
-    const { body } = request;
+  for (const { name, recording } of recordings) {
+    const body = recording.request?.body;
+    if (!body) continue;
     test(name, () => {
       const inner: ChatRequest = {
         messages: decodeConversation({ system: body['system'] ?? null, messages: body['messages'] ?? [] }),
@@ -158,16 +154,7 @@ function blocksOf(content: JsonValue | undefined): JsonObject[] {
 
 // ---- What the tests compare: text, thinking, calls, finish and counts.
 
-interface Essence {
-  text: string;
-  thinking: JsonValue[];
-  calls: JsonValue[];
-  finish: string | null;
-  native_finish: JsonValue;
-  tokens: Record<string, number | undefined>;
-}
-
-function essence({ choices: [choice], ext }: ChatCompletion): Essence {
+function essence({ choices: [choice], ext }: ChatCompletion): MessagesReading {
   const { content } = choice.message;
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? []);
   const usage = ext.usage ?? {};
@@ -199,75 +186,6 @@ function sum(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
 }
 
-/** The raw message, read without any of the gateway's code. */
-function readRaw(message: JsonObject): Essence {
-  const blocks = array(message['content']).map(object);
-  const usage = object(message['usage']);
-  const calls = blocks.filter((block) => block['type'] === 'tool_use');
-  const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
-  return {
-    text: blocks
-      .filter((block) => block['type'] === 'text')
-      .map((block) => block['text'])
-      .join(''),
-    thinking: blocks.flatMap((block): JsonObject[] => {
-      if (block['type'] === 'redacted_thinking') return [{ data: block['data'] }];
-      return block['type'] === 'thinking' ? [{ text: block['thinking'], signature: block['signature'] ?? '' }] : [];
-    }),
-    calls: calls.map(({ id, name, input }) => ({ id, name, input })),
-    finish: expectedFinish(String(message['stop_reason']), calls.length),
-    native_finish: message['stop_reason'] ?? null,
-    tokens: {
-      input: number(usage['input_tokens']),
-      read: number(usage['cache_read_input_tokens']),
-      written: number(usage['cache_creation_input_tokens']),
-      output: number(usage['output_tokens']),
-      thinking: number(object(usage['output_tokens_details'])['thinking_tokens']),
-      searches: number(object(usage['server_tool_use'])['web_search_requests']),
-    },
-  };
-}
-
-function expectedFinish(reason: string, calls: number): string {
-  if (reason === 'tool_use') return calls > 0 ? 'tool_calls' : 'stop';
-  if (reason === 'max_tokens' || reason === 'model_context_window_exceeded') return 'length';
-  if (reason === 'refusal') return 'content_filter';
-  return calls > 0 ? 'tool_calls' : 'stop';
-}
-
-/** The raw stream, read without any of the gateway's code: lines, then blocks by index. */
-function readRawStream(text: string): Essence {
-  const blocks: JsonObject[] = [];
-  const inputs: string[] = [];
-  let message: JsonObject = {};
-  for (const line of text.split(/\r?\n/)) {
-    if (!line.startsWith('data:')) continue;
-    const event = object(JSON.parse(line.slice(5)));
-    const at = Number(event['index']);
-    const delta = object(event['delta']);
-    // Two recordings hold several answers one after another: an answer ends with its `message_stop`.
-    if (event['type'] === 'message_stop') break;
-    if (event['type'] === 'message_start') message = { ...object(event['message']) };
-    if (event['type'] === 'content_block_start') {
-      blocks[at] = { ...object(event['content_block']) };
-      inputs[at] = '';
-    }
-    if (event['type'] === 'content_block_delta') {
-      const block = blocks[at]!;
-      if (delta['type'] === 'text_delta') block['text'] = `${block['text']}${delta['text']}`;
-      if (delta['type'] === 'thinking_delta') block['thinking'] = `${block['thinking']}${delta['thinking']}`;
-      if (delta['type'] === 'signature_delta') block['signature'] = `${block['signature'] ?? ''}${delta['signature']}`;
-      if (delta['type'] === 'input_json_delta') inputs[at] = `${inputs[at]}${delta['partial_json']}`;
-    }
-    if (event['type'] === 'content_block_stop' && inputs[at]) blocks[at]!['input'] = JSON.parse(inputs[at]!);
-    if (event['type'] === 'message_delta') {
-      const usage = { ...object(message['usage']), ...object(event['usage']) };
-      message = { ...message, stop_reason: delta['stop_reason'], usage };
-    }
-  }
-  return readRaw({ ...message, content: blocks });
-}
-
 function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   const framer = createFramer(anthropicMessages.frames);
   const decoder = anthropicMessages.createStreamDecoder({ ...STATE }, 0);
@@ -283,12 +201,8 @@ function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   return accumulate(chunks, 0);
 }
 
-function frameText(events: JsonValue[]): string {
-  return events.map((event) => `event: ${object(event)['type']}\ndata: ${JSON.stringify(event)}\n\n`).join('');
-}
-
 function frame(events: JsonValue[]): Uint8Array {
-  return new TextEncoder().encode(frameText(events));
+  return new TextEncoder().encode(frameMessages(events));
 }
 
 /** A whole answer as the provider would have streamed it: texts in pieces, signatures, citations and inputs as deltas. */
@@ -331,12 +245,4 @@ function streamOf(message: JsonObject): JsonValue[] {
 
 function pieces(value: JsonValue | undefined): string[] {
   return typeof value === 'string' ? (value.match(/[\s\S]{1,5}/g) ?? []) : [];
-}
-
-function object(value: JsonValue | undefined): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
-}
-
-function array(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
 }

@@ -2,7 +2,6 @@
  * Recorded answers of real providers, read by the dialect and, independently of its code, by this test; recorded
  * requests, sent through the encoder, arrive as they were but for a closed list of changes.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Frame } from '../src/providers/dialect.ts';
 import { createFramer } from '../src/providers/frames.ts';
@@ -10,28 +9,12 @@ import { openaiChat } from '../src/providers/openai-chat/index.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest, TokenClasses } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import { type ChatReading, chatBytes, FINISH, readChat } from './readings/openai-chat.ts';
+import { recordingsOf, whySkipped } from './readings/recordings.ts';
 
-const folder = new URL('../../shared/transcripts/openai-chat/', import.meta.url);
-const isPresent = existsSync(folder);
-const names = isPresent ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
-const why = isPresent ? '' : ' (skipped: ../shared/transcripts is absent)';
-
-interface Recording {
-  provider: string;
-  request: { body: JsonObject | null } | null;
-  response: { status: number; json?: JsonValue; text?: string; events?: (JsonObject | string)[] };
-}
-
-function load(name: string): Recording {
-  return JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
-}
-
-function bytesOf({ response }: Recording): Uint8Array {
-  const { text, events } = response;
-  if (text !== undefined) return new TextEncoder().encode(text);
-  const lines = events!.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
-  return new TextEncoder().encode(lines.join(''));
-}
+const recordings = recordingsOf('openai-chat');
+const isPresent = recordings.length > 0;
+const why = whySkipped(recordings, 'openai-chat');
 
 function framesOf(reads: Iterable<Uint8Array>): Frame[] {
   const framer = createFramer('sse');
@@ -47,91 +30,6 @@ function decodeFrames(frames: Frame[], state: JsonObject = {}): ChatCompletion {
   chunks.push(...decoder.end());
   return accumulate(chunks, 7);
 }
-
-// ---------------------------------------------------------------- the independent reading
-
-interface Reading {
-  text: string;
-  reasoning: string;
-  refusal: string;
-  calls: { id: string; name: string; arguments: string }[];
-  finish: string;
-  prompt: number | undefined;
-  completion: number | undefined;
-  cached: number | undefined;
-}
-
-interface Fragment {
-  content?: unknown;
-  reasoning?: unknown;
-  reasoning_content?: unknown;
-  refusal?: unknown;
-  tool_calls?: { index?: number; id?: string; function: { name?: string; arguments?: string } }[] | null;
-}
-
-/** Reads the wire with string handling of its own: nothing of the project is used here. */
-function readRaw(recording: Recording): Reading {
-  const { json, text, events } = recording.response;
-  const objects: unknown[] =
-    json !== undefined
-      ? [json]
-      : events !== undefined
-        ? events.map((event) => (typeof event === 'string' ? JSON.parse(event) : event))
-        : text!
-            .split('\n')
-            .filter((line) => line.startsWith('data: {'))
-            .map((line) => JSON.parse(line.slice(6)));
-  const reading: Reading = {
-    text: '',
-    reasoning: '',
-    refusal: '',
-    calls: [],
-    finish: '',
-    prompt: undefined,
-    completion: undefined,
-    cached: undefined,
-  };
-  for (const object of objects as Record<string, never>[]) {
-    const choice = (
-      object['choices'] as unknown as { delta?: Fragment; message?: Fragment; finish_reason?: string }[]
-    )?.[0];
-    if (choice?.finish_reason) reading.finish = choice.finish_reason;
-    readFragment(choice?.delta ?? choice?.message ?? {}, reading, json !== undefined);
-    readCounts((object['usage'] ?? (object['x_groq'] as never)?.['usage']) as never, reading);
-  }
-  return reading;
-}
-
-function readFragment(fragment: Fragment, reading: Reading, isWhole: boolean): void {
-  const { content } = fragment;
-  if (typeof content === 'string') reading.text += content;
-  else if (Array.isArray(content)) {
-    for (const part of content) {
-      if (part.type === 'text') reading.text += part.text;
-      for (const thought of part.thinking ?? []) reading.reasoning += thought.text;
-    }
-  }
-  reading.reasoning += fragment.reasoning_content || fragment.reasoning || '';
-  reading.refusal += fragment.refusal ?? '';
-  (fragment.tool_calls ?? []).forEach((call, position) => {
-    const at = isWhole ? position : (call.index ?? position);
-    reading.calls[at] ??= { id: '', name: '', arguments: '' };
-    reading.calls[at].id ||= call.id ?? '';
-    reading.calls[at].name ||= call.function.name ?? '';
-    reading.calls[at].arguments += call.function.arguments ?? '';
-  });
-}
-
-function readCounts(usage: Record<string, number & Record<string, number>> | null | undefined, reading: Reading): void {
-  if (!usage) return;
-  reading.prompt = usage['prompt_tokens'];
-  // What the total holds beyond both counts is reasoning told apart.
-  reading.completion = usage['total_tokens']! - usage['prompt_tokens']!;
-  reading.cached =
-    usage['prompt_tokens_details']?.['cached_tokens'] ?? usage['num_cached_tokens'] ?? usage['prompt_cache_hit_tokens'];
-}
-
-const FINISH: Record<string, string> = { stop: 'stop', tool_calls: 'tool_calls', length: 'length', '': 'stop' };
 
 function textOf(answer: ChatCompletion): string {
   const { content } = answer.choices[0].message;
@@ -154,7 +52,7 @@ const promptOf = (usage: TokenClasses) =>
 const completionOf = (usage: TokenClasses) =>
   sum(usage.out_text, usage.out_reasoning, usage.out_audio, usage.out_image);
 
-function expectReading(answer: ChatCompletion, raw: Reading): void {
+function expectReading(answer: ChatCompletion, raw: ChatReading): void {
   const choice = answer.choices[0];
   const usage = answer.ext.usage;
   expect(textOf(answer)).toBe(raw.text);
@@ -176,7 +74,6 @@ function expectReading(answer: ChatCompletion, raw: Reading): void {
 
 // ---------------------------------------------------------------- answers
 
-const recordings = names.map((name) => ({ name, recording: load(name) }));
 const failed = recordings.filter(({ recording }) => recording.response.status >= 400);
 const whole = recordings.filter(({ recording }) => recording.response.status < 400 && recording.response.json);
 const streamed = recordings.filter(({ recording }) => !recording.response.json);
@@ -189,7 +86,7 @@ test.skipIf(!isPresent)(`the recordings are there and of every kind${why}`, () =
 describe.skipIf(!isPresent)(`recorded whole answers${why}`, () => {
   test.each(whole)('$name', ({ recording }) => {
     const answer = openaiChat.decodeResponse(recording.response.json!, { generation_id: 'gen-test' }, 7);
-    expectReading(answer, readRaw(recording));
+    expectReading(answer, readChat(recording));
   });
 });
 
@@ -212,10 +109,10 @@ function runsOf(bytes: Uint8Array): Uint8Array[] {
 
 describe.skipIf(!isPresent)(`recorded streams${why}`, () => {
   test.each(streamed)('$name', ({ recording }) => {
-    const bytes = bytesOf(recording);
+    const bytes = chatBytes(recording);
     const frames = framesOf([bytes]);
     const answer = decodeFrames(frames);
-    expectReading(answer, readRaw(recording));
+    expectReading(answer, readChat(recording));
     expect(framesOf(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(frames);
     if (bytes.length < 5_000) {
       for (let cut = 0; cut <= bytes.length; cut += 1) {
@@ -244,7 +141,7 @@ describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
     )!;
     const state = { generation_id: 'gen-test', think_tags: true };
     const answer = openaiChat.decodeResponse(recording.response.json!, state, 7);
-    const raw = readRaw(recording).text;
+    const raw = readChat(recording).text;
     const end = raw.indexOf('</think>');
     expect(raw.startsWith('<think>')).toBe(true);
     expect(reasoningOf(answer)).toBe(raw.slice('<think>'.length, end));
@@ -253,8 +150,8 @@ describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
 
   test('the tags inside a reasoning field are gone, and a search is a block of its own with its sources', () => {
     const { recording } = recordings.find(({ name }) => name.includes('groq-model-web-search-tool-stream'))!;
-    const answer = decodeFrames(framesOf([bytesOf(recording)]), { think_in_reasoning: true });
-    const raw = readRaw(recording);
+    const answer = decodeFrames(framesOf([chatBytes(recording)]), { think_in_reasoning: true });
+    const raw = readChat(recording);
     expect(reasoningOf(answer)).toBe(raw.reasoning.replaceAll('<think>', '').replaceAll('</think>', ''));
     expect(raw.reasoning).toContain('<think>');
     const { ext, annotations } = answer.choices[0].message;
