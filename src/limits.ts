@@ -94,7 +94,7 @@ export const limits = {
   /** How long a statement waits for the process's one SQLite writer. */
   database_turn_ms_max: 30_000,
   /** Prepared statements kept per SQLite connection. */
-  database_statements_max: 500,
+  database_statements_max: 100,
   database_connections_max: 10,
   database_connect_ms_max: 5_000,
   database_statement_ms_max: 30_000,

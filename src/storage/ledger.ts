@@ -1,5 +1,13 @@
 import { sql } from 'kysely';
-import { type LedgerStore, raisesOf, type Settle, type SettleAnswer, type SettleBatch } from '../ledger/settle.ts';
+import {
+  type DayRaise,
+  type LedgerStore,
+  raisesOf,
+  type Settle,
+  type SettleAnswer,
+  type SettleBatch,
+} from '../ledger/settle.ts';
+import { bulkInsert } from './bulk.ts';
 import type { Queries } from './database.ts';
 
 /** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
@@ -24,58 +32,61 @@ async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
   return applied ? { is: 'already_applied' } : { is: 'behind', epoch: node.epoch, batch: node.batch };
 }
 
-/** Inserts what is new; what comes back may be charged, the rest was charged before. */
-async function insertGenerations(tx: Queries, node_id: string, settles: readonly Settle[]): Promise<Set<string>> {
-  const rows = settles.map((settle) => ({
+function generationRow(settle: Settle, node_id: string) {
+  return {
     id: settle.id,
     node_id,
     organization_id: settle.organization_id,
     workspace_id: settle.workspace_id,
     key_hash: settle.key_hash,
-    outcome: settle.outcome,
+    outcome: settle.outcome as string,
     cost: settle.cost_nano,
     cover: 0,
     charges: '[]',
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
-  }));
-  const inserted = await tx
-    .insertInto('ledger_generations')
-    .values(rows)
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .returning('id')
-    .execute();
-  return new Set(inserted.map(({ id }) => id));
+  };
 }
 
-async function raiseUsage(tx: Queries, settles: readonly Settle[]): Promise<void> {
-  const rows = raisesOf(settles).map(({ key_hash, ...raise }) => ({ scope: 'key', scope_id: key_hash, ...raise }));
-  if (rows.length === 0) return;
-  await tx
-    .insertInto('usage_days')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.columns(['scope', 'scope_id', 'day']).doUpdateSet({
-        usage_nano: sql`usage_days.usage_nano + excluded.usage_nano`,
-        byok_usage_nano: sql`usage_days.byok_usage_nano + excluded.byok_usage_nano`,
-        requests: sql`usage_days.requests + excluded.requests`,
-      }),
-    )
-    .execute();
+function usageRow({ key_hash, ...raise }: DayRaise) {
+  return { scope: 'key', scope_id: key_hash, ...raise };
 }
 
 /** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
 export function ledgerStore(queries: Queries): LedgerStore {
+  /** Inserts what is new; what comes back may be charged, the rest was charged before. */
+  const insertGenerations = bulkInsert<ReturnType<typeof generationRow>, { id: string }>((tx, rows) =>
+    tx
+      .insertInto('ledger_generations')
+      .values(rows)
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .returning('id')
+      .compile(),
+  );
+  const raiseUsage = bulkInsert<ReturnType<typeof usageRow>, never>((tx, rows) =>
+    tx
+      .insertInto('usage_days')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['scope', 'scope_id', 'day']).doUpdateSet({
+          usage_nano: sql`usage_days.usage_nano + excluded.usage_nano`,
+          byok_usage_nano: sql`usage_days.byok_usage_nano + excluded.byok_usage_nano`,
+          requests: sql`usage_days.requests + excluded.requests`,
+        }),
+      )
+      .compile(),
+  );
   return {
     settle: (batch) =>
       queries.transaction().execute(async (tx) => {
         const answer = await pass(tx, batch);
         if (answer.is !== 'applied' || batch.settles.length === 0) return answer;
-        const inserted = await insertGenerations(tx, batch.node, batch.settles);
+        const rows = batch.settles.map((settle) => generationRow(settle, batch.node));
+        const inserted = new Set((await insertGenerations(tx, rows)).map(({ id }) => id));
         // Each id that came back once, also if a batch should name it twice.
         const charged = batch.settles.filter(({ id }) => inserted.delete(id));
-        await raiseUsage(tx, charged);
+        await raiseUsage(tx, raisesOf(charged).map(usageRow));
         return answer;
       }),
 
