@@ -107,7 +107,8 @@ function runsOf(bytes: Uint8Array): Uint8Array[] {
   return runs;
 }
 
-describe.skipIf(!isPresent)(`recorded streams${why}`, () => {
+// A stream of 80 KB is cut 80,000 times: seconds on a slow machine.
+describe.skipIf(!isPresent)(`recorded streams${why}`, { timeout: 120_000 }, () => {
   test.each(streamed)('$name', ({ recording }) => {
     const bytes = chatBytes(recording);
     const frames = framesOf([bytes]);
@@ -225,6 +226,28 @@ describe.skipIf(!isPresent)(`recorded requests${why}`, () => {
       const allowed = ALLOWED.find(([pattern]) => pattern.test(difference));
       expect(allowed, difference).toBeDefined();
       seen.add(String(allowed![0]));
+    }
+  });
+
+  test.each(['reasoning_content', 'reasoning'] as const)('reasoning goes back as %s by quirk, unchanged', (field) => {
+    const replayed = requests.filter(({ recording }) =>
+      JSON.stringify(recording.request!.body).includes(`"${field}":`),
+    );
+    expect(replayed.length).toBeGreaterThan(0);
+    for (const { recording } of replayed) {
+      const body = recording.request!.body!;
+      const endpoint = {
+        model: 'author/model',
+        provider: recording.provider,
+        upstream_model: String(body['model']),
+        max_completion_tokens: undefined,
+        context_length: undefined,
+        input_modalities: ['text'],
+        quirks: { replay_reasoning: field },
+      };
+      const request = body as unknown as ChatRequest;
+      const encoded = openaiChat.encodeRequest(request, endpoint, { media: new Map(), strip_state: false });
+      expect(differences(body, encoded.body)).toEqual([]);
     }
   });
 

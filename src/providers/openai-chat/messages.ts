@@ -106,7 +106,7 @@ function encodeAssistant(
   }
   if (message.images?.length)
     tell(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
-  replayReasoning(encoding, message, i, set);
+  replayReasoning(encoding, message, set);
   const isEmpty = message.content == null && !calls?.length && !message.refusal && !message.audio?.id;
   // An answer that was all reasoning leaves a message that servers refuse without any content.
   if (isEmpty && quirks.replay_reasoning !== 'thinking_part') set('content', '');
@@ -116,7 +116,6 @@ function encodeAssistant(
 function replayReasoning(
   encoding: Encoding,
   message: Message,
-  i: number,
   set: (name: string, value: JsonValue | undefined) => void,
 ): void {
   const told = reasoningOf(message);
@@ -133,7 +132,7 @@ function replayReasoning(
   const plain = told.filter((detail) => detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown');
   const isDropped = way === undefined ? told.length > 0 : plain.length < told.length;
   if (isDropped && !quirks.google_signatures) {
-    tell(encoding, 'dropped', `messages[${i}].reasoning`, 'the upstream takes no such reasoning of former turns');
+    tell(encoding, 'dropped', 'messages[].reasoning', 'the upstream takes no such reasoning of former turns');
   }
   if (way === undefined || plain.length === 0) return;
   const text = plain.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('\n\n');

@@ -7,11 +7,11 @@ import { openaiChat } from './index.ts';
 
 const PLAIN: EncodeOptions = { media: new Map(), strip_state: false };
 
-const endpointOf = (quirks: Quirks, max_completion_tokens?: number): DialectEndpoint => ({
+const endpointOf = (quirks: Quirks): DialectEndpoint => ({
   model: 'acme/fast-1',
   provider: 'acme',
   upstream_model: 'fast',
-  max_completion_tokens,
+  max_completion_tokens: undefined,
   context_length: undefined,
   input_modalities: ['text'],
   quirks,
@@ -145,12 +145,6 @@ describe('one field at a time', () => {
     const { model, messages, ...rest } = encode(request, quirks).body;
     expect(rest).toEqual(expected);
     expect([model, messages]).toEqual(['fast', []]);
-  });
-
-  test('the output bound is cut to the endpoint’s', () => {
-    const { body, report } = openaiChat.encodeRequest({ messages: [], max_tokens: 50 }, endpointOf({}, 20), PLAIN);
-    expect(body['max_tokens']).toBe(20);
-    expect(report).toEqual([expect.objectContaining({ kind: 'clamped', field: 'max_tokens' })]);
   });
 
   test('a refused parameter is dropped with a report', () => {

@@ -112,16 +112,11 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
   }
 }
 
-function encodeOutputBound({ request, endpoint, quirks, report }: Encoding, body: JsonObject): void {
-  const isNewer = request.max_completion_tokens != null;
-  const asked = request.max_completion_tokens ?? request.max_tokens;
-  if (asked == null) return;
-  const most = endpoint.max_completion_tokens;
-  const field = isNewer ? 'max_completion_tokens' : 'max_tokens';
-  if (most !== undefined && asked > most) {
-    report.push({ kind: 'clamped', field, reason: `the endpoint answers with at most ${most} tokens` });
-  }
-  body[quirks.output_bound_field ?? field] = Math.min(asked, most ?? asked);
+function encodeOutputBound({ request, quirks }: Encoding, body: JsonObject): void {
+  const { max_completion_tokens: newer, max_tokens: older } = request;
+  const bound = newer ?? older;
+  if (bound == null) return;
+  body[quirks.output_bound_field ?? (newer == null ? 'max_tokens' : 'max_completion_tokens')] = bound;
 }
 
 function encodeStream({ request, quirks }: Encoding, body: JsonObject): void {
@@ -209,7 +204,7 @@ function mergeOptions(encoding: Encoding, body: JsonObject): void {
 }
 
 /** The object itself where it has none of these members. */
-export function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject {
+function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject {
   if (!names.some((name) => value[name] !== undefined)) return value;
   const kept: JsonObject = {};
   for (const name of Object.keys(value)) if (!names.includes(name)) kept[name] = value[name];

@@ -2,7 +2,7 @@ import type { AttemptState } from '../dialect.ts';
 import { isObject } from './wire.ts';
 
 /** What the encoder tells the decoders of the same attempt. Plain data: it travels in `EncodedRequest.state`. */
-export interface RequestState {
+interface RequestState {
   /** Name as sent -> name as the client knows it, for tools that had to be renamed. */
   tool_names: Record<string, string>;
   /** Every tool call id of the conversation so far. */

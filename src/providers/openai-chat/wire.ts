@@ -67,7 +67,7 @@ export interface WireToolCall {
   extra_content?: WireExtraContent | null;
 }
 
-export interface WireExtraContent {
+interface WireExtraContent {
   google?: { thought_signature?: string | null } | null;
 }
 
