@@ -63,6 +63,9 @@ export const limits = {
   worker_restart_ms_min: 100,
   worker_restart_ms_max: 10_000,
 
+  health_endpoints_max: 10_000,
+  /** Values of one label of a metric; further ones are counted as `other`. */
+  metric_label_values_max: 2_000,
   cool_down_ms_default: 10_000,
   cool_down_ms_max: 300_000,
   retry_after_ms_max: 3_600_000,

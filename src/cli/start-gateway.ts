@@ -2,11 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { AggregatorRegistry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp } from '../app.ts';
-import { buildCatalog } from '../catalog/catalog.ts';
+import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
 import { startRecorder } from '../ledger/recorder.ts';
+import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { openDatabase } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -41,6 +42,17 @@ function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, con
   return `http://${host}:${address.port}`;
 }
 
+/** The catalog of a configuration; models of the Anthropic wire bring what their names tell about them. */
+export function catalogOf(config: Config): Catalog {
+  return buildCatalog({
+    bundled: readBundledCatalog(),
+    config,
+    providers: config.providers,
+    created_default: config.loaded_at,
+    modelQuirks: (wire, upstream_model) => (wire === 'anthropic-messages' ? anthropicModelQuirks(upstream_model) : {}),
+  });
+}
+
 /** Opens the store, replays the journal, builds the service and listens. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { log, clock = systemClock } = options;
@@ -63,12 +75,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const metrics = createMetrics();
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
   AggregatorRegistry.setRegistries(metrics.registry);
-  const catalog = buildCatalog({
-    bundled: readBundledCatalog(),
-    config,
-    providers: config.providers,
-    created_default: config.loaded_at,
-  });
+  const catalog = catalogOf(config);
   const app = await createApp({
     config,
     catalog,

@@ -65,7 +65,13 @@ export async function serveDocumentation(server: Server): Promise<void> {
   await server.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: true,
-    uiConfig: { url: '/api/v1/openapi.json', validatorUrl: null, deepLinking: true, tryItOutEnabled: true },
+    uiConfig: {
+      url: '/api/v1/openapi.json',
+      validatorUrl: null,
+      layout: 'BaseLayout',
+      deepLinking: true,
+      tryItOutEnabled: true,
+    },
     theme: { title: 'Model Gateway API' },
     transformSpecification: () => openApiDocument(server),
     transformSpecificationClone: false,

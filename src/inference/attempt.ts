@@ -267,7 +267,10 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
   });
 }
 
-/** Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. */
+/**
+ * Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. What one read brought
+ * before the failure that it also brought is given out first.
+ */
 function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call) {
   const { dialect, encoded } = prepared;
   const state = { ...encoded.state, generation_id: call.generation_id };
@@ -275,19 +278,29 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   const decoder = dialect.createStreamDecoder(state, Math.floor(call.accepted_ms / 1000));
   const reads = (response.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let ended = false;
+  let failure: unknown;
   let bytes = 0;
   let drained_bytes = 0;
+  const decode = (value: Buffer | undefined): ChatChunk[] => {
+    const chunks: ChatChunk[] = [];
+    try {
+      for (const frame of value === undefined ? framer.end() : framer.push(value)) {
+        for (const chunk of decoder.push(frame)) chunks.push(chunk);
+      }
+      if (value === undefined) for (const chunk of decoder.end()) chunks.push(chunk);
+    } catch (error) {
+      if (chunks.length === 0) throw error;
+      failure = error;
+    }
+    return chunks;
+  };
   return async (): Promise<ChatChunk[] | undefined> => {
+    if (failure !== undefined) throw failure;
     if (ended) return undefined;
     const { value, done } = await reads.next();
-    const chunks: ChatChunk[] = [];
-    const frames = done ? framer.end() : framer.push(value);
-    for (const frame of frames) {
-      for (const chunk of decoder.push(frame)) chunks.push(chunk);
-    }
+    const chunks = decode(done ? undefined : value);
     if (done) {
       ended = true;
-      for (const chunk of decoder.end()) chunks.push(chunk);
     } else {
       bytes += value.length;
       if (call.cancellation.cancelled) {

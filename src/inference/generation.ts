@@ -1,7 +1,9 @@
+import type { Endpoint, Prices } from '../catalog/model.ts';
 import { type Charge, charge, type UnitPrices } from '../ledger/charge.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
 import type { Meter } from './meter.ts';
 
@@ -66,6 +68,13 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
 /** Prices of models that a provider ran on the side of a call, by its own name for them. */
 export type PricesOf = (provider: string, upstream_model: string) => UnitPrices | undefined;
 
+/** The endpoint's price list for a prompt of this length: the highest tier that it passes, else the plain one. */
+function pricesFor(endpoint: Endpoint, usage: TokenClasses): Prices {
+  const prompt_tokens = inputTokens(usage);
+  const tier = endpoint.price_tiers?.findLast(({ prompt_tokens_over }) => prompt_tokens > prompt_tokens_over);
+  return tier?.price ?? endpoint.pricing;
+}
+
 /** What one attempt costs: its own classes at its endpoint's prices, and work of other models at theirs. */
 export function priceAttempt(
   usage: TokenClasses | null,
@@ -73,8 +82,8 @@ export function priceAttempt(
   candidate: Candidate,
   pricesOf: PricesOf,
 ): Charge {
-  const prices = candidate.endpoint.pricing;
   if (usage === null) return { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
+  const prices = pricesFor(candidate.endpoint, usage);
   const images = prices.image === undefined ? 0 : mediaCounts(request).images;
   const own = charge(usage, prices, { images });
   for (const extra of usage.extra ?? []) {

@@ -44,6 +44,9 @@ export function createHealth(): Health {
         retry_after_ms === undefined ? limits.cool_down_ms_max : limits.retry_after_ms_max,
       );
       record.cool_until_ms = Math.max(record.cool_until_ms, now_ms + wait);
+      records.delete(endpoint_id);
+      // A provider that takes any model name makes any number of endpoints: the one that failed longest ago is forgotten.
+      if (records.size >= limits.health_endpoints_max) records.delete(records.keys().next().value ?? '');
       records.set(endpoint_id, record);
     },
     succeeded(endpoint_id) {

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { limits } from '../limits.ts';
 
 /** What the ledger's recorder tells of itself when metrics are read. */
 export interface RecorderState {
@@ -28,9 +29,21 @@ export interface Metrics {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
+/** Bounds a label's values: a client can name any number of models where a provider takes any. */
+function boundedLabel(): (value: string) => string {
+  const seen = new Set<string>();
+  return (value) => {
+    if (seen.has(value)) return value;
+    if (seen.size >= limits.metric_label_values_max) return 'other';
+    seen.add(value);
+    return value;
+  };
+}
+
 /** Makes the process's metrics, in a registry of their own. Labels hold operations, models and providers; never keys. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
+  const modelLabel = boundedLabel();
   const registers = [registry];
   const requests = new Counter({
     name: 'gateway_requests_total',
@@ -82,7 +95,8 @@ export function createMetrics(): Metrics {
   return {
     registry,
     attempt: (provider, outcome) => attempts.inc({ provider, outcome }),
-    generation({ model, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
+    generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
+      const model = modelLabel(named);
       generations.inc({ model, provider, outcome });
       tokens.inc({ model, provider, direction: 'prompt' }, prompt_tokens);
       tokens.inc({ model, provider, direction: 'completion' }, completion_tokens);

@@ -1,0 +1,85 @@
+import Type, { type TSchema } from 'typebox';
+import { describe, expect, test } from 'vitest';
+import { explain, ValidationError, validatorCompiler } from './validation.ts';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const Part = Type.Union([
+  Type.Object({ type: Type.Literal('text'), text: Type.String() }),
+  Type.Object({
+    type: Type.Union([Type.Literal('image'), Type.Literal('picture')]),
+    url: Type.String({ minLength: 1 }),
+  }),
+]);
+const Body = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 5 }),
+    count: orNull(Type.Integer({ minimum: 1, maximum: 9 })),
+    ratio: orNull(Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 })),
+    kind: orNull(Type.Union([Type.Literal('a'), Type.Literal('b')])),
+    parts: Type.Optional(Type.Union([Type.String(), Type.Array(Part, { minItems: 1, maxItems: 2 })])),
+    one: orNull(Part),
+    labels: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1 })),
+  },
+  { additionalProperties: false },
+);
+
+test.each<[string, object, string]>([
+  ['a missing field', {}, 'name is required'],
+  ['a wrong type', { name: 5 }, 'name must be a string'],
+  ['an empty string', { name: '' }, 'name must not be empty'],
+  ['a long string', { name: 'abcdef' }, 'name must have at most 5 characters'],
+  ['a fraction for an integer', { name: 'x', count: 1.5 }, 'count must be an integer or null'],
+  ['a number below', { name: 'x', count: 0 }, 'count must be at least 1'],
+  ['a number above', { name: 'x', count: 10 }, 'count must be at most 9'],
+  ['an open lower bound', { name: 'x', ratio: 0 }, 'ratio must be greater than 0'],
+  ['an open upper bound', { name: 'x', ratio: 1 }, 'ratio must be less than 1'],
+  ['a value outside an enumeration', { name: 'x', kind: 'c' }, 'kind must be one of "a", "b"'],
+  [
+    'an unknown kind of part',
+    { name: 'x', parts: [{ type: 'smell' }] },
+    'parts[0].type must be one of "text", "image", "picture"',
+  ],
+  ['a part of a known kind without its field', { name: 'x', parts: [{ type: 'text' }] }, 'parts[0].text is required'],
+  ['a second name of a kind', { name: 'x', parts: [{ type: 'picture', url: '' }] }, 'parts[0].url must not be empty'],
+  ['a union inside a union', { name: 'x', one: { type: 'picture' } }, 'one.url is required'],
+  ['too few items', { name: 'x', parts: [] }, 'parts must have at least 1 item'],
+  [
+    'too many items',
+    { name: 'x', parts: Array(3).fill({ type: 'text', text: '' }) },
+    'parts must have at most 2 items',
+  ],
+  ['too many entries', { name: 'x', labels: { a: '1', b: '2' } }, 'labels must have at most 1 entries'],
+  ['a wrong entry', { name: 'x', labels: { 'a b': 1 } }, 'labels["a b"] must be a string'],
+  ['an unknown field', { name: 'x', extra: 1 }, 'extra is not a known field'],
+])('%s is named with its path and rule', (_title, value, sentence) => {
+  const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
+  const { error } = validate(value) as { error: ValidationError };
+  expect(error).toBeInstanceOf(ValidationError);
+  expect(error.message.replace(/ \(and \d+ more\)$/, '')).toBe(sentence);
+});
+
+test('what fits the schema passes as the same object', () => {
+  const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
+  const value = { name: 'x', count: null, parts: [{ type: 'picture', url: 'u' }] };
+  expect((validate(value) as { value: unknown }).value).toBe(value);
+});
+
+describe('conversion', () => {
+  const schema = Type.Object({ limit: Type.Integer() });
+  test('query strings become the types of their schema', () => {
+    const validate = validatorCompiler({ schema, httpPart: 'querystring', method: 'GET', url: '/' });
+    expect(validate({ limit: '12' })).toEqual({ value: { limit: 12 } });
+    expect((validate({ limit: 'many' }) as { error: Error }).error.message).toBe('limit must be an integer');
+  });
+  test('bodies are taken as they are', () => {
+    const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
+    expect((validate({ limit: '12' }) as { error: Error }).error.message).toBe('limit must be an integer');
+  });
+});
+
+test('a constraint that cannot be explained still has the words of the compiled check', () => {
+  const schema = Type.Object({ slug: Type.String({ pattern: '^[a-z]+$' }) });
+  expect(explain(schema as never, { slug: 'A' }, '')).toEqual([]);
+  const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
+  expect((validate({ slug: 'A' }) as { error: Error }).error.message).toMatch(/^slug .*pattern/);
+});

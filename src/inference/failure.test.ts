@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { type FailureClass, UpstreamError } from '../providers/dialect.ts';
+import type { Provider } from '../providers/provider.ts';
+import { clientError, fallsOver, redact } from './failure.ts';
+
+const provider: Provider = {
+  slug: 'acme',
+  name: 'Acme',
+  dialect: 'openai-chat',
+  base_url: 'http://10.1.2.3/v1',
+  credential: 'very-secret-credential',
+  quirks: {},
+  data_policy: { training: 'unknown', retention_days: 'unknown' },
+  abort_stops_billing: true,
+  headers: {},
+};
+const failed = (failure: FailureClass, message = 'it said so', details = {}) => ({
+  provider,
+  error: new UpstreamError(failure, message, details),
+});
+
+test.each<[FailureClass, boolean, number]>([
+  ['rate_limited', true, 429],
+  ['overloaded', true, 503],
+  ['unavailable', true, 502],
+  ['timeout', true, 408],
+  ['credential', true, 502],
+  ['payment', true, 502],
+  ['not_found', true, 502],
+  ['conflict', true, 502],
+  ['invalid_request', false, 400],
+  ['content_filter', false, 403],
+  ['invalid_response', true, 502],
+])('%s: falls over %s, else %i', (failure, over, status) => {
+  expect(fallsOver(failure)).toBe(over);
+  expect(clientError([failed(failure)]).status).toBe(status);
+});
+
+test.each([413, 422])('a provider’s own %i stays', (status) => {
+  expect(clientError([failed('invalid_request', 'too large', { status })]).status).toBe(status);
+});
+
+test('retry-after is the shortest wait that any endpoint asked for', () => {
+  const error = clientError([
+    failed('rate_limited', 'a', { retry_after_ms: 9_000 }),
+    failed('rate_limited', 'b', { retry_after_ms: 2_500 }),
+  ]);
+  expect(error.headers).toEqual({ 'retry-after': '3' });
+  expect(error.metadata?.['previous_errors']).toEqual([{ provider: 'Acme', code: null, reason: 'rate_limited' }]);
+});
+
+test('what a provider says about the operator’s account is not for clients', () => {
+  const error = clientError([
+    failed('credential', 'Incorrect API key provided: very-s*****ial', { raw: 'Incorrect API key', status: 401 }),
+  ]);
+  expect(error.message).toBe("Acme refused the gateway's credential or account");
+  expect(error.metadata).not.toHaveProperty('raw');
+});
+
+test.each([
+  ['our credential', 'key very-secret-credential is bad', 'key [redacted] is bad'],
+  ['a key', 'Incorrect API key: sk-proj-abcDEF0123456789', 'Incorrect API key: [redacted]'],
+  ['a bearer token', 'got Bearer abc.def.ghi', 'got Bearer [redacted]'],
+  ['an ordinary sentence', 'The key of this map is missing', 'The key of this map is missing'],
+])('%s is shown as it may be', (_name, text, shown) => {
+  expect(redact(text, provider.credential)).toBe(shown);
+});
+
+test('a long text is cut', () => {
+  expect(redact('x'.repeat(1e6), undefined).length).toBeLessThan(2_100);
+});

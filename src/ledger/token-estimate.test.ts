@@ -1,0 +1,35 @@
+import { encode } from 'gpt-tokenizer/encoding/o200k_base';
+import { expect, test } from 'vitest';
+import { estimateTokens } from './token-estimate.ts';
+
+const PROSE =
+  'The gateway holds the commit until the first meaningful chunk has arrived, and only then tells the client that all is well. ';
+const CODE =
+  'export function sum(values: readonly number[]): number {\n  return values.reduce((total, value) => total + value, 0);\n}\n';
+const JSON_TEXT = JSON.stringify({
+  city: 'Paris',
+  days: 3,
+  units: 'celsius',
+  tags: ['a', 'b'],
+  nested: { ok: true, at: '2026-01-02T03:04:05Z' },
+});
+
+test.each([
+  ['English prose', PROSE],
+  ['code', CODE],
+  ['JSON', JSON_TEXT],
+  [
+    'German',
+    'Die Würde des Menschen ist unantastbar. Sie zu achten und zu schützen ist Verpflichtung aller staatlichen Gewalt. ',
+  ],
+  ['Chinese', '人工智能是计算机科学的一个分支，它企图了解智能的实质。'],
+])('an estimate lies within 35 %% of a tokenizer: %s', (_name, text) => {
+  const long = text.repeat(8);
+  const counted = encode(long).length;
+  expect(Math.abs(estimateTokens(long) - counted) / counted).toBeLessThan(0.35);
+});
+
+test('nothing has no tokens, and anything has one', () => {
+  expect(estimateTokens('')).toBe(0);
+  expect(estimateTokens('a')).toBe(1);
+});

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from './harness.ts';
+
+interface Document {
+  paths: Record<
+    string,
+    Record<string, { operationId: string; responses: Record<string, unknown>; security?: unknown[] }>
+  >;
+  components: { schemas: Record<string, unknown> };
+}
+
+let gateway: TestGateway;
+let document: Document;
+beforeAll(async () => {
+  gateway = await startGateway();
+  document = (await (await fetch(`${gateway.base_url}/openapi.json`)).json()) as Document;
+});
+afterAll(() => gateway.stop());
+
+test('the committed openapi.json is what the service serves (npm test -- test/openapi.test.ts --update=all writes it anew)', async () => {
+  await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../openapi.json');
+});
+
+test('every operation has its own id, a success, and the statuses of the contract', () => {
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  const ids = operations.map(({ operationId }) => operationId);
+  expect(ids.length).toBeGreaterThan(8);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.filter((id) => id === undefined)).toEqual([]);
+  const statuses = Object.keys(document.paths['/api/v1/chat/completions']?.['post']?.responses ?? {});
+  expect(statuses).toEqual(['200', '400', '401', '402', '403', '404', '408', '413', '422', '429', '500', '502', '503']);
+});
+
+test('references lead somewhere, and no inner extension is documented', () => {
+  const text = JSON.stringify(document);
+  for (const [, name = ''] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) {
+    expect(Object.keys(document.components.schemas)).toContain(name);
+  }
+  expect(text).not.toMatch(/"(?:ext|native)":/);
+});
+
+test('the documentation page and its files come from here, without any network', async () => {
+  const page = await (await fetch(`${gateway.url}/docs`)).text();
+  const links = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
+  expect(links.length).toBeGreaterThan(3);
+  for (const link of links) {
+    expect(link).toMatch(/^\/docs\//);
+    expect((await fetch(gateway.url + link)).status).toBe(200);
+  }
+});
+
+test('the front page leads to the documentation', async () => {
+  const response = await fetch(gateway.url);
+  expect(response.headers.get('content-type')).toMatch(/^text\/html/);
+  expect(await response.text()).toContain('href="/docs"');
+});
