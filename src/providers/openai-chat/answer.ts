@@ -36,6 +36,7 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
   let requestId: string | undefined;
   let isIdTold = false;
   let serviceTier: string | undefined;
+  let toldTier: string | undefined;
   let native: string | undefined;
   let stopSequence: string | undefined;
   let hasLastUsage = false;
@@ -45,21 +46,17 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
   function start(answer: WireAnswer, chunks: ChatChunk[]): void {
     // Groq's compound systems end with an id of "stub".
     if (requestId === undefined && answer.id !== 'stub') requestId = textOf(answer.id);
-    const tier = tierOf(answer.service_tier);
-    if (isStarted) {
-      if (tier !== undefined && tier !== serviceTier) chunks.push({ delta: {}, service_tier: tier });
-      serviceTier = tier ?? serviceTier;
-      return;
-    }
+    serviceTier = tierOf(answer.service_tier) ?? serviceTier;
+    if (isStarted) return;
     isStarted = true;
-    serviceTier = tier;
     isIdTold = requestId !== undefined;
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: {} };
     if (requestId !== undefined) response.requestId = requestId;
     const first: ChatChunk = { delta: { role: 'assistant' }, ext: { response } };
     const fingerprint = textOf(answer.system_fingerprint);
     if (fingerprint !== undefined) first.system_fingerprint = fingerprint;
-    if (tier !== undefined) first.service_tier = tier;
+    if (serviceTier !== undefined) first.service_tier = serviceTier;
+    toldTier = serviceTier;
     chunks.push(first);
   }
 
@@ -120,7 +117,9 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
       turn.end(chunks);
       if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
       const reason = finishReason(native, { has_calls: turn.hasCalls, is_empty: !turn.hasProduced });
-      chunks.push({ delta: {}, finish_reason: reason, native_finish_reason: native ?? null });
+      const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: native ?? null };
+      if (serviceTier !== toldTier) last.service_tier = serviceTier ?? null;
+      chunks.push(last);
     },
     emitUsage(chunks) {
       const response: Partial<ResponseExt> = { wire: 'openai-chat', rest };
