@@ -1,0 +1,45 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { providerRows } from '../src/providers/table.ts';
+
+const root = resolve(import.meta.dirname, '..');
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+test('the README names every provider with exactly the variables that turn it on', () => {
+  const documented = [...readme.matchAll(/^\| `([a-z0-9-]+)` \| (`[A-Z][^|]*) \|$/gm)].map(
+    ([, slug = '', list = '']) => [slug, [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)],
+  );
+  const hosted = providerRows.filter(({ address_variable }) => address_variable === undefined);
+  expect(documented).toEqual(
+    hosted.map(({ slug, credential_variables, base_url }) => [
+      slug,
+      [...credential_variables, ...[...base_url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)],
+    ]),
+  );
+});
+
+test('the README names every setting that the configuration reads, and no other', () => {
+  const config = readFileSync(join(root, 'src/config.ts'), 'utf8');
+  const read = new Set([...config.matchAll(/'(GATEWAY_[A-Z_]+)'/g)].map(([, name = '']) => name));
+  const documented = new Set([...readme.matchAll(/`(GATEWAY_[A-Z_]+)`/g)].map(([, name = '']) => name));
+  documented.delete('GATEWAY_KEY');
+  expect([...documented].sort()).toEqual([...read].sort());
+});
+
+test('decision records are numbered without gaps and listed nowhere twice', () => {
+  const numbers = globSync('docs/decisions/*.md', { cwd: root })
+    .map((file) => Number(/(\d{4})-/.exec(file)?.[1]))
+    .sort((a, b) => a - b);
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+});
+
+test('links between the documents lead to files', () => {
+  for (const document of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'bench/README.md']) {
+    const text = readFileSync(join(root, document), 'utf8');
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+      const target = resolve(root, document, '..', link);
+      expect(globSync(target).length, `${document} links ${link}`).toBe(1);
+    }
+  }
+});
