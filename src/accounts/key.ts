@@ -23,7 +23,7 @@ export interface StoredKey {
 }
 
 /** Nano-USD over the four periods that the key record shows. */
-export interface PeriodSums {
+interface PeriodSums {
   total: number;
   daily: number;
   weekly: number;
@@ -52,7 +52,7 @@ export function hashSecret(secret: string): string {
 }
 
 /** What may be shown of a secret: `sk-gw-v1-au7...890`. */
-export function labelOf(secret: string): string {
+function labelOf(secret: string): string {
   return `${secret.slice(0, PREFIX.length + 3)}...${secret.slice(-3)}`;
 }
 

@@ -110,6 +110,16 @@ describeStores('the recorder', ({ open }) => {
     expect(recorder.state()).toMatchObject({ unflushed: 0, oldest_unflushed_ms: 0, admitting: true });
   });
 
+  test('the first outcome of a call counts, a second one is not told on', async () => {
+    const { database, store, recorder } = await setUp();
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }));
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 8 }));
+    expect(recorder.find('g1')?.cost_nano).toBe(7);
+    await recorder.flush();
+    expect(store.batches.flatMap(({ settles }) => settles)).toHaveLength(1);
+    expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'completed', cost: 7 }]);
+  });
+
   test('an outcome reaches the store by itself, without a flush', async () => {
     const { database, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1' }));

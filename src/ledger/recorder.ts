@@ -19,7 +19,7 @@ export interface RecorderOptions {
   log: LedgerLog;
 }
 
-export interface RecorderState {
+interface RecorderState {
   node: string;
   epoch: number;
   /** Outcomes that the store has not acknowledged. */

@@ -12,7 +12,7 @@ export interface Replay {
 }
 
 /** What becomes of an attempt whose end nobody told: marked, with what was metered until then, charged nothing. */
-export function unknownOutcome(attempted: GenerationRecord, metered: TokenClasses | undefined): GenerationRecord {
+function unknownOutcome(attempted: GenerationRecord, metered: TokenClasses | undefined): GenerationRecord {
   const usage = metered ?? attempted.usage;
   return {
     ...attempted,

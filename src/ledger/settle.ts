@@ -35,7 +35,7 @@ export type SettleAnswer =
   | { is: 'fenced'; epoch: number }
   | { is: 'behind'; epoch: number; batch: number };
 
-export interface Registration {
+interface Registration {
   node: string;
   /** Names the process that registered, for whoever reads the table. */
   instance: string;

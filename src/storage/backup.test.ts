@@ -49,8 +49,9 @@ function writeOn(): { stop: () => Promise<number> } {
 test('a copy taken while the store is written is whole and consistent, and can be opened as a store', async () => {
   const writer = writeOn();
   const counts: number[] = [];
+  const first = () => database.queries.selectFrom('ledger_generations').select('id').executeTakeFirst();
+  await expect.poll(first).toBeDefined();
   for (let round = 0; round < 5; round++) {
-    await new Promise((resolve) => setTimeout(resolve, 30));
     const restored = join(data_dir, `restored-${round}`);
     await backUp({ data_dir, file: join(restored, DATABASE_FILE) });
     const copy = new DatabaseSync(join(restored, DATABASE_FILE));

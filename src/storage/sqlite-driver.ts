@@ -20,7 +20,7 @@ type Parameter = Extract<SqliteRequest, { do: 'query' }>['parameters'][number];
 type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
 
 /** What SQLite said no to. `code` tells a broken uniqueness rule apart from everything else. */
-export class SqliteError extends Error {
+class SqliteError extends Error {
   override readonly name = 'SqliteError';
   readonly code: string | undefined;
   readonly errcode: number | undefined;
