@@ -106,6 +106,16 @@ test('a file is opened with a write-ahead log that is synced at every commit, an
   await second.close();
 });
 
+test('a reader of a file does not wait for an open transaction, and sees the state before it', async () => {
+  const { queries, close } = await openDatabase({ data_dir });
+  await queries.transaction().execute(async (tx) => {
+    await tx.insertInto('organizations').values(organization('a')).execute();
+    expect(await queries.selectFrom('organizations').selectAll().execute()).toEqual([]);
+  });
+  expect(await queries.selectFrom('organizations').selectAll().execute()).toHaveLength(1);
+  await close();
+});
+
 test('several processes may open a fresh file together and write to it', async () => {
   const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ data_dir })));
   await Promise.all(

@@ -22,5 +22,3 @@ export function generationStore(queries: Queries) {
     },
   };
 }
-
-export type GenerationStore = ReturnType<typeof generationStore>;

@@ -247,12 +247,19 @@ class SqliteDriver implements Driver {
   }
 }
 
+/** Kysely would run one query at a time for SQLite; here readers go on beside the writer, and `Turn` orders the writers. */
+class ThreadAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
 /** Kysely on the SQLite thread. */
 export function sqliteDialect(thread: SqliteThread, inMemory: boolean): Dialect {
   return {
     createDriver: () => new SqliteDriver(thread, inMemory),
     createQueryCompiler: () => new SqliteQueryCompiler(),
-    createAdapter: () => new SqliteAdapter(),
+    createAdapter: () => new ThreadAdapter(),
     createIntrospector: (db) => new SqliteIntrospector(db),
   };
 }
