@@ -31,7 +31,7 @@ export interface TestGateway {
   stop(): Promise<void>;
 }
 
-export const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
+const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
 
 /** Starts the real gateway on a free port, with a store and a journal of its own, and makes one ordinary key. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {

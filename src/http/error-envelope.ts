@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts';
 import { ValidationError } from './validation.ts';
 
 /** What every 500 says; the reason is in the log under the request id. */
-export const INTERNAL_MESSAGE = 'Internal Server Error';
+const INTERNAL_MESSAGE = 'Internal Server Error';
 
 const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
   FST_ERR_CTP_INVALID_JSON_BODY: (error) =>

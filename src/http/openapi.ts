@@ -47,7 +47,7 @@ export async function collectOpenApi(server: Server): Promise<void> {
 }
 
 /** The document that the service serves; the committed `openapi.json` equals it. */
-export function openApiDocument(server: Server): Record<string, Json> {
+function openApiDocument(server: Server): Record<string, Json> {
   const plain = JSON.parse(JSON.stringify(server.swagger())) as { paths: Json; components: Record<string, Json> };
   const schemas: Record<string, Json> = {};
   const paths = hoist(plain.paths, schemas);

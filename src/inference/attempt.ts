@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import {
+  type AttemptState,
   type ChatDialect,
   type DialectEndpoint,
   type EncodedRequest,
@@ -192,11 +193,15 @@ function parseJson(text: string, dialect: ChatDialect, response: UpstreamRespons
   }
 }
 
+/** What the decoders know of the attempt: what the encoder left for them, and the answer's headers. */
+function stateOf({ encoded }: PreparedAttempt, response: UpstreamResponse, call: Call): AttemptState {
+  return { ...encoded.state, generation_id: call.generation_id, headers: response.headers };
+}
+
 async function readWhole(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): Promise<ChatCompletion> {
   const text = await readText(response.body, { bytes_max: limits.upstream_body_bytes_max, cut: false });
   const body = parseJson(text, prepared.dialect, response);
-  const state = { ...prepared.encoded.state, generation_id: call.generation_id };
-  return prepared.dialect.decodeResponse(body, state, Math.floor(call.accepted_ms / 1000));
+  return prepared.dialect.decodeResponse(body, stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
 }
 
 /** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
@@ -224,7 +229,7 @@ export interface OpenStream {
 }
 
 /** The chunks that would have streamed a whole answer: for upstreams that answer a stream request with plain JSON. */
-export function chunksOf(completion: ChatCompletion): ChatChunk[] {
+function chunksOf(completion: ChatCompletion): ChatChunk[] {
   const [{ message, finish_reason, native_finish_reason, logprobs, error }] = completion.choices;
   const { content } = message;
   const delta: Delta = { role: 'assistant' };
@@ -272,10 +277,9 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
  * before the failure that it also brought is given out first.
  */
 function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call) {
-  const { dialect, encoded } = prepared;
-  const state = { ...encoded.state, generation_id: call.generation_id };
+  const { dialect } = prepared;
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder(state, Math.floor(call.accepted_ms / 1000));
+  const decoder = dialect.createStreamDecoder(stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
   const reads = (response.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let ended = false;
   let failure: unknown;

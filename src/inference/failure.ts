@@ -1,6 +1,6 @@
 import { type ErrorStatus, GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type FailureClass, UpstreamError } from '../providers/dialect.ts';
+import type { FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
 
 /** Failures after which the next endpoint is tried; the others are the caller's, and final. */
@@ -93,9 +93,4 @@ export function clientError(failed: readonly FailedAttempt[]): GatewayError {
     metadata['retry_after_seconds'] = seconds;
   }
   return new GatewayError(status, messageOf(error, provider), { metadata, headers, cause: error });
-}
-
-/** Anything thrown while talking to an upstream, as an upstream's failure. A bug of ours is passed on as it is. */
-export function isUpstreamError(thrown: unknown): thrown is UpstreamError {
-  return thrown instanceof UpstreamError;
 }

@@ -73,7 +73,7 @@ function overPrice(preferences: ProviderPreferences, prices: Prices): string | u
 }
 
 /** Kinds of content that the request holds, beyond text. */
-export function inputModalities(request: ChatRequest): Set<string> {
+function inputModalities(request: ChatRequest): Set<string> {
   const found = new Set<string>();
   for (const message of request.messages) {
     if (!Array.isArray(message.content)) continue;

@@ -6,7 +6,7 @@ const words = (
 ).split(' ');
 
 /** A number of 32 bits that depends on every character of the text. FNV-1a, good enough to choose words by. */
-export function seedOf(text: string): number {
+function seedOf(text: string): number {
   let seed = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) seed = Math.imul(seed ^ text.charCodeAt(at), 0x01000193);
   return seed >>> 0;

@@ -12,7 +12,7 @@ const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schem
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
 
-export const CacheControl = open({
+const CacheControl = open({
   type: Type.Literal('ephemeral'),
   ttl: orNull(Type.Union([Type.Literal('5m'), Type.Literal('1h')])),
 });
@@ -89,7 +89,7 @@ const ToolCall = open({
 const instruction = (role: 'system' | 'developer') =>
   open({ role: Type.Literal(role), content: Content, name: orNull(Type.String()) });
 
-export const ChatMessage = Type.Union(
+const ChatMessage = Type.Union(
   [
     instruction('system'),
     instruction('developer'),
@@ -153,7 +153,7 @@ const ResponseFormat = Type.Union([
 const names = Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 });
 const Price = Type.Union([Type.Number({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 40 })]);
 
-export const ProviderPreferences = open(
+const ProviderPreferences = open(
   {
     order: orNull(names),
     only: orNull(names),
@@ -278,7 +278,7 @@ const ChoiceError = open({
   metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
 });
 
-export const Usage = open(
+const Usage = open(
   {
     prompt_tokens: Type.Number(),
     completion_tokens: Type.Number(),

@@ -2,7 +2,7 @@ import Type, { type TObject } from 'typebox';
 import type { ErrorStatus } from '../errors.ts';
 
 /** The one body of every error status (specification, section Errors). */
-export const ErrorBody = Type.Object(
+const ErrorBody = Type.Object(
   {
     error: Type.Object({
       code: Type.Integer({ description: 'The HTTP status.' }),

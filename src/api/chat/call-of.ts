@@ -12,7 +12,7 @@ const CATEGORIES_MAX = 10;
 const CATEGORY_CHARS_MAX = 30;
 
 /** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
-export function generationId(now_ms: number): string {
+function generationId(now_ms: number): string {
   let random = '';
   for (const byte of randomBytes(20)) random += ALPHABET[byte % ALPHABET.length];
   return `gen-${Math.floor(now_ms / 1000)}-${random}`;

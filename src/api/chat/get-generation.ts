@@ -15,7 +15,7 @@ export interface GenerationSource {
 }
 
 /** The public form of a generation's record. */
-export function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
+function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
   const { usage } = record;
   const prompt = usage === null ? null : inputTokens(usage);
   const completion = usage === null ? null : outputTokens(usage);
