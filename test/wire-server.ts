@@ -1,12 +1,12 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 
 /** One thing the scripted upstream does with a request's socket. */
 export type Step =
   | string
   | Uint8Array
-  /** Waits so many milliseconds. */
+  /** Waits so many milliseconds; 0 is one turn of the loop, in which a reader in this process reads. */
   | { wait: number }
   /** Waits until the test lets it go on. */
   | { until: Promise<unknown> }
@@ -99,7 +99,7 @@ async function play(socket: Socket, exchange: Exchange, steps: Step[]): Promise<
     else if (step === 'DESTROY') socket.destroy();
     else if (step === 'RESET') socket.resetAndDestroy();
     else if (typeof step === 'string' || step instanceof Uint8Array) await writeStep(socket, exchange, step);
-    else if ('wait' in step) await sleep(step.wait);
+    else if ('wait' in step) await (step.wait === 0 ? turn() : sleep(step.wait));
     else if ('until' in step) await step.until;
     else
       for (let nth = 0; nth < step.times && !socket.destroyed; nth += 1) await writeStep(socket, exchange, step.repeat);

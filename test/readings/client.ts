@@ -1,0 +1,140 @@
+/** Reads what a client of the gateway got, whole or streamed, by the public contract alone. */
+
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { array, object } from './recordings.ts';
+
+export interface ClientReading {
+  text: string;
+  /** The readable string. */
+  reasoning: string;
+  /** `reasoning_details`, deltas of one detail joined. */
+  details: JsonObject[];
+  refusal: string;
+  calls: { id: string; name: string; arguments: string }[];
+  finish: string | null;
+  native_finish: string | null;
+  usage: JsonObject;
+  /** The error of an answer that failed late. */
+  error: JsonObject | undefined;
+}
+
+/** What a whole answer says. */
+export function readAnswer(answer: JsonObject): ClientReading {
+  const choices = array(answer['choices']);
+  const choice = object(choices[0]);
+  const message = object(choice['message']);
+  if (choices.length !== 1) throw new Error(`${choices.length} choices`);
+  return {
+    text: text(message['content']),
+    reasoning: text(message['reasoning']),
+    details: array(message['reasoning_details']).map(object),
+    refusal: text(message['refusal']),
+    calls: array(message['tool_calls']).map((call) => {
+      const { name, arguments: told } = object(object(call)['function']);
+      return { id: text(object(call)['id']), name: text(name), arguments: text(told) };
+    }),
+    finish: textOrNull(choice['finish_reason']),
+    native_finish: textOrNull(choice['native_finish_reason']),
+    usage: object(answer['usage']),
+    error: choice['error'] === undefined ? undefined : object(choice['error']),
+  };
+}
+
+/** The objects of a stream; throws where its form breaks the contract. */
+export function chunksOfStream(body: string): JsonObject[] {
+  if (!body.endsWith('\n\n')) throw new Error('the stream ends inside an event');
+  const data: string[] = [];
+  for (const event of body.slice(0, -2).split('\n\n')) {
+    if (event.startsWith(':')) continue;
+    if (!/^data: [^\n]*$/.test(event)) throw new Error(`not an event: ${event.slice(0, 100)}`);
+    data.push(event.slice('data: '.length));
+  }
+  if (data.pop() !== '[DONE]') throw new Error('the last event is not [DONE]');
+  const chunks = data.map((text) => object(JSON.parse(text)));
+  for (const chunk of chunks) {
+    for (const member of ['id', 'created', 'model', 'object', 'provider']) {
+      if (chunk[member] !== chunks[0]?.[member]) throw new Error(`${member} changes within the stream`);
+    }
+  }
+  const told = chunks.filter((chunk) => chunk['usage'] !== undefined);
+  if (told.length !== 1 || told[0] !== chunks.at(-1)) throw new Error('usage is not told once, in the last chunk');
+  if (array(told[0]?.['choices']).length !== 0) throw new Error('the usage chunk has choices');
+  return chunks;
+}
+
+/** What a stream says, put together chunk by chunk. */
+export function readStream(body: string): ClientReading {
+  const reading: ClientReading = {
+    text: '',
+    reasoning: '',
+    details: [],
+    refusal: '',
+    calls: [],
+    finish: null,
+    native_finish: null,
+    usage: {},
+    error: undefined,
+  };
+  const details = new Map<JsonValue | undefined, JsonObject>();
+  for (const chunk of chunksOfStream(body)) {
+    if (chunk['usage'] !== undefined) reading.usage = object(chunk['usage']);
+    if (chunk['error'] !== undefined) reading.error = object(chunk['error']);
+    for (const choice of array(chunk['choices']).map(object)) {
+      if (reading.finish !== null) throw new Error('something is told after the finish reason');
+      const delta = object(choice['delta']);
+      reading.text += text(delta['content']);
+      reading.reasoning += text(delta['reasoning']);
+      reading.refusal += text(delta['refusal']);
+      for (const detail of array(delta['reasoning_details']).map(object)) addDetail(details, detail);
+      for (const call of array(delta['tool_calls']).map(object)) addCall(reading.calls, call);
+      reading.finish = textOrNull(choice['finish_reason']);
+      reading.native_finish = textOrNull(choice['native_finish_reason']);
+    }
+  }
+  reading.details = [...details.values()];
+  return reading;
+}
+
+function addDetail(details: Map<JsonValue | undefined, JsonObject>, delta: JsonObject): void {
+  const former = details.get(delta['index']);
+  if (former === undefined) {
+    details.set(delta['index'], { ...delta });
+    return;
+  }
+  if (former['type'] !== delta['type']) throw new Error('a reasoning detail changes its type');
+  for (const [name, value] of Object.entries(delta)) {
+    if (name === 'text' || name === 'summary') former[name] = text(former[name]) + text(value);
+    else if (value !== null) former[name] = value;
+  }
+}
+
+function addCall(calls: ClientReading['calls'], delta: JsonObject): void {
+  const at = Number(delta['index']);
+  const { name, arguments: told } = object(delta['function']);
+  const former = calls[at];
+  if (former === undefined) {
+    if (at !== calls.length) throw new Error(`call ${at} opens before call ${calls.length}`);
+    if (text(delta['id']) === '' || text(name) === '') throw new Error('a call opens without id and name');
+    calls.push({ id: text(delta['id']), name: text(name), arguments: text(told) });
+    return;
+  }
+  if (delta['id'] !== undefined || name !== undefined) throw new Error('a call tells its id or name twice');
+  former.arguments += text(told);
+}
+
+/** Every path in an answer at which something of the gateway's inside shows. */
+export function leaksOf(value: JsonValue | undefined, path = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((entry, i) => leaksOf(entry, `${path}[${i}]`));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, entry]) =>
+    name === 'ext' || (name === 'type' && entry === 'native') ? [`${path}.${name}`] : leaksOf(entry, `${path}.${name}`),
+  );
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' ? value : null;
+}
