@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange, requestBytes, type Target } from './connection.ts';
-import { freePort, Program } from './process.ts';
+import { freePort, Program, type Usage } from './process.ts';
 import { ANSWER_MODEL, ANSWER_TEXT, MODELS, requestBody, STREAM_WORD, STREAMS, streamModel } from './workload.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -27,6 +27,8 @@ export interface Candidate {
   target: Target;
   /** From the start of the process to the first ready answer. */
   ready_ms: number;
+  /** Taken after the wished idle time, before the first request. */
+  idle: Usage;
 }
 
 /** How a candidate is started: its command on a port, its readiness, and what its requests carry. */
@@ -44,6 +46,8 @@ export interface StartOptions {
   node_flags?: readonly string[];
   /** Reuse a data directory: a second start. */
   data_directory?: string;
+  /** How long a ready server is left alone before its idle use is read. */
+  idle_ms?: number;
 }
 
 const anyAnswer = { path: '/', isReady: () => true };
@@ -161,7 +165,7 @@ export async function startUpstream(directory: string, core: number | undefined)
     core,
   });
   const ready_ms = await program.ready(port, '/', () => true);
-  return { name: 'direct', program, target: await plainTarget(port), ready_ms };
+  return { name: 'direct', program, target: await plainTarget(port), ready_ms, idle: program.usage() };
 }
 
 /** Starts a candidate and gives it back once it has answered one whole and one streamed request word for word. */
@@ -175,8 +179,10 @@ export async function start(name: CandidateName, site: Site, options: StartOptio
     ...(how.env === undefined ? {} : { env: how.env }),
   });
   const ready_ms = await program.ready(port, how.ready.path, how.ready.isReady);
+  await sleep(options.idle_ms ?? 0);
+  const idle = program.usage();
   try {
-    const candidate = { name, program, target: await how.enter(port), ready_ms };
+    const candidate = { name, program, target: await how.enter(port), ready_ms, idle };
     await verify(candidate);
     return candidate;
   } catch (error) {

@@ -1,7 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { aimsTable } from './aims.ts';
 import {
@@ -121,10 +120,9 @@ async function measureStarts(names: readonly CandidateName[], site: Site, plan: 
   let started = 0;
   const once = async (name: CandidateName): Promise<StartRound> => {
     started += 1;
-    const options = { data_directory: join(site.directory, `start-${started}`) };
+    const options = { data_directory: join(site.directory, `start-${started}`), idle_ms: 1_000 };
     const first = await start(name, site, options);
-    await sleep(1_000);
-    const { rss_bytes, processes } = first.program.usage();
+    const { rss_bytes, processes } = first.idle;
     await first.program.stop();
     const round = { ready_ms: first.ready_ms, second_ready_ms: undefined, idle_bytes: rss_bytes, processes };
     if (name !== 'gateway') return round;

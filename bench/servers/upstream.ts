@@ -26,35 +26,42 @@ interface OpenStream {
   left: number;
 }
 
-/** A wheel of one-millisecond slots; one timer serves every open stream. */
+/**
+ * A wheel of one-millisecond slots; one timer serves every open stream. Its clock never catches up more than this in one
+ * turn: on a machine too busy for the load it runs slow, where catching up would leave no time to read or to accept.
+ */
 const SLOTS = 2_048;
+const CATCH_UP_MS_MAX = 20;
 const UNREAD_BYTES_MAX = 1024 * 1024;
 const wheel: OpenStream[][] = Array.from({ length: SLOTS }, () => []);
 let open = 0;
 let started = 0;
-let turned_ms = 0;
+let clock_ms = 0;
+let turned_at_ms = 0;
 
 function now_ms(): number {
   return Math.floor(performance.now());
 }
 
 function turn(): void {
-  const until = now_ms();
-  while (turned_ms < until) {
-    turned_ms += 1;
-    const due = wheel[turned_ms % SLOTS]!;
+  const now = now_ms();
+  const until = clock_ms + Math.min(now - turned_at_ms, CATCH_UP_MS_MAX);
+  turned_at_ms = now;
+  while (clock_ms < until) {
+    clock_ms += 1;
+    const due = wheel[clock_ms % SLOTS]!;
     if (due.length === 0) continue;
-    wheel[turned_ms % SLOTS] = [];
-    for (const stream of due) advance(stream, turned_ms);
+    wheel[clock_ms % SLOTS] = [];
+    for (const stream of due) advance(stream);
   }
   if (open > 0) setTimeout(turn, 1);
 }
 
-function schedule(stream: OpenStream, due_ms: number): void {
-  wheel[Math.max(due_ms, turned_ms + 1) % SLOTS]!.push(stream);
+function schedule(stream: OpenStream, in_ms: number): void {
+  wheel[(clock_ms + Math.max(in_ms, 1)) % SLOTS]!.push(stream);
 }
 
-function advance(stream: OpenStream, at_ms: number): void {
+function advance(stream: OpenStream): void {
   if (stream.socket.destroyed) {
     open -= 1;
     return;
@@ -69,7 +76,7 @@ function advance(stream: OpenStream, at_ms: number): void {
     stream.socket.write(CONTENT);
     stream.left -= 1;
   }
-  schedule(stream, at_ms + stream.shape.interval_ms);
+  schedule(stream, stream.shape.interval_ms);
 }
 
 function startStream(socket: Socket, shape: StreamShape): void {
@@ -82,13 +89,13 @@ function startStream(socket: Socket, shape: StreamShape): void {
   socket.write(CONTENT);
   started += 1;
   if (open === 0) {
-    turned_ms = now_ms();
+    turned_at_ms = now_ms();
     setTimeout(turn, 1);
   }
   open += 1;
   // Streams that were opened together would tick together; multiples of the golden ratio spread them evenly over the interval.
   const phase_ms = Math.ceil(((started * 0.618_034) % 1) * shape.interval_ms);
-  schedule({ socket, shape, left: shape.chunks - 1 }, now_ms() + phase_ms);
+  schedule({ socket, shape, left: shape.chunks - 1 }, phase_ms);
 }
 
 function answer(socket: Socket, head: string, body: string): void {
