@@ -1,3 +1,4 @@
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
   type AttemptState,
@@ -23,6 +24,8 @@ export interface PreparedAttempt {
   /** The request after what the endpoint does not support was taken out. */
   request: ChatRequest;
   encoded: EncodedRequest;
+  /** The body as it will be sent. */
+  payload: string;
   report: Report[];
 }
 
@@ -78,7 +81,16 @@ export function prepareAttempt(
   const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
   const report = [...fitted.report, ...encoded.report];
   encoded.body = withOptions(encoded.body, request, provider.slug, report);
-  return { candidate, dialect, request: fitted.request, encoded, report };
+  return { candidate, dialect, request: fitted.request, encoded, payload: serialize(encoded.body), report };
+}
+
+function serialize(body: JsonObject): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    if (error instanceof RangeError) throw new GatewayError(400, 'The request is nested too deeply');
+    throw error;
+  }
 }
 
 /** What an attempt needs of its surroundings. */
@@ -136,7 +148,7 @@ function grip(context: AttemptContext, abort_stops_billing: boolean): Grip {
   };
 }
 
-function headersFor({ candidate, encoded, dialect }: PreparedAttempt, url: string, payload: string, call: Call) {
+function headersFor({ candidate, encoded, dialect, payload }: PreparedAttempt, url: string, call: Call) {
   const { provider } = candidate;
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -163,11 +175,10 @@ async function send(
 ): Promise<UpstreamResponse> {
   const { candidate, encoded, dialect } = prepared;
   const url = candidate.provider.base_url + encoded.path;
-  const payload = JSON.stringify(encoded.body);
   const response = await context.upstream.send({
     url,
-    payload,
-    headers: headersFor(prepared, url, payload, context.call),
+    payload: prepared.payload,
+    headers: headersFor(prepared, url, context.call),
     signal,
   });
   if (response.status >= 200 && response.status < 300) return response;
