@@ -4,6 +4,8 @@ export const limits = {
   body_bytes_max: 64 * 1024 * 1024,
   body_bytes_setting_max: 1024 * 1024 * 1024,
   header_bytes_max: 32 * 1024,
+  /** A client that takes longer to send its request is cut off. */
+  client_request_ms_max: 120_000,
   messages_max: 10_000,
   models_max: 32,
   stop_sequences_max: 4,

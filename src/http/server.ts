@@ -133,6 +133,7 @@ export function createServer(options: ServerOptions): Server {
     ...(options.logger === false ? { logger: false } : { loggerInstance: options.logger }),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.body_bytes_max,
+    requestTimeout: limits.client_request_ms_max,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
     http: { maxHeaderSize: limits.header_bytes_max },
     // Clients of other services call /v1; it is the same service under another name.

@@ -60,6 +60,8 @@ test('what a provider says about the operator’s account is not for clients', (
 test.each([
   ['our credential', 'key very-secret-credential is bad', 'key [redacted] is bad'],
   ['a key', 'Incorrect API key: sk-proj-abcDEF0123456789', 'Incorrect API key: [redacted]'],
+  ['a Google key', 'bad AIzaSyA0123456789abcdefghij', 'bad [redacted]'],
+  ['a code', 'api_key_invalid_or_missing', 'api_key_invalid_or_missing'],
   ['a bearer token', 'got Bearer abc.def.ghi', 'got Bearer [redacted]'],
   ['an ordinary sentence', 'The key of this map is missing', 'The key of this map is missing'],
 ])('%s is shown as it may be', (_name, text, shown) => {

@@ -23,14 +23,15 @@ const STATUS: Record<FailureClass, ErrorStatus> = {
   invalid_response: 502,
 };
 
+/** Prefixes that providers give their keys. A word of code (`api_key_invalid`) has no digit and stays. */
+const LOOKS_LIKE_A_KEY =
+  /\b(?:(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx)[-_][-\w*.]{8,}|AKIA[A-Z0-9]{12,}|AIza[-\w]{20,})/g;
+
 /** What of an upstream's words may be shown: no credential, nothing that looks like one, not more than a bound. */
 export function redact(text: string, credential: string | undefined): string {
   let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
   if (credential !== undefined && credential.length >= 4) shown = shown.replaceAll(credential, '[redacted]');
-  shown = shown.replace(
-    /\b(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx|AKIA|AIza)[-_A-Za-z0-9*.]{10,}/g,
-    '[redacted]',
-  );
+  shown = shown.replace(LOOKS_LIKE_A_KEY, (found) => (/[\d*]/.test(found) ? '[redacted]' : found));
   shown = shown.replace(/\b[Bb]earer\s+[-\w.~+/]+=*/g, 'Bearer [redacted]');
   return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
 }
