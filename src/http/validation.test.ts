@@ -18,6 +18,12 @@ const Body = Type.Object(
     kind: orNull(Type.Union([Type.Literal('a'), Type.Literal('b')])),
     parts: Type.Optional(Type.Union([Type.String(), Type.Array(Part, { minItems: 1, maxItems: 2 })])),
     one: orNull(Part),
+    tool: Type.Optional(
+      Type.Union([
+        Type.Object({ type: Type.Optional(Type.Literal('mine')), mine: Type.Integer() }),
+        Type.Object({ type: Type.String({ not: { const: 'mine' } }) }),
+      ]),
+    ),
     labels: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1 })),
   },
   { additionalProperties: false },
@@ -42,6 +48,8 @@ test.each<[string, object, string]>([
   ['a part of a known kind without its field', { name: 'x', parts: [{ type: 'text' }] }, 'parts[0].text is required'],
   ['a second name of a kind', { name: 'x', parts: [{ type: 'picture', url: '' }] }, 'parts[0].url must not be empty'],
   ['a union inside a union', { name: 'x', one: { type: 'picture' } }, 'one.url is required'],
+  ['a kind that must have another shape', { name: 'x', tool: { type: 'mine' } }, 'tool.mine is required'],
+  ['a kind that may be left out', { name: 'x', tool: { mine: '1' } }, 'tool.mine must be an integer'],
   ['too few items', { name: 'x', parts: [] }, 'parts must have at least 1 item'],
   [
     'too many items',

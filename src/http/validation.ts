@@ -30,6 +30,7 @@ interface SchemaNode {
   maxProperties?: number;
   pattern?: string;
   format?: string;
+  not?: SchemaNode;
 }
 
 function kindOf(value: unknown): string {
@@ -58,11 +59,13 @@ function flatten(branches: SchemaNode[]): SchemaNode[] {
   );
 }
 
-/** The field that tells an object's kind, and the values it may have: `type`, `role`. */
+/** The field that tells an object's kind, and the values it may have: `type`, `role`. A `type` may also be left out. */
 function discriminatorOf(schema: SchemaNode): { name: string; values: unknown[] } | undefined {
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const values = constantsOf(property);
-    if (values !== undefined && schema.required?.includes(name)) return { name, values };
+    if (values === undefined) continue;
+    if (schema.required?.includes(name)) return { name, values };
+    if (name === 'type') return { name, values: [...values, undefined] };
   }
   return undefined;
 }
@@ -95,7 +98,7 @@ function describeNode(schema: SchemaNode): string {
 }
 
 function quoted(values: unknown[]): string {
-  return values.map((value) => JSON.stringify(value)).join(', ');
+  return values.flatMap((value) => (value === undefined ? [] : JSON.stringify(value))).join(', ');
 }
 
 function explainUnion(nested: SchemaNode[], value: unknown, path: string): Violation[] {
@@ -193,6 +196,7 @@ export function explain(schema: SchemaNode, value: unknown, path: string): Viola
   }
   if (schema.type !== undefined && !matchesType(schema.type, value))
     return [{ path, rule: `must be ${describeNode(schema)}` }];
+  if (schema.not && accepts(schema.not, value)) return [{ path, rule: `must not be ${describeNode(schema.not)}` }];
   switch (kindOf(value)) {
     case 'number':
       return explainNumber(schema, value as number, path);

@@ -122,16 +122,21 @@ const FunctionDefinition = open({
   parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
   strict: orNull(Type.Boolean()),
 });
+/** Whatever has this type must have the shape of a function, not that of some tool of another kind. */
+const otherKind = (description: string) => Type.String({ minLength: 1, not: { const: 'function' }, description });
+/** Mistral's and Hugging Face's own clients leave the type of functions out. */
+const functionType = Type.Optional(Type.Literal('function'));
 const Tool = Type.Union([
-  open({ type: Type.Literal('function'), function: FunctionDefinition, cache_control: orNull(CacheControl) }),
-  open({ type: Type.String({ minLength: 1, description: 'A server tool, such as `gateway:web_search`.' }) }),
+  open({ type: functionType, function: FunctionDefinition, cache_control: orNull(CacheControl) }),
+  open({ type: otherKind('A server tool, such as `gateway:web_search`.') }),
 ]);
 const ToolChoice = Type.Union([
   Type.Literal('none'),
   Type.Literal('auto'),
   Type.Literal('required'),
-  open({ type: Type.Literal('function'), function: open({ name: Type.String({ minLength: 1 }) }) }),
-  open({ type: Type.String({ minLength: 1 }) }),
+  Type.Literal('any', { description: "Mistral's word for `required`." }),
+  open({ type: functionType, function: open({ name: Type.String({ minLength: 1 }) }) }),
+  open({ type: otherKind('A tool of another kind.') }),
 ]);
 
 const ResponseFormat = Type.Union([

@@ -329,7 +329,10 @@ test.each<[number, string, unknown, string]>([
   [400, 'route other than fallback', message({ route: 'fastest' }), 'route'],
   [400, 'a plugin that is not there', message({ plugins: [{ id: 'time-travel' }] }), 'plugins[0].id'],
   [400, 'a tool without a name', message({ tools: [{ type: 'function', function: {} }] }), 'tools[0].function.name'],
+  [400, 'a tool of type function without one', message({ tools: [{ type: 'function' }] }), 'tools[0].function'],
+  [400, 'a tool without a type or a function', message({ tools: [{ name: 'x' }] }), 'tools[0].function'],
   [400, 'a tool choice that is none', message({ tool_choice: 'maybe' }), 'tool_choice'],
+  [400, 'a chosen function without a name', message({ tool_choice: { type: 'function' } }), 'tool_choice.function'],
   [400, 'an unknown response format', message({ response_format: { type: 'xml' } }), 'response_format.type'],
   [
     400,

@@ -72,9 +72,19 @@ function toolCall(given: ToolCall): ToolCall {
   return { id, type: 'function', function: called };
 }
 
-function toolChoice(given: ChatBody['function_call']): ToolChoice | undefined {
+function legacyChoice(given: ChatBody['function_call']): ToolChoice | undefined {
   if (given === undefined || given === null) return undefined;
   return typeof given === 'string' ? given : { type: 'function', function: { name: given.name } };
+}
+
+/** A tool, or the choice of one, that tells no type is a function. */
+function typed<T extends object>(given: T): T & { type: string } {
+  return 'type' in given && given.type !== undefined ? (given as T & { type: string }) : { ...given, type: 'function' };
+}
+
+function toolChoice(given: NonNullable<ChatBody['tool_choice']>): ToolChoice {
+  if (given === 'any') return 'required';
+  return typeof given === 'string' ? given : (typed(given) as ToolChoice);
 }
 
 /** `reasoning` says the same wherever it stands: two different wishes are an error, not a guess. */
@@ -110,11 +120,12 @@ export function chatRequest(body: ChatBody): ChatRequest {
   request['messages'] = mapChanged(given, (item, index) => message(item, index, calls));
   if (body.functions && !body.tools) {
     request['tools'] = body.functions.map((definition) => ({ type: 'function', function: definition }) as FunctionTool);
-    const choice = toolChoice(body.function_call);
+    const choice = legacyChoice(body.function_call);
     if (choice !== undefined && request['tool_choice'] === undefined) request['tool_choice'] = choice;
   } else if (body.tools) {
-    request['tools'] = mapChanged(body.tools, withoutExtension);
+    request['tools'] = mapChanged(body.tools, (tool) => typed(withoutExtension(tool)));
   }
+  if (body.tool_choice) request['tool_choice'] = toolChoice(body.tool_choice);
   request['ext'] = {
     wire: 'openai-chat',
     client: body.prompt === undefined ? 'chat' : 'completions',
