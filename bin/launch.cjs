@@ -6,6 +6,7 @@ var path = require('path');
 
 var root = path.join(__dirname, '..');
 var MAJOR = 24;
+var SERVICE = 'src/main.ts';
 
 /** Where npm put the pinned runtime of this machine; undefined when there is none for it, or it was not installed. */
 function pinnedRuntime() {
@@ -30,6 +31,65 @@ function resolveTarget(name) {
   return path.join(home, typeof bin === 'string' ? bin : bin[name]);
 }
 
+/** Ends this process as an operator would: it drains. */
+function endByOrder() {
+  process.kill(process.pid, 'SIGTERM');
+}
+
+/**
+ * A gateway must not outlive what started it and would stop it: the launcher of an older Node, or `npm start`, whose
+ * shell does not hand on the signal that npm gives it.
+ */
+function followParent() {
+  if (process.env.MODEL_GATEWAY_LAUNCHED === '1' && process.channel) {
+    delete process.env.MODEL_GATEWAY_LAUNCHED;
+    process.once('disconnect', endByOrder);
+    process.channel.unref();
+    return;
+  }
+  if (process.env.npm_lifecycle_event !== 'start' || process.platform === 'win32') return;
+  var parent = process.ppid;
+  var watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    endByOrder();
+  }, 500);
+  watch.unref();
+}
+
+/** What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. */
+function keepCompiled() {
+  if (!process.env.NODE_COMPILE_CACHE) {
+    process.env.NODE_COMPILE_CACHE = path.join(root, 'node_modules', '.cache', 'model-gateway');
+  }
+  // Where the folder cannot be written, this does nothing. Worker threads and processes read the variable.
+  require('module').enableCompileCache(process.env.NODE_COMPILE_CACHE);
+}
+
+/** Runs the program on the pinned runtime: signals go to it, its end is ours. */
+function handOver(runtime, name, args) {
+  var child = require('child_process').spawn(runtime, [__filename, name].concat(args), {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: Object.assign({}, process.env, { MODEL_GATEWAY_LAUNCHED: '1' }),
+  });
+  var signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  signals.forEach((signal) => {
+    process.on(signal, () => {
+      child.kill(signal);
+    });
+  });
+  child.on('error', (error) => {
+    fail(['The pinned runtime does not start: ' + error.message]);
+  });
+  child.on('exit', (code, signal) => {
+    if (!signal) process.exit(code);
+    signals.forEach((name) => {
+      process.removeAllListeners(name);
+    });
+    process.kill(process.pid, signal);
+  });
+}
+
 /** Runs a program on a Node that is new enough: this one, else the pinned one. */
 function launch(name, args) {
   if (!fs.existsSync(path.join(root, 'node_modules', 'fastify'))) {
@@ -38,6 +98,8 @@ function launch(name, args) {
   var target = resolveTarget(name);
   if (parseInt(process.versions.node, 10) >= MAJOR) {
     process.argv = [process.execPath, target].concat(args);
+    followParent();
+    if (name === SERVICE) keepCompiled();
     import(require('url').pathToFileURL(target).href).catch((error) => {
       fail([String((error && error.stack) || error)]);
     });
@@ -57,18 +119,7 @@ function launch(name, args) {
         ' from https://nodejs.org and try again.',
     ]);
   }
-  var child = require('child_process').spawn(runtime, [target].concat(args), { stdio: 'inherit' });
-  ['SIGINT', 'SIGTERM', 'SIGHUP'].forEach((signal) => {
-    process.on(signal, () => {
-      child.kill(signal);
-    });
-  });
-  child.on('error', (error) => {
-    fail(['The pinned runtime does not start: ' + error.message]);
-  });
-  child.on('exit', (code, signal) => {
-    process.exit(signal ? 1 : code);
-  });
+  handOver(runtime, name, args);
 }
 
 module.exports = launch;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthenticate } from './api/authenticate.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
@@ -13,6 +14,7 @@ import { GatewayError } from './errors.ts';
 import { logRequests } from './http/access-log.ts';
 import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
+import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
@@ -84,6 +86,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         : undefined,
     );
   });
+  const running = trackRunning(server);
   logRequests(server, log, metrics);
   await collectOpenApi(server);
 
@@ -137,11 +140,16 @@ export async function createApp(options: AppOptions): Promise<App> {
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.server.closeIdleConnections(), limits.shutdown_poll_ms);
-      const bound = setTimeout(() => server.server.closeAllConnections(), limits.shutdown_ms_max);
+      const bound_ms = config.timeouts.shutdown_ms_max;
+      const bound = setTimeout(() => server.server.closeAllConnections(), bound_ms);
+      const late = sleep(bound_ms, undefined, { ref: false });
       await closed;
       clearInterval(idle);
       clearTimeout(bound);
+      // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
+      await Promise.race([running.idle(), late]);
       await upstream.close();
+      await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },
   };
 }

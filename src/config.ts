@@ -200,6 +200,7 @@ function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
     upstream_total_ms_max: limits.upstream_total_ms_max,
     heartbeat_first_ms: limits.heartbeat_first_ms,
     heartbeat_ms: limits.heartbeat_ms,
+    shutdown_ms_max: limits.shutdown_ms_max,
     ...section,
   };
 }

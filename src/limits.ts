@@ -54,8 +54,12 @@ export const limits = {
   /** After a client left, how long and how much of an upstream that bills anyway is still read. */
   drain_ms_max: 60_000,
   drain_bytes_max: 4 * 1024 * 1024,
-  /** After SIGTERM, how long running requests may finish. */
+  /** After SIGTERM, how long running requests may finish; a setting. */
   shutdown_ms_max: 30_000,
+  /** How long requests that were cut off then may take to record their end. */
+  shutdown_settle_ms_max: 2_000,
+  /** A second signal within this time is the first one's echo: a terminal, a supervisor and a parent may all send it. */
+  signal_echo_ms: 1_000,
   shutdown_poll_ms: 50,
   readiness_ms_max: 1_000,
   metrics_ms_max: 5_000,

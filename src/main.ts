@@ -1,9 +1,4 @@
 import { parseArgs } from 'node:util';
-import { runBackup } from './cli/backup.ts';
-import { runCatalogRefresh } from './cli/catalog-refresh.ts';
-import { runDoctor } from './cli/doctor.ts';
-import { runSandbox } from './cli/sandbox.ts';
-import { serve } from './cli/serve.ts';
 import { ConfigError, processEnvironment } from './config.ts';
 import { limits } from './limits.ts';
 
@@ -28,20 +23,24 @@ async function runServe(args: string[]): Promise<number> {
     process.stderr.write(`--workers takes a number from 1 to ${limits.workers_max}, not '${values.workers}'.\n`);
     return 2;
   }
+  const { serve } = await import('./cli/serve.ts');
   await serve(processEnvironment(), { workers, config_file: values.config });
   return -1;
 }
 
+// Each command loads only what it needs.
 const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = {
   serve: runServe,
-  doctor: (args) => runDoctor(args, processEnvironment()),
-  backup: (args) => runBackup(args, processEnvironment()),
-  catalog: (args) => runCatalogRefresh(args),
-  sandbox: runSandbox,
+  doctor: async (args) => (await import('./cli/doctor.ts')).runDoctor(args, processEnvironment()),
+  backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
+  catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
+  sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),
 };
 
 /** Runs one command. Gives its exit code, or -1 when it goes on by itself. */
-async function main([name = 'serve', ...args]: string[]): Promise<number> {
+async function main(given: string[]): Promise<number> {
+  const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
+  const [name = 'serve', ...args] = named ? given : ['serve', ...given];
   if (['help', '--help', '-h'].includes(name)) {
     process.stdout.write(USAGE);
     return 0;
@@ -54,18 +53,32 @@ async function main([name = 'serve', ...args]: string[]): Promise<number> {
   try {
     return await command(args);
   } catch (error) {
-    const { code } = error as { code?: string };
-    const told = error instanceof ConfigError || code?.startsWith('ERR_PARSE_ARGS') === true;
-    process.stderr.write(`${told ? (error as Error).message : startFailure(error, code)}\n`);
+    process.stderr.write(`${failureText(error)}\n`);
     return 1;
   }
 }
 
-/** What an operator needs to know of a start that failed. */
-function startFailure(error: unknown, code: string | undefined): string {
-  if (code === 'EADDRINUSE')
-    return `The address is in use by another process (${(error as Error).message}). Set GATEWAY_PORT to another port.`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+const FAULTS_OF_OURS = [TypeError, ReferenceError, RangeError, SyntaxError, EvalError];
+
+/** What an operator needs to know of a command that failed: a sentence; the stack only where the program is at fault. */
+function failureText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (error instanceof ConfigError || code?.startsWith('ERR_PARSE_ARGS')) return error.message;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port.`;
+    case 'EADDRNOTAVAIL':
+      return `This machine does not have the address (${error.message}). Set GATEWAY_HOST to one that it has.`;
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return path === undefined
+        ? `The address may not be listened on (${error.message}). Set GATEWAY_PORT to a port above 1023.`
+        : `${path} may not be written by this user (${code}). Set GATEWAY_DATA_DIR to a folder that may.`;
+    default:
+      return FAULTS_OF_OURS.some((kind) => error instanceof kind) ? (error.stack ?? error.message) : error.message;
+  }
 }
 
 // A fault that escapes everything else is told and does not end the process: other requests are under way.

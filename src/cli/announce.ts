@@ -1,27 +1,31 @@
 import type { Config } from '../config.ts';
+import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** Says where the gateway is, and, once in its life, the management key. */
-export function announce(
-  config: Config,
-  { url, management_key }: { url: string; management_key: string | undefined },
-  log: Logger,
-): void {
-  for (const warning of config.warnings) log.warn(warning);
-  log.info({ url, providers: config.providers.map(({ slug }) => slug), sandbox: config.sandbox }, 'serving');
-  if (management_key === undefined) return;
-  process.stdout.write(
-    `\n  Management key (shown only this once):\n\n    ${management_key}\n\n` +
-      `  It makes API keys: curl ${url}/api/v1/keys -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"name":"first"}'\n\n`,
-  );
+/** Shows the management key, once in its life, as soon as there is one: nobody can read it again, whatever comes next. */
+export function announceKey(management_key: string): void {
+  process.stdout.write(`\n  Management key (shown only this once):\n\n    ${management_key}\n\n`);
 }
 
-/** Runs `stop` at the first SIGTERM or SIGINT, then ends the process; a second signal ends it at once. */
+/** Says where the gateway is, and what its configuration lacks. */
+export function announce(config: Config, url: string, log: Logger): void {
+  for (const warning of config.warnings) log.warn(warning);
+  log.info({ url, providers: config.providers.map(({ slug }) => slug), sandbox: config.sandbox }, 'serving');
+}
+
+/**
+ * Runs `stop` at the first SIGTERM or SIGINT, then ends the process; a second signal ends it at once, unless it is the
+ * first one's echo.
+ */
 export function onceSignalled(stop: (signal: string) => Promise<void>): void {
-  let stopping = false;
+  let first_ms: number | undefined;
   const handle = (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(1);
-    stopping = true;
+    const now = performance.now();
+    if (first_ms !== undefined) {
+      if (now - first_ms > limits.signal_echo_ms) process.exit(1);
+      return;
+    }
+    first_ms = now;
     stop(signal).then(
       () => process.exit(0),
       (error) => {

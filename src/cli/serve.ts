@@ -1,8 +1,9 @@
 import cluster from 'node:cluster';
+import { flushCompileCache } from 'node:module';
 import { type Environment, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
-import { announce, onceSignalled } from './announce.ts';
-import { startGateway } from './start-gateway.ts';
+import { announce, announceKey, onceSignalled } from './announce.ts';
+import { giveBackMemory } from './give-back-memory.ts';
 import { serveWorkers, workerSide } from './workers.ts';
 
 export interface ServeOptions {
@@ -20,12 +21,17 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     return;
   }
   const worker = cluster.isWorker ? workerSide() : undefined;
+  // The parent of workers never needs it.
+  const { startGateway } = await import('./start-gateway.ts');
   const gateway = await startGateway({
     config: worker ? await worker.adapt(config) : config,
     log,
     metrics_source: worker?.metrics_source,
+    onManagementKey: announceKey,
+    onBuilt: giveBackMemory,
   });
-  if (!worker) announce(config, gateway, log);
+  if (!worker) announce(config, gateway.url, log);
+  flushCompileCache();
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');
     await gateway.stop();

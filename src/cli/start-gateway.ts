@@ -13,13 +13,12 @@ import { ledgerStore } from '../storage/ledger.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { firstStart } from './first-start.ts';
+import { systemClock } from './system-clock.ts';
 import { withSandbox } from './with-sandbox.ts';
 
 /** A gateway that serves. */
 export interface Gateway {
   url: string;
-  /** The management key that this start made; undefined when there was one already. */
-  management_key: string | undefined;
   app: App;
   /** Drains, flushes the ledger, closes the store. */
   stop(): Promise<void>;
@@ -31,9 +30,11 @@ export interface GatewayOptions {
   /** Where `/metrics` reads; by default this process's own registry. */
   metrics_source?: MetricsSource | undefined;
   clock?: Clock;
+  /** Told the management key that this start made, before anything else can fail. */
+  onManagementKey?: ((management_key: string) => void) | undefined;
+  /** Called when everything is built, before the first request can come. */
+  onBuilt?: (() => void) | undefined;
 }
-
-export const systemClock: Clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
 
 /** The listener's own address, which tells the port when it was asked to take any. */
 function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, config: Config): string {
@@ -53,10 +54,26 @@ export function catalogOf(config: Config): Catalog {
   });
 }
 
-/** Opens the store, replays the journal, builds the service and listens. */
+/** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const { app, config } = await build(options, opened);
+    options.onBuilt?.();
+    await app.server.listen({ host: config.host, port: config.port });
+    const [address] = app.server.addresses();
+    return { url: urlOf(address, config), app, stop: () => opened.disposeAsync() };
+  } catch (error) {
+    await opened.disposeAsync().catch((err: unknown) => options.log.warn({ err }, 'not everything could be closed'));
+    throw error;
+  }
+}
+
+/** Everything but the listener. What is opened goes onto the stack, so that it closes in the opposite order. */
+async function build(options: GatewayOptions, opened: AsyncDisposableStack): Promise<{ app: App; config: Config }> {
   const { log, clock = systemClock } = options;
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
+  if (sandbox) opened.defer(() => sandbox.stop());
   const config = sandbox?.config ?? options.config;
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
   const database = await openDatabase({
@@ -64,7 +81,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     database_url: config.database_url,
     onConnectionLost: (error) => log.warn({ err: error }, 'a connection to the store broke'),
   });
+  opened.defer(() => database.close());
   const { home, management_key } = await firstStart(config, database, clock);
+  if (management_key !== undefined) options.onManagementKey?.(management_key);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries),
@@ -72,13 +91,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     now: clock.now_ms,
     log,
   });
+  opened.defer(() => recorder.stop());
   const metrics = createMetrics();
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
   AggregatorRegistry.setRegistries(metrics.registry);
-  const catalog = catalogOf(config);
   const app = await createApp({
     config,
-    catalog,
+    catalog: catalogOf(config),
     database,
     home,
     recorder,
@@ -87,17 +106,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     metrics,
     metrics_source: options.metrics_source ?? own,
   });
-  await app.server.listen({ host: config.host, port: config.port });
-  const [address] = app.server.addresses();
-  return {
-    url: urlOf(address, config),
-    management_key,
-    app,
-    async stop() {
-      await app.drain();
-      await recorder.stop();
-      await database.close();
-      await sandbox?.stop();
-    },
-  };
+  opened.defer(() => app.drain());
+  return { app, config };
 }

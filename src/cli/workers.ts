@@ -8,9 +8,10 @@ import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
-import { announce, onceSignalled } from './announce.ts';
+import { announce, announceKey, onceSignalled } from './announce.ts';
 import { firstStart } from './first-start.ts';
-import { systemClock } from './start-gateway.ts';
+import { giveBackMemory } from './give-back-memory.ts';
+import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 
 type ToParent = { type: 'metrics'; id: number } | { type: 'sandbox' };
@@ -19,28 +20,56 @@ type ToWorker =
   | { type: 'sandbox'; url: string | undefined }
   | { type: 'drain' };
 
-/** The parent of several workers: makes the store ready, starts them, replaces those that die, adds up their metrics. */
+/**
+ * The parent of several workers: makes the store ready, starts one worker and, once that serves, the others; replaces
+ * those that die, adds up their metrics. Fails when the first cannot start.
+ */
 export async function serveWorkers(options: { config: Config; log: Logger; workers: number }): Promise<void> {
   const { config, log } = options;
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
+  await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
-  const management_key = await prepareStore(config);
   const aggregator = new AggregatorRegistry();
-  let stopping = false;
-  let announced = false;
+  const family = createFamily({ log, aggregator, sandbox_url: sandbox?.url });
+  try {
+    const { address, port } = await family.first();
+    announce(config, `http://${address ?? config.host}:${port}`, log);
+  } catch (error) {
+    await sandbox?.stop();
+    throw error;
+  }
+  for (let slot = 1; slot < options.workers; slot += 1) family.start(slot);
+  giveBackMemory();
 
-  const start = (slot: number, delay_ms: number) => {
+  onceSignalled(async (signal) => {
+    log.info({ signal }, 'draining');
+    await family.stop(config.timeouts.shutdown_ms_max + limits.flush_stop_ms_max + limits.shutdown_settle_ms_max);
+    await sandbox?.stop();
+    log.info('stopped');
+  });
+}
+
+/** The workers of this process, each in a slot that is filled again when its worker dies. */
+function createFamily(options: {
+  log: Logger;
+  aggregator: AggregatorRegistry<RegistryContentType>;
+  sandbox_url: string | undefined;
+}) {
+  const { log, aggregator, sandbox_url } = options;
+  let stopping = false;
+
+  const fork = (): Worker => {
     const worker = cluster.fork();
-    const born = performance.now();
     worker.on('message', (message: ToParent) => {
       if (message?.type === 'metrics') void answerMetrics(aggregator, worker, message.id, log);
-      else if (message?.type === 'sandbox') worker.send({ type: 'sandbox', url: sandbox?.url } satisfies ToWorker);
+      else if (message?.type === 'sandbox') tell(worker, { type: 'sandbox', url: sandbox_url });
     });
-    worker.on('listening', ({ address, port }) => {
-      if (announced) return;
-      announced = true;
-      announce(config, { url: `http://${address ?? config.host}:${port}`, management_key }, log);
-    });
+    // A message to a worker that is just dying fails here too; its exit is what counts.
+    worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be reached'));
+    return worker;
+  };
+  const keep = (worker: Worker, slot: number, delay_ms: number) => {
+    const born = performance.now();
     worker.on('exit', (code, signal) => {
       if (stopping) return;
       // A worker that dies at once is not started again in a tight loop.
@@ -51,33 +80,46 @@ export async function serveWorkers(options: { config: Config; log: Logger; worke
           : Math.min(delay_ms * 2, limits.worker_restart_ms_max);
       log.error({ worker: slot, code, signal, restart_in_ms: next_ms }, 'a worker ended');
       setTimeout(() => {
-        if (!stopping) start(slot, next_ms);
+        if (!stopping) keep(fork(), slot, next_ms);
       }, next_ms);
     });
   };
-  for (let slot = 0; slot < options.workers; slot += 1) start(slot, limits.worker_restart_ms_min);
+  return {
+    /** Starts the first worker and waits until it serves; what keeps it from that, it has told by itself. */
+    first: () =>
+      new Promise<{ address: string | null; port: number }>((resolve, reject) => {
+        const worker = fork();
+        const failed = () => reject(new Error('No worker could start.'));
+        worker.once('exit', failed);
+        worker.once('listening', ({ address, port }) => {
+          worker.off('exit', failed);
+          keep(worker, 0, limits.worker_restart_ms_min);
+          resolve({ address, port });
+        });
+      }),
+    start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
+    /** Drains them all; those that are not gone by then are killed. */
+    async stop(bound_ms: number) {
+      stopping = true;
+      const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+      const exits = workers.map((worker) => (worker.isDead() ? undefined : once(worker, 'exit')));
+      for (const worker of workers) tell(worker, { type: 'drain' });
+      await Promise.race([Promise.all(exits), sleep(bound_ms, undefined, { ref: false })]);
+      for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
+    },
+  };
+}
 
-  onceSignalled(async (signal) => {
-    stopping = true;
-    log.info({ signal }, 'draining');
-    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-    const exits = workers.map((worker) => once(worker, 'exit'));
-    for (const worker of workers) worker.send({ type: 'drain' } satisfies ToWorker);
-    await Promise.race([
-      Promise.all(exits),
-      sleep(limits.shutdown_ms_max + limits.worker_stable_ms, undefined, { ref: false }),
-    ]);
-    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
-    await sandbox?.stop();
-    log.info('stopped');
-  });
+function tell(worker: Worker, message: ToWorker): void {
+  if (worker.isConnected()) worker.send(message);
 }
 
 /** Migrates and makes the first organization before any worker runs, so that they find everything ready. */
-async function prepareStore(config: Config): Promise<string | undefined> {
+async function prepareStore(config: Config): Promise<void> {
   const database = await openDatabase({ data_dir: config.data_dir, database_url: config.database_url });
   try {
-    return (await firstStart(config, database, systemClock)).management_key;
+    const { management_key } = await firstStart(config, database, systemClock);
+    if (management_key !== undefined) announceKey(management_key);
   } finally {
     await database.close();
   }
@@ -91,7 +133,7 @@ async function answerMetrics(
 ): Promise<void> {
   try {
     const text = await aggregator.clusterMetrics();
-    if (worker.isConnected()) worker.send({ type: 'metrics', id, text } satisfies ToWorker);
+    tell(worker, { type: 'metrics', id, text });
   } catch (error) {
     log.warn({ err: error }, 'metrics of the workers could not be added up');
   }

@@ -173,6 +173,7 @@ const TimeoutsSection = Type.Object(
     upstream_total_ms_max: Type.Optional(milliseconds),
     heartbeat_first_ms: Type.Optional(milliseconds),
     heartbeat_ms: Type.Optional(milliseconds),
+    shutdown_ms_max: Type.Optional(milliseconds),
   },
   { ...strict, description: 'an object of limits in milliseconds' },
 );

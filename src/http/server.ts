@@ -133,6 +133,8 @@ export function createServer(options: ServerOptions): Server {
     ...(options.logger === false ? { logger: false } : { loggerInstance: options.logger }),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.body_bytes_max,
+    // While it closes, requests on open connections get our envelope, from the hook that refuses them.
+    return503OnClosing: false,
     requestTimeout: limits.client_request_ms_max,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
     http: { maxHeaderSize: limits.header_bytes_max },
