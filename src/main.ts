@@ -76,6 +76,9 @@ function failureText(error: unknown): string {
       return path === undefined
         ? `The address may not be listened on (${error.message}). Set GATEWAY_PORT to a port above 1023.`
         : `${path} may not be written by this user (${code}). Set GATEWAY_DATA_DIR to a folder that may.`;
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return `${path ?? error.message} cannot be a folder (${code}). Set GATEWAY_DATA_DIR to a folder.`;
     default:
       return FAULTS_OF_OURS.some((kind) => error instanceof kind) ? (error.stack ?? error.message) : error.message;
   }
@@ -89,4 +92,6 @@ for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
 }
 
 const code = await main(process.argv.slice(2));
-if (code >= 0) process.exitCode = code;
+if (code === 0) process.exitCode = code;
+// A worker that failed to start still has its parent's channel, which would keep it.
+if (code > 0) process.exit(code);

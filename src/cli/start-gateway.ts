@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { AggregatorRegistry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp } from '../app.ts';
@@ -12,6 +11,7 @@ import { openDatabase } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
+import { prepareDataDir } from './data-dir.ts';
 import { firstStart } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 import { withSandbox } from './with-sandbox.ts';
@@ -75,7 +75,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
   if (sandbox) opened.defer(() => sandbox.stop());
   const config = sandbox?.config ?? options.config;
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
+  prepareDataDir(config.data_dir);
   const database = await openDatabase({
     data_dir: config.data_dir,
     database_url: config.database_url,

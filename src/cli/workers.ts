@@ -1,6 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, type RegistryContentType } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
@@ -9,6 +8,7 @@ import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { announce, announceKey, onceSignalled } from './announce.ts';
+import { prepareDataDir } from './data-dir.ts';
 import { firstStart } from './first-start.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { systemClock } from './system-clock.ts';
@@ -26,7 +26,7 @@ type ToWorker =
  */
 export async function serveWorkers(options: { config: Config; log: Logger; workers: number }): Promise<void> {
   const { config, log } = options;
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
+  prepareDataDir(config.data_dir);
   await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
   const aggregator = new AggregatorRegistry();

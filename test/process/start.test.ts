@@ -1,0 +1,156 @@
+import { once } from 'node:events';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { chat, freePort, freshDir, makeKey, run, serve, start, stop } from './gateway-process.ts';
+
+const KEY = /sk-gw-v1-[0-9a-f]{64}/g;
+const NO_KEY = { GATEWAY_MANAGEMENT_KEY: '' };
+
+test('the first start prints a management key that works; the second prints none', async () => {
+  const data_dir = join(freshDir(), 'data');
+  const first = await serve({ data_dir, environment: NO_KEY });
+  const printed = first.out().match(KEY) ?? [];
+  expect(printed).toHaveLength(1);
+  expect(first.err()).toBe('');
+  const answer = await first.call('POST', '/keys', { key: printed[0] ?? '', body: { name: 'first' } });
+  expect(answer.status).toBe(201);
+  expect(await stop(first)).toBe(0);
+
+  const second = await serve({ data_dir, environment: NO_KEY });
+  expect(second.out()).not.toMatch(KEY);
+  const again = await second.call('POST', '/keys', { key: printed[0] ?? '', body: { name: 'second' } });
+  expect(again.status).toBe(201);
+  await stop(second);
+});
+
+test('a management key of the environment is used and never printed', async () => {
+  const management_key = 'an-operators-own-key-0123456789abcdef';
+  const gateway = await serve({ environment: { GATEWAY_MANAGEMENT_KEY: management_key } });
+  const answer = await gateway.call('POST', '/keys', { key: management_key, body: { name: 'first' } });
+  expect(answer.status).toBe(201);
+  const { key } = (await answer.json()) as { key: string };
+  await stop(gateway);
+  const said = gateway.out() + gateway.err();
+  expect(said).not.toContain(management_key);
+  expect(said).not.toContain(key);
+  expect(said).not.toMatch(KEY);
+});
+
+test('a wrong gateway.yaml stops the start with one message that names file, place and expectation', async () => {
+  const gateway = await start({ yaml: 'timeouts:\n  heartbeat_ms: soon\n' });
+  expect(await gateway.ended).toBe(1);
+  expect(gateway.err()).toMatch(/gateway\.yaml.*timeouts\.heartbeat_ms.*must be a whole number of milliseconds/s);
+  expect(gateway.err()).not.toMatch(/^\s+at /m);
+  expect(gateway.out()).toBe('');
+  expect(existsSync(gateway.data_dir)).toBe(false);
+});
+
+test.each([[1], [2]])('a port in use is told in a sentence and ends the start with %i workers', async (workers) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const address = other.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  const data_dir = join(freshDir(), 'data');
+  try {
+    const gateway = await start({ port, data_dir, environment: NO_KEY, args: ['--workers', String(workers)] });
+    expect(await gateway.ended).toBe(1);
+    expect(gateway.err()).toMatch(/^The address is in use by another process \(.*EADDRINUSE.*\)\. Set GATEWAY_PORT/);
+    expect(gateway.err()).not.toMatch(/^\s+at /m);
+    // The key was made and nobody can read it again: it must have been shown all the same.
+    const [key = ''] = gateway.out().match(KEY) ?? [];
+    const next = await serve({ data_dir, environment: NO_KEY });
+    expect(next.out()).not.toMatch(KEY);
+    expect((await next.call('POST', '/keys', { key, body: { name: 'first' } })).status).toBe(201);
+    await stop(next);
+  } finally {
+    other.close();
+  }
+});
+
+test('a data directory that cannot be written is told in a sentence', async () => {
+  const home = freshDir();
+  // Root may write anywhere, but nobody makes a folder under a file.
+  const file = join(home, 'file');
+  writeFileSync(file, '');
+  const under_file = await start({ data_dir: join(file, 'data') });
+  expect(await under_file.ended).toBe(1);
+  expect(under_file.err()).toMatch(/file\/data cannot be a folder \(ENOTDIR\)\. Set GATEWAY_DATA_DIR/);
+  expect(under_file.err()).not.toMatch(/^\s+at /m);
+
+  if (process.getuid?.() === 0) return;
+  const closed = join(home, 'closed');
+  mkdirSync(closed);
+  chmodSync(closed, 0o500);
+  const unwritable = await start({ data_dir: join(closed, 'data') });
+  expect(await unwritable.ended).toBe(1);
+  expect(unwritable.err()).toMatch(/closed\/data.*may not be written.*GATEWAY_DATA_DIR/);
+});
+
+test('a data directory of a newer version is refused in a sentence, and left as it is', async () => {
+  const gateway = await serve();
+  await stop(gateway);
+  const database = new DatabaseSync(join(gateway.data_dir, 'gateway.db'));
+  database.exec("INSERT INTO schema_migrations VALUES ('9999_future.sql', 'x', '2099-01-01T00:00:00.000Z')");
+  database.close();
+  const refused = await start({ data_dir: gateway.data_dir });
+  expect(await refused.ended).toBe(1);
+  expect(refused.err()).toMatch(/^The store was written by a newer version of this program.*9999_future\.sql/);
+  expect(refused.err()).not.toMatch(/^\s+at /m);
+});
+
+test('a data directory of an older version is brought up to date, and what it held still works', async () => {
+  const tree = freshDir();
+  const root = join(import.meta.dirname, '../..');
+  for (const name of ['bin', 'src', 'catalog', 'package.json', 'openapi.json']) {
+    cpSync(join(root, name), join(tree, name), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
+  const old = await serve();
+  const { key } = await makeKey(old);
+  await stop(old);
+  const folder = join(tree, 'src/storage/migrations');
+  const names = readdirSync(folder).sort();
+  writeFileSync(join(folder, '9998_more.sql'), 'ALTER TABLE api_keys ADD COLUMN more TEXT;\n');
+  const newer = await serve({ data_dir: old.data_dir, launcher: join(tree, 'bin/model-gateway.cjs') });
+  const answer = await newer.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
+  expect(answer.status).toBe(200);
+  await stop(newer);
+  const database = new DatabaseSync(join(old.data_dir, 'gateway.db'), { readOnly: true });
+  const applied = database.prepare('SELECT name FROM schema_migrations ORDER BY name').all();
+  database.close();
+  expect(applied.map(({ name }) => name)).toEqual([...names, '9998_more.sql']);
+});
+
+test('commands and options that do not exist are told with the usage, and end with 1 or 2', async () => {
+  const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
+  for (const [args, code, said] of [
+    [['fly'], 2, /There is no command 'fly'/],
+    [['serve', '--wings'], 1, /--wings/],
+    [['--workers', '0'], 2, /--workers takes a number from 1/],
+    [['serve', '--config', '/nowhere/gateway.yaml'], 1, /\/nowhere\/gateway\.yaml cannot be read \(ENOENT\)/],
+    [['backup', '/tmp/x.db'], 1, /There is no embedded store/],
+  ] as const) {
+    const ran = run(process.execPath, [bin, ...args], {
+      env: { GATEWAY_DATA_DIR: '/nowhere', GATEWAY_PORT: String(await freePort()) },
+    });
+    expect(await ran.ended, ran.err()).toBe(code);
+    expect(ran.err()).toMatch(said);
+    expect(ran.err()).not.toMatch(/^\s+at /m);
+  }
+  const help = run(process.execPath, [bin, '--help']);
+  expect(await help.ended).toBe(0);
+  expect(help.out()).toMatch(/^Usage: model-gateway COMMAND/);
+  expect(readFileSync(bin, 'utf8')).toMatch(/^#!/);
+});
