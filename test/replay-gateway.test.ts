@@ -22,7 +22,7 @@ import { responseHead, type Step, slices, startWireServer, type WireServer } fro
  * event loop, so only the smallest streams are cut at every byte, the middle ones come one byte at a time, and the
  * large ones in sevens. Every byte of every stream is cut in the tests of the dialects.
  */
-const CUT_EVERYWHERE_BYTES_MAX = 1_500;
+const CUT_EVERYWHERE_BYTES_MAX = 2_000;
 const SINGLE_BYTES_MAX = 8_000;
 const PART_BYTES = 7;
 /** Cuts under way at the same time. */

@@ -128,6 +128,7 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
   const { id, created, text_form, hide_reasoning } = envelope;
   let head = '';
   let begun = false;
+  let service_tier: string | null = null;
   const setHead = (served: Served | undefined) => {
     const model = JSON.stringify(served?.model ?? '');
     const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
@@ -138,12 +139,12 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
   /** `role` and `content` stand in every delta. */
   const deltaJson = (delta: Delta): string => {
     let json = `{"role":"assistant","content":${JSON.stringify(delta.content ?? '')}`;
-    if (delta.reasoning !== undefined && delta.reasoning !== null && !hide_reasoning) {
-      json += `,"reasoning":${JSON.stringify(delta.reasoning)}`;
+    const details = hide_reasoning ? undefined : delta.reasoning_details;
+    // Beside details there is always the string, null where they say nothing readable.
+    if (details?.length || (delta.reasoning != null && !hide_reasoning)) {
+      json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
-    if (delta.reasoning_details?.length && !hide_reasoning) {
-      json += `,"reasoning_details":${JSON.stringify(delta.reasoning_details.map(publicDetail))}`;
-    }
+    if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
     if (delta.tool_calls?.length) json += `,"tool_calls":${JSON.stringify(delta.tool_calls)}`;
     if (delta.refusal) json += `,"refusal":${JSON.stringify(delta.refusal)}`;
     if (delta.images) json += `,"images":${JSON.stringify(delta.images)}`;
@@ -176,6 +177,7 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
     chunks(chunks) {
       let text = '';
       for (const chunk of chunks) {
+        service_tier = chunk.service_tier ?? service_tier;
         if (isSilent(chunk)) continue;
         begun = true;
         const fingerprint = chunk.system_fingerprint
@@ -189,7 +191,8 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
     end(usage, metadata, error) {
       const failure = error ? frame(`${head},${errorJson(error)}`) : '';
       const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
-      return `${failure}${frame(`${head},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
+      const tier = `"service_tier":${JSON.stringify(service_tier)}`;
+      return `${failure}${frame(`${head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
     },
     failed(error, user_id) {
       const { gateway_metadata } = errorBody(error, user_id);
