@@ -312,7 +312,9 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   return async (): Promise<ChatChunk[] | undefined> => {
     if (failure !== undefined) throw failure;
     if (ended) return undefined;
-    const { value, done } = await reads.next();
+    const { value, done } = await reads.next().catch((error: unknown) => {
+      throw transportError(error);
+    });
     const chunks = decode(done ? undefined : value);
     if (done) {
       ended = true;
@@ -348,7 +350,7 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
   const failed = (error: unknown) => {
     const reason = held.signal.aborted ? held.signal.reason : error;
     close();
-    return reason instanceof UpstreamError || reason instanceof ClientGone ? reason : asTransport(reason);
+    return reason;
   };
   try {
     const response = await send(prepared, context, held.signal);
@@ -384,10 +386,4 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
   } catch (error) {
     throw failed(error);
   }
-}
-
-/** Errors of the body's stream are transport failures; anything else is a fault of ours and stays what it is. */
-function asTransport(error: unknown): unknown {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' ? transportError(error) : error;
 }

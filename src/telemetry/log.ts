@@ -2,22 +2,23 @@ import pino, { type Logger } from 'pino';
 
 export type { Logger };
 
-/** Fields that hold secrets wherever they turn up; what is under them is not written. */
-const SECRETS = [
-  'authorization',
-  '*.authorization',
-  'headers.authorization',
-  '*.headers.authorization',
-  '*["x-api-key"]',
-  'api_key',
-  '*.api_key',
-  'credential',
-  '*.credential',
-  'secret',
-  '*.secret',
-];
+/** What is written of an error: what it is and where it came from, not what it carries (headers, bodies, credentials). */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { code?: unknown };
+  return {
+    type: error.name,
+    message: error.message,
+    ...(typeof code === 'string' ? { code } : {}),
+    stack: error.stack,
+    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+  };
+}
 
-/** The process's log: JSON lines on standard output. Content and secrets are not for it. */
+/**
+ * The process's log: JSON lines on standard output, gathered for a moment. Content and secrets are not for it: callers
+ * name the fields they write, and of errors only `describeError` gets through.
+ */
 export function createLog(level: string, destination?: { write(line: string): void }): Logger {
   return pino(
     {
@@ -25,8 +26,8 @@ export function createLog(level: string, destination?: { write(line: string): vo
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: SECRETS, censor: '[redacted]' },
+      serializers: { err: describeError },
     },
-    destination ?? pino.destination({ fd: 1, sync: false }),
+    destination ?? pino.destination({ fd: 1, sync: false, minLength: 4_096, periodicFlush: 100 }),
   );
 }

@@ -29,9 +29,24 @@ function legacyCallId(index: number): string {
   return `call_legacy_${index}`;
 }
 
+/** Fields that only an assistant's message has: elsewhere nothing has checked them. */
+const OF_ASSISTANTS = [
+  'tool_calls',
+  'function_call',
+  'refusal',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'images',
+  'audio',
+  'annotations',
+];
+
 /** An assistant's legacy `function_call` is one tool call; its answer, a `function` message, refers to the last such call. */
 function message(given: Record<string, unknown>, index: number, calls: Map<string, string>): Message {
-  const clean = withoutExtension(given);
+  const clean = { ...withoutExtension(given) };
+  if (clean['role'] !== 'assistant') for (const field of OF_ASSISTANTS) delete clean[field];
+  if (clean['role'] !== 'tool') delete clean['tool_call_id'];
   const content = clean['content'];
   let made = clean as unknown as Message;
   if (Array.isArray(content)) {
