@@ -142,7 +142,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       const idle = setInterval(() => server.server.closeIdleConnections(), limits.shutdown_poll_ms);
       const bound_ms = config.timeouts.shutdown_ms_max;
       const bound = setTimeout(() => server.server.closeAllConnections(), bound_ms);
-      const late = sleep(bound_ms, undefined, { ref: false });
+      // A little later than the connections, so that their requests end as left by the client, not as failed upstream.
+      const late = sleep(bound_ms + limits.shutdown_poll_ms, undefined, { ref: false });
       await closed;
       clearInterval(idle);
       clearTimeout(bound);
