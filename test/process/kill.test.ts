@@ -1,0 +1,134 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { openDatabase } from '../../src/storage/database.ts';
+import { describeStores } from '../store-variants.ts';
+import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop } from './gateway-process.ts';
+
+const ROUNDS = 15;
+/** The kill comes this long after the load began, at most. */
+const LIFE_MS_MAX = 700;
+const CLIENTS = 8;
+
+interface Acknowledged {
+  id: string;
+  key: string;
+  usage: { prompt_tokens: number; completion_tokens: number; cost: number };
+}
+
+/** What clients of one gateway were told before it was killed. */
+class Witness {
+  readonly answers: Acknowledged[] = [];
+  readonly keys: { key: string; hash: string }[] = [];
+  stopped = false;
+
+  /** One request after another until the gateway is gone. */
+  async ask(gateway: GatewayProcess, key: string, client: number): Promise<void> {
+    for (let count = client; !this.stopped; count += 1) {
+      const body = chat(count % 3 === 0 ? 'sandbox/story' : 'sandbox/echo', {
+        sandbox: { tokens: 5 + (count % 40) },
+        stream: count % 2 === 0,
+      });
+      try {
+        const answer = await gateway.call('POST', '/chat/completions', { key, body });
+        const text = await answer.text();
+        if (answer.status === 200) this.#note(key, text, body.stream as boolean);
+      } catch {
+        if (this.stopped) return;
+        await sleep(5);
+      }
+    }
+  }
+
+  #note(key: string, text: string, streamed: boolean): void {
+    if (!streamed) {
+      this.answers.push({ key, ...(JSON.parse(text) as Omit<Acknowledged, 'key'>) });
+    } else if (text.endsWith('data: [DONE]\n\n')) {
+      const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
+      const last = JSON.parse((events.at(-1) ?? '').slice(6)) as Omit<Acknowledged, 'key'>;
+      this.answers.push({ key, id: last.id, usage: last.usage });
+    }
+  }
+
+  async makeKeys(gateway: GatewayProcess): Promise<void> {
+    while (!this.stopped) {
+      const made = await makeKey(gateway).catch(() => undefined);
+      if (made) this.keys.push(made);
+      await sleep(20);
+    }
+  }
+}
+
+interface Found {
+  data: { tokens_prompt: number; tokens_completion: number; total_cost: number; api_type: string };
+}
+
+describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
+  test(`after ${ROUNDS} kills under load every answer and every key that a client saw is there as it was told`, {
+    timeout: 240_000,
+  }, async () => {
+    const data_dir = join(freshDir(), 'data');
+    const port = await freePort();
+    const database_url = await freshUrl();
+    const environment = database_url === undefined ? {} : { DATABASE_URL: database_url };
+    const witness = new Witness();
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const gateway = await serve({ data_dir, port, environment });
+      witness.stopped = false;
+      if (witness.keys.length === 0) witness.keys.push(await makeKey(gateway));
+      const { key } = witness.keys[round % witness.keys.length] as { key: string };
+      const clients = Array.from({ length: CLIENTS }, (_, client) => witness.ask(gateway, key, client));
+      clients.push(witness.makeKeys(gateway));
+      await sleep(100 + Math.random() * LIFE_MS_MAX);
+      witness.stopped = true;
+      gateway.child.kill('SIGKILL');
+      expect(await gateway.ended).toBe('SIGKILL');
+      await Promise.all(clients);
+    }
+    const gateway = await serve({ data_dir, port, environment });
+    for (const { key, id, usage } of witness.answers) {
+      const answer = await gateway.call('GET', `/generation?id=${id}`, { key });
+      expect(answer.status, id).toBe(200);
+      const { data } = (await answer.json()) as Found;
+      expect(data).toMatchObject({
+        id,
+        tokens_prompt: usage.prompt_tokens,
+        tokens_completion: usage.completion_tokens,
+        total_cost: usage.cost,
+        cancelled: false,
+      });
+    }
+    for (const { key } of witness.keys) {
+      const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
+      expect(answer.status).toBe(200);
+      await answer.text();
+    }
+    const usages = new Map<string, number>();
+    for (const { hash } of witness.keys) {
+      const answer = await gateway.call('GET', `/keys/${hash}`);
+      expect(answer.status).toBe(200);
+      const { data } = (await answer.json()) as { data: { usage: number } };
+      usages.set(hash, Math.round(data.usage * 1e9));
+    }
+    expect(await stop(gateway)).toBe(0);
+    const database = await openDatabase({ data_dir, database_url });
+    const rows = await database.queries
+      .selectFrom('ledger_generations')
+      .select(['id', 'key_hash', 'cost', 'outcome'])
+      .execute();
+    await database.close();
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+    for (const [hash, usage] of usages) {
+      const own = rows.filter(({ key_hash }) => key_hash === hash);
+      expect(usage).toBe(own.reduce((sum, { cost }) => sum + cost, 0));
+    }
+    // A test that never killed in the middle of something has shown nothing.
+    expect(witness.answers.length).toBeGreaterThan(ROUNDS * 5);
+    expect(witness.keys.length).toBeGreaterThan(ROUNDS);
+    expect(rows.filter(({ outcome }) => outcome === 'unknown').length).toBeGreaterThan(0);
+    process.stdout.write(
+      `${witness.answers.length} answers and ${witness.keys.length} keys acknowledged; ` +
+        `${rows.filter(({ outcome }) => outcome === 'unknown').length} attempts cut off\n`,
+    );
+  });
+});
