@@ -30,6 +30,8 @@ export const limits = {
   /** What of an upstream's error text is shown to a client. */
   upstream_raw_chars_max: 2_000,
   upstream_connections_per_origin_max: 1_024,
+  /** Bytes of an answer held for a reader that is slower than the upstream; above, the connection is paused. */
+  upstream_unread_bytes_max: 64 * 1024,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
   output_tokens_default: 8_192,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */

@@ -9,7 +9,7 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer } from '../providers/frames.ts';
-import { readText, transportError, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
+import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
@@ -108,42 +108,45 @@ export class ClientGone extends Error {
 
 /** One try's grip on the connection: ends it by time or by wish. */
 interface Grip {
-  signal: AbortSignal;
-  /** Ends the attempt with this failure. */
-  abort(error: Error): void;
+  exchange: Exchange;
   /** The first meaningful chunk is here: only the total time counts from now on. */
   started(): void;
+  /** Lets go; what is still under way is ended. */
   release(): void;
 }
 
 /**
- * Takes hold of an attempt. A client that leaves ends it at once where that stops the provider's bill; where it does not,
- * the answer is read on for a bounded time, so that what is billed is known.
+ * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
+ * it does not, the answer is read on for a bounded time, so that what is billed is known.
  */
-function grip(context: AttemptContext, abort_stops_billing: boolean): Grip {
-  const controller = new AbortController();
-  const { cancellation } = context.call;
+function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, total_ms_max }: AttemptContext): Grip {
+  const { provider } = prepared.candidate;
+  const url = provider.base_url + prepared.encoded.path;
+  const exchange = upstream.send({ url, payload: prepared.payload, headers: headersFor(prepared, url, call) });
   let drain: NodeJS.Timeout | undefined;
-  const abort = (error: Error) => controller.abort(error);
-  cancellation.onCancel(() => {
-    if (abort_stops_billing) abort(new ClientGone());
-    else drain = setTimeout(() => abort(new ClientGone()), limits.drain_ms_max);
+  call.cancellation.onCancel(() => {
+    if (provider.abort_stops_billing) exchange.abort(new ClientGone());
+    else drain = setTimeout(() => exchange.abort(new ClientGone()), limits.drain_ms_max);
   });
-  const timeout = (message: string) => () => abort(new UpstreamError('timeout', message));
-  const first = setTimeout(
-    timeout('The provider did not send anything of an answer in time'),
-    context.first_token_ms_max,
-  );
-  const total = setTimeout(timeout('The answer took longer than the gateway allows'), context.total_ms_max);
+  const began_ms = performance.now();
+  const late = () => exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
+  const silent = () =>
+    exchange.abort(new UpstreamError('timeout', 'The provider did not send anything of an answer in time'));
+  // One timer at a time: until something meaningful has come the shorter limit counts.
+  let timer =
+    first_token_ms_max < total_ms_max ? setTimeout(silent, first_token_ms_max) : setTimeout(late, total_ms_max);
   return {
-    signal: controller.signal,
-    abort,
-    started: () => clearTimeout(first),
+    exchange,
+    started() {
+      if (first_token_ms_max >= total_ms_max) return;
+      clearTimeout(timer);
+      timer = setTimeout(late, Math.max(0, total_ms_max - (performance.now() - began_ms)));
+    },
     release() {
-      clearTimeout(first);
-      clearTimeout(total);
+      clearTimeout(timer);
       clearTimeout(drain);
-      cancellation.onCancel(undefined);
+      call.cancellation.onCancel(undefined);
+      exchange.abort(new ClientGone());
     },
   };
 }
@@ -168,21 +171,11 @@ function headersFor({ candidate, encoded, dialect, payload }: PreparedAttempt, u
   };
 }
 
-async function send(
-  prepared: PreparedAttempt,
-  context: AttemptContext,
-  signal: AbortSignal,
-): Promise<UpstreamResponse> {
-  const { candidate, encoded, dialect } = prepared;
-  const url = candidate.provider.base_url + encoded.path;
-  const response = await context.upstream.send({
-    url,
-    payload: prepared.payload,
-    headers: headersFor(prepared, url, context.call),
-    signal,
-  });
-  if (response.status >= 200 && response.status < 300) return response;
-  const text = await readText(response.body, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+/** Waits for the headers; an answer that is a refusal is read and thrown. */
+async function headersOf({ dialect }: PreparedAttempt, { exchange }: Grip): Promise<UpstreamResponse> {
+  const response = await exchange.response;
+  if (response.status < 300) return response;
+  const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
   if (response.status < 400) {
     throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {
       status: response.status,
@@ -210,20 +203,16 @@ function stateOf({ encoded }: PreparedAttempt, response: UpstreamResponse, call:
 }
 
 async function readWhole(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): Promise<ChatCompletion> {
-  const text = await readText(response.body, { bytes_max: limits.upstream_body_bytes_max, cut: false });
+  const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false });
   const body = parseJson(text, prepared.dialect, response);
   return prepared.dialect.decodeResponse(body, stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
 }
 
 /** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
 export async function attemptWhole(prepared: PreparedAttempt, context: AttemptContext): Promise<ChatCompletion> {
-  const { call } = context;
-  const held = grip(context, prepared.candidate.provider.abort_stops_billing);
+  const held = start(prepared, context);
   try {
-    const response = await send(prepared, context, held.signal);
-    return await readWhole(prepared, response, call);
-  } catch (error) {
-    throw held.signal.aborted ? held.signal.reason : error;
+    return await readWhole(prepared, await headersOf(prepared, held), context.call);
   } finally {
     held.release();
   }
@@ -276,7 +265,7 @@ function isJsonAnswer(response: UpstreamResponse): boolean {
 async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): Promise<void> {
   const type = String(response.headers['content-type'] ?? '');
   if (!/^text\/html\b/i.test(type)) return;
-  const text = await readText(response.body, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
   throw new UpstreamError('invalid_response', 'The provider answered with an HTML page in place of a stream', {
     status: response.status,
     raw: dialect.decodeError(502, response.headers, text).raw,
@@ -291,7 +280,6 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   const { dialect } = prepared;
   const framer = createFramer(dialect.frames);
   const decoder = dialect.createStreamDecoder(stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
-  const reads = (response.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let ended = false;
   let failure: unknown;
   let bytes = 0;
@@ -312,24 +300,22 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   return async (): Promise<ChatChunk[] | undefined> => {
     if (failure !== undefined) throw failure;
     if (ended) return undefined;
-    const { value, done } = await reads.next().catch((error: unknown) => {
-      throw transportError(error);
-    });
-    const chunks = decode(done ? undefined : value);
-    if (done) {
+    const value = await response.read();
+    const chunks = decode(value);
+    if (value === undefined) {
       ended = true;
-    } else {
-      bytes += value.length;
-      if (call.cancellation.cancelled) {
-        drained_bytes += value.length;
-        if (drained_bytes > limits.drain_bytes_max) throw new ClientGone();
-      }
-      if (bytes > limits.stream_bytes_max) {
-        throw new UpstreamError(
-          'invalid_response',
-          `The provider's stream is longer than ${limits.stream_bytes_max} bytes`,
-        );
-      }
+      return chunks;
+    }
+    bytes += value.length;
+    if (call.cancellation.cancelled) {
+      drained_bytes += value.length;
+      if (drained_bytes > limits.drain_bytes_max) throw new ClientGone();
+    }
+    if (bytes > limits.stream_bytes_max) {
+      throw new UpstreamError(
+        'invalid_response',
+        `The provider's stream is longer than ${limits.stream_bytes_max} bytes`,
+      );
     }
     return chunks;
   };
@@ -341,49 +327,27 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
  */
 export async function attemptStream(prepared: PreparedAttempt, context: AttemptContext): Promise<OpenStream> {
   const { call } = context;
-  const held = grip(context, prepared.candidate.provider.abort_stops_billing);
-  let body: UpstreamResponse['body'] | undefined;
-  const close = () => {
-    held.release();
-    body?.destroy();
-  };
-  const failed = (error: unknown) => {
-    const reason = held.signal.aborted ? held.signal.reason : error;
-    close();
-    return reason;
-  };
+  const held = start(prepared, context);
   try {
-    const response = await send(prepared, context, held.signal);
-    body = response.body;
-    // An aborted body is destroyed with an error that nobody may be waiting for.
-    body.on('error', () => undefined);
+    const response = await headersOf(prepared, held);
     await refuseForeign(response, prepared.dialect);
     if (isJsonAnswer(response)) {
       const chunks = chunksOf(await readWhole(prepared, response, call));
       held.started();
-      return { first: chunks, next: async () => undefined, close };
+      return { first: chunks, next: async () => undefined, close: held.release };
     }
-    const read = reader(prepared, response, call);
+    const next = reader(prepared, response, call);
     const first: ChatChunk[] = [];
     for (;;) {
-      const chunks = await read();
+      const chunks = await next();
       if (chunks === undefined) break;
       first.push(...chunks);
       if (chunks.some((chunk) => isMeaningful(chunk.delta) || chunk.finish_reason != null)) break;
     }
     held.started();
-    return {
-      first,
-      async next() {
-        try {
-          return await read();
-        } catch (error) {
-          throw failed(error);
-        }
-      },
-      close,
-    };
+    return { first, next, close: held.release };
   } catch (error) {
-    throw failed(error);
+    held.release();
+    throw error;
   }
 }

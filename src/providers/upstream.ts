@@ -1,5 +1,4 @@
-import type { Readable } from 'node:stream';
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
 
@@ -14,21 +13,28 @@ export interface UpstreamRequest {
   url: string;
   headers: Record<string, string>;
   payload: string;
-  /** Aborts the request and its body; the abort's reason is thrown. */
-  signal: AbortSignal;
 }
 
+/** An answer whose headers have come. The body is pulled: an upstream is not read faster than it is asked for. */
 export interface UpstreamResponse {
   status: number;
+  /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
-  /** Reads are pulled: an upstream is not read faster than the client takes it. */
-  body: Readable;
+  /** The bytes that have come since the last call, gathered; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
+  read(): Promise<Buffer | undefined>;
+}
+
+/** One request under way. */
+export interface Exchange {
+  /** Resolves with the headers. Throws `UpstreamError` (`unavailable`, `timeout`) when none came, or the reason of an abort. */
+  response: Promise<UpstreamResponse>;
+  /** Ends the request at once, whatever it is at; `reason` is what is thrown to whoever waits. Does nothing after the end. */
+  abort(reason: Error): void;
 }
 
 /** The only outgoing connection of inference: pooled, bounded in time, redirects not followed. */
 export interface Upstream {
-  /** Resolves with the headers. Throws `UpstreamError` (`unavailable`, `timeout`) when none came. */
-  send(request: UpstreamRequest): Promise<UpstreamResponse>;
+  send(request: UpstreamRequest): Exchange;
   close(): Promise<void>;
 }
 
@@ -82,52 +88,125 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
     maxResponseSize: -1,
   });
   return {
-    async send({ url, headers, payload, signal }) {
-      const slash = url.indexOf('/', url.indexOf('//') + 2);
+    send(request) {
+      const exchange = createExchange();
+      const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
       try {
-        const {
-          statusCode,
-          headers: received,
-          body,
-        } = await agent.request({
-          origin: slash === -1 ? url : url.slice(0, slash),
-          path: slash === -1 ? '/' : url.slice(slash),
-          method: 'POST',
-          headers,
-          body: payload,
-          signal,
-        });
-        return { status: statusCode, headers: received, body };
+        agent.dispatch(
+          {
+            origin: slash === -1 ? request.url : request.url.slice(0, slash),
+            path: slash === -1 ? '/' : request.url.slice(slash),
+            method: 'POST',
+            headers: request.headers,
+            body: request.payload,
+          },
+          exchange.handler,
+        );
       } catch (error) {
-        if (signal.aborted && signal.reason instanceof Error) throw signal.reason;
-        throw transportError(error);
+        // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
+        exchange.abort(transportError(error));
       }
+      return exchange;
     },
     close: () => agent.destroy(),
   };
 }
 
+/**
+ * Joins the callbacks of one request to promises. Everything that one socket read brought is handed out as one piece;
+ * above `upstream_unread_bytes_max` the connection is paused until it is asked for.
+ */
+function createExchange(): Exchange & { handler: Dispatcher.DispatchHandler } {
+  let controller: Dispatcher.DispatchController | undefined;
+  let unread: Buffer[] = [];
+  let unread_bytes = 0;
+  let ended = false;
+  let failure: Error | undefined;
+  let answered: { resolve(response: UpstreamResponse): void; reject(error: Error): void } | undefined;
+  let wake: (() => void) | undefined;
+  const response = new Promise<UpstreamResponse>((resolve, reject) => {
+    answered = { resolve, reject };
+  });
+  // Whoever aborts may no longer wait for the answer.
+  response.catch(() => undefined);
+
+  const fail = (error: Error) => {
+    if (ended || failure !== undefined) return;
+    failure = error;
+    answered?.reject(error);
+    wake?.();
+  };
+  const take = (): Buffer => {
+    const [only] = unread;
+    const taken = unread.length === 1 && only !== undefined ? only : Buffer.concat(unread, unread_bytes);
+    unread = [];
+    unread_bytes = 0;
+    if (controller?.paused) controller.resume();
+    return taken;
+  };
+  const read = async (): Promise<Buffer | undefined> => {
+    if (unread.length === 0 && !ended && failure === undefined) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      wake = undefined;
+    }
+    if (unread.length > 0) return take();
+    if (failure !== undefined) throw failure;
+    return undefined;
+  };
+
+  return {
+    response,
+    abort(reason) {
+      if (ended || failure !== undefined) return;
+      fail(reason);
+      controller?.abort(reason);
+    },
+    handler: {
+      onRequestStart(started) {
+        controller = started;
+        if (failure !== undefined) started.abort(failure);
+      },
+      onResponseStart(_controller, status, headers) {
+        // Interim answers (100, 103) come before the one that counts.
+        if (status >= 200) answered?.resolve({ status, headers, read });
+      },
+      onResponseData(current, chunk) {
+        unread.push(chunk);
+        unread_bytes += chunk.length;
+        if (unread_bytes > limits.upstream_unread_bytes_max) current.pause();
+        wake?.();
+      },
+      onResponseEnd() {
+        ended = true;
+        wake?.();
+      },
+      onResponseError(_controller, error) {
+        fail(transportError(error));
+      },
+    },
+  };
+}
+
 /** Reads a body as text, up to a bound of bytes; what is beyond is dropped when `cut`, else an error. */
-export async function readText(body: Readable, options: { bytes_max: number; cut: boolean }): Promise<string> {
+export async function readText(
+  response: UpstreamResponse,
+  options: { bytes_max: number; cut: boolean },
+): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
-  try {
-    for await (const part of body as AsyncIterable<Buffer>) {
-      bytes += part.length;
-      if (bytes > options.bytes_max) {
-        if (!options.cut) {
-          throw new UpstreamError(
-            'invalid_response',
-            `The provider's answer is larger than ${options.bytes_max} bytes`,
-          );
-        }
-        parts.push(part.subarray(0, part.length - (bytes - options.bytes_max)));
-        break;
+  for (let part = await response.read(); part !== undefined; part = await response.read()) {
+    bytes += part.length;
+    if (bytes > options.bytes_max) {
+      if (!options.cut) {
+        throw new UpstreamError('invalid_response', `The provider's answer is larger than ${options.bytes_max} bytes`);
       }
-      parts.push(part);
+      parts.push(part.subarray(0, part.length - (bytes - options.bytes_max)));
+      break;
     }
-  } catch (error) {
-    throw transportError(error);
+    parts.push(part);
   }
-  return parts.length === 1 ? (parts[0] as Buffer).toString('utf8') : Buffer.concat(parts).toString('utf8');
+  const [only] = parts;
+  return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
 }
