@@ -65,6 +65,8 @@ export const limits = {
   shutdown_poll_ms: 50,
   readiness_ms_max: 1_000,
   metrics_ms_max: 5_000,
+  /** How long the parent of workers waits for one of them when it adds up their metrics. */
+  metrics_worker_ms_max: 2_000,
   workers_max: 64,
   /** A worker that lived this long did not die of its start. */
   worker_stable_ms: 5_000,
@@ -91,7 +93,7 @@ export const limits = {
   flush_interval_ms: 50,
   flush_batch_records_max: 200,
   /** So many outcomes are flushed without waiting for `flush_interval_ms`. */
-  flush_eager_records: 50,
+  flush_eager_records: 200,
   /** After a failed flush: doubled from the first to the last. */
   flush_retry_ms: 100,
   flush_retry_ms_max: 5_000,

@@ -20,6 +20,7 @@ import {
 
 /** Quick enough for tests, and far enough apart to be told from each other: limits of silence are kept to half a second. */
 const timeouts = {
+  shutdown_ms_max: 2_000,
   upstream_headers_ms_max: 1_900,
   upstream_first_token_ms_max: 3_000,
   upstream_idle_ms_max: 1_900,

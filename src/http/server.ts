@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import cors from '@fastify/cors';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -13,6 +12,7 @@ import fastify, {
 import type { Static, TSchema } from 'typebox';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { answerBrowsers } from './cors.ts';
 import { sendError } from './error-envelope.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { validatorCompiler } from './validation.ts';
@@ -172,16 +172,7 @@ export function createServer(options: ServerOptions): Server {
     reply.header('x-request-id', request.id);
     done();
   });
-  void server.register(cors, {
-    origin: '*',
-    methods: ['GET', 'OPTIONS', 'PATCH', 'DELETE', 'POST', 'PUT'],
-    exposedHeaders: ['X-Generation-Id', 'X-Provider-Name', 'X-Request-Id', 'Retry-After'],
-    maxAge: 86_400,
-    // Its preflight route is added by the plugin itself and has no access declaration of ours.
-    hook: 'onRequest',
-    preflight: true,
-    strictPreflight: false,
-  });
+  server.addHook('onRequest', answerBrowsers);
   server.addHook('onRequest', (request, _reply, done) => identify(options.authenticate, request, done));
 
   const known = new Map<string, Set<string>>();

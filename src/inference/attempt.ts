@@ -146,7 +146,7 @@ function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, 
       clearTimeout(timer);
       clearTimeout(drain);
       call.cancellation.onCancel(undefined);
-      exchange.abort(new ClientGone());
+      if (!exchange.ended) exchange.abort(new ClientGone());
     },
   };
 }

@@ -30,6 +30,8 @@ export interface Exchange {
   response: Promise<UpstreamResponse>;
   /** Ends the request at once, whatever it is at; `reason` is what is thrown to whoever waits. Does nothing after the end. */
   abort(reason: Error): void;
+  /** Nothing more will come: the answer is whole, or it failed. */
+  readonly ended: boolean;
 }
 
 /** The only outgoing connection of inference: pooled, bounded in time, redirects not followed. */
@@ -158,6 +160,9 @@ function createExchange(): Exchange & { handler: Dispatcher.DispatchHandler } {
 
   return {
     response,
+    get ended() {
+      return ended || failure !== undefined;
+    },
     abort(reason) {
       if (ended || failure !== undefined) return;
       fail(reason);

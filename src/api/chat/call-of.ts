@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import { headerOf } from '../../http/aliases.ts';
@@ -11,11 +11,21 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const CATEGORIES_MAX = 10;
 const CATEGORY_CHARS_MAX = 30;
 
+const ID_CHARS = 20;
+/** Random bytes are drawn in stock: one call to the system for many ids. */
+const stock = Buffer.alloc(ID_CHARS * 256);
+let drawn = stock.length;
+
 /** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
 function generationId(now_ms: number): string {
-  let random = '';
-  for (const byte of randomBytes(20)) random += ALPHABET[byte % ALPHABET.length];
-  return `gen-${Math.floor(now_ms / 1000)}-${random}`;
+  if (drawn + ID_CHARS > stock.length) {
+    randomFillSync(stock);
+    drawn = 0;
+  }
+  let id = `gen-${Math.floor(now_ms / 1000)}-`;
+  for (let index = drawn; index < drawn + ID_CHARS; index += 1) id += ALPHABET[(stock[index] ?? 0) % ALPHABET.length];
+  drawn += ID_CHARS;
+  return id;
 }
 
 function cut(value: string | undefined): string | null {
