@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import type { AnswerUsage } from '../../inference/answer.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import { publicUsage } from '../../schemas/usage.ts';
+import { createStreamEncoder } from './encode.ts';
+
+const envelope = { id: 'gen-1', created: 1, text_form: false, hide_reasoning: false };
+const usage: AnswerUsage = {
+  ...publicUsage({ in_uncached: 1, out_text: 1 }),
+  cost: 0,
+  is_byok: false,
+  cost_details: {
+    upstream_inference_cost: null,
+    upstream_inference_prompt_cost: 0,
+    upstream_inference_completions_cost: 0,
+  },
+};
+
+function encode(chunks: ChatChunk[], options: Partial<typeof envelope> = {}) {
+  const encoder = createStreamEncoder({ ...envelope, ...options });
+  encoder.open({ model: 'a/b', provider: 'C' });
+  const text = encoder.chunks(chunks) + encoder.end(usage, undefined, undefined);
+  const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
+  return events.map((event) => JSON.parse(event.slice('data: '.length)));
+}
+
+test('beside reasoning details stands the string, null where they say nothing readable', () => {
+  const detail = { type: 'reasoning.encrypted', data: 'x', format: 'unknown', index: 0 } as const;
+  const [first] = encode([{ delta: { reasoning_details: [detail] } }]);
+  expect(first.choices[0].delta).toMatchObject({ reasoning: null, reasoning_details: [detail] });
+  const [plain] = encode([{ delta: { content: 'Hi' } }]);
+  expect(plain.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi' });
+});
+
+test('reasoning that is not wanted is not shown, nor a chunk that holds nothing else', () => {
+  const detail = { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 } as const;
+  const chunks = [{ delta: { content: 'Hi' } }, { delta: { reasoning: 'Hm', reasoning_details: [detail] } }];
+  const shown = encode(chunks, { hide_reasoning: true });
+  expect(shown).toHaveLength(2);
+  expect(JSON.stringify(shown)).not.toContain('Hm');
+});
+
+test('the usage chunk tells the service tier that the stream was served in', () => {
+  expect(encode([{ delta: { content: 'Hi' } }]).at(-1)).toMatchObject({ service_tier: null, choices: [] });
+  const served = encode([{ delta: { role: 'assistant' }, service_tier: 'default' }, { delta: { content: 'Hi' } }]);
+  expect(served.at(-1)).toMatchObject({ service_tier: 'default', choices: [], usage: { total_tokens: 2 } });
+});
