@@ -9,6 +9,8 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer } from '../providers/frames.ts';
+import { gatewayFields } from '../providers/gateway-fields.ts';
+import type { Provider } from '../providers/provider.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
@@ -29,29 +31,16 @@ export interface PreparedAttempt {
   report: Report[];
 }
 
-/** Fields that a client's `provider.options` may not set: what the gateway decides, and what would keep data upstream. */
-const DENIED_OPTIONS = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'store',
-  'background',
-  'conversation',
-  'previous_response_id',
-  'max_tokens',
-  'max_completion_tokens',
-  'n',
-  'best_of',
-  'api_key',
-]);
-
-function withOptions(body: JsonObject, request: ChatRequest, slug: string, report: Report[]): JsonObject {
-  const options = request.provider?.options?.[slug];
+/** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
+function withOptions(body: JsonObject, request: ChatRequest, provider: Provider, report: Report[]): JsonObject {
+  const { slug } = provider;
+  const names = [slug, provider.name.toLowerCase()];
+  const given = Object.entries(request.provider?.options ?? {});
+  const options = given.find(([name]) => names.includes(name.toLowerCase()))?.[1];
   if (!options) return body;
   const merged = { ...body };
   for (const [name, value] of Object.entries(options)) {
-    if (DENIED_OPTIONS.has(name)) {
+    if (gatewayFields.has(name)) {
       report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'the gateway sets it' });
     } else {
       merged[name] = value;
@@ -80,7 +69,7 @@ export function prepareAttempt(
   };
   const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
   const report = [...fitted.report, ...encoded.report];
-  encoded.body = withOptions(encoded.body, request, provider.slug, report);
+  encoded.body = withOptions(encoded.body, request, provider, report);
   return { candidate, dialect, request: fitted.request, encoded, payload: serialize(encoded.body), report };
 }
 

@@ -251,6 +251,32 @@ describe('no extension leaks', () => {
   );
 });
 
+test.each([
+  ['sandbox', 'sandbox'],
+  ['sandbox-anthropic', 'sandbox-anthropic'],
+  ['Sandbox Anthropic', 'sandbox-anthropic'],
+])('options for %s are sent, but for what the gateway sets', async (name, slug) => {
+  const options = { service_tier: 'auto', max_tokens: 1_000_000, stream: false };
+  const { chunks } = await stream(
+    {
+      ...hello,
+      debug: { echo_upstream_body: true },
+      provider: { only: [slug], options: { [name]: options, other: { y: 1 } } },
+    },
+    { 'x-gateway-experimental-metadata': 'enabled' },
+  );
+  const { debug } = chunks[0] as unknown as { debug: { echo_upstream_body: Record<string, unknown> } };
+  expect(debug.echo_upstream_body).toMatchObject({ service_tier: 'auto', stream: true });
+  expect(debug.echo_upstream_body['max_tokens']).not.toBe(1_000_000);
+  expect(debug.echo_upstream_body).not.toHaveProperty('y');
+  expect(chunks.at(-1)?.gateway_metadata?.adjusted_parameters).toMatchObject(
+    ['max_tokens', 'stream'].map((field) => ({
+      kind: 'dropped',
+      field: `provider.options.${slug}.${field}`,
+    })),
+  );
+});
+
 test('what only decoders may make is taken out at the door', async () => {
   const response = await gateway.call('POST', '/chat/completions', {
     model: 'sandbox/echo',

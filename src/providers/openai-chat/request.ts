@@ -1,6 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
 import { fitToolName } from '../tool-ids.ts';
 import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
@@ -41,26 +42,6 @@ const OWN_FIELDS = new Set([
   'include_reasoning',
 ]);
 
-/**
- * Fields that neither the operator's `extra_body` nor a client's `provider.options` may set: they would get around
- * routing, metering or the bounds that the money was held for.
- */
-const DENIED_OPTIONS = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'n',
-  'best_of',
-  'max_tokens',
-  'max_completion_tokens',
-  'store',
-  'background',
-  'conversation',
-  'previous_response_id',
-  'api_key',
-]);
-
 /** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
 export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {
   const { quirks } = endpoint;
@@ -75,7 +56,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   }
   encodeReasoning(encoding, body);
   encodeStream(encoding, body);
-  mergeOptions(encoding, body);
+  addExtraFields(encoding, body);
 
   const state: EncodedRequest['state'] = {};
   if (encoding.renamed.size > 0) {
@@ -184,22 +165,11 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
   if (parallel != null && !refused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
 }
 
-function mergeOptions(encoding: Encoding, body: JsonObject): void {
-  const { request, endpoint, quirks } = encoding;
-  const asked = Object.entries(request.provider?.options ?? {}).find(
-    ([slug]) => slug.toLowerCase() === endpoint.provider.toLowerCase(),
-  )?.[1];
-  for (const [source, fields] of [
-    ['extra_body', quirks.extra_body],
-    [`provider.options.${endpoint.provider}`, asked],
-  ] as const) {
-    for (const [name, value] of Object.entries(fields ?? {})) {
-      if (DENIED_OPTIONS.has(name)) {
-        tell(encoding, 'dropped', `${source}.${name}`, 'this field is the gateway’s own');
-      } else if (value !== undefined && !(source === 'extra_body' && name in body)) {
-        body[name] = value;
-      }
-    }
+/** The operator's fields, where the request has none of its own. */
+function addExtraFields(encoding: Encoding, body: JsonObject): void {
+  for (const [name, value] of Object.entries(encoding.quirks.extra_body ?? {})) {
+    if (gatewayFields.has(name)) tell(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
+    else if (value !== undefined && !(name in body)) body[name] = value;
   }
 }
 
