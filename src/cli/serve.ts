@@ -27,10 +27,13 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     config: worker ? await worker.adapt(config) : config,
     log,
     metrics_source: worker?.metrics_source,
+    share_port: worker !== undefined,
+    onMetrics: worker?.count,
     onManagementKey: announceKey,
     onBuilt: giveBackMemory,
   });
-  if (!worker) announce(config, gateway.url, log);
+  if (worker) worker.serving(gateway.url);
+  else announce(config, gateway.url, log);
   flushCompileCache();
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');

@@ -1,4 +1,4 @@
-import { AggregatorRegistry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
@@ -30,8 +30,12 @@ export interface GatewayOptions {
   /** Where `/metrics` reads; by default this process's own registry. */
   metrics_source?: MetricsSource | undefined;
   clock?: Clock;
+  /** Other processes listen on the same port. */
+  share_port?: boolean | undefined;
   /** Told the management key that this start made, before anything else can fail. */
   onManagementKey?: ((management_key: string) => void) | undefined;
+  /** Told where this process counts. */
+  onMetrics?: ((registry: Registry) => void) | undefined;
   /** Called when everything is built, before the first request can come. */
   onBuilt?: (() => void) | undefined;
 }
@@ -60,7 +64,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   try {
     const { app, config } = await build(options, opened);
     options.onBuilt?.();
-    await app.server.listen({ host: config.host, port: config.port });
+    // On Linux the kernel deals connections out to workers that listen each for themselves. Elsewhere the parent hands
+    // them on, and a client whose connection is on its way to a worker that dies waits for ever.
+    const reusePort = options.share_port === true && process.platform === 'linux';
+    await app.server.listen({ host: config.host, port: config.port, ...(reusePort ? { reusePort } : {}) });
     const [address] = app.server.addresses();
     return { url: urlOf(address, config), app, stop: () => opened.disposeAsync() };
   } catch (error) {
@@ -94,7 +101,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => recorder.stop());
   const metrics = createMetrics();
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
-  AggregatorRegistry.setRegistries(metrics.registry);
+  options.onMetrics?.(metrics.registry);
   const app = await createApp({
     config,
     catalog: catalogOf(config),

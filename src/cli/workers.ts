@@ -1,7 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AggregatorRegistry, type RegistryContentType } from 'prom-client';
+import { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
@@ -13,11 +14,23 @@ import { firstStart } from './first-start.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
+import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './workers-metrics.ts';
 
-type ToParent = { type: 'metrics'; id: number } | { type: 'sandbox' };
+/** What the parent settles for all its workers. */
+interface Settings {
+  port: number;
+  sandbox_url: string | undefined;
+}
+
+type ToParent =
+  | { type: 'metrics'; id: number }
+  | { type: 'counted'; id: number; metrics: CountedMetrics }
+  | { type: 'serving'; url: string }
+  | { type: 'settings' };
 type ToWorker =
+  | { type: 'count'; id: number }
   | { type: 'metrics'; id: number; text: string }
-  | { type: 'sandbox'; url: string | undefined }
+  | { type: 'settings'; settings: Settings }
   | { type: 'drain' };
 
 /**
@@ -27,13 +40,12 @@ type ToWorker =
 export async function serveWorkers(options: { config: Config; log: Logger; workers: number }): Promise<void> {
   const { config, log } = options;
   prepareDataDir(config.data_dir);
+  const port = await freePort(config);
   await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
-  const aggregator = new AggregatorRegistry();
-  const family = createFamily({ log, aggregator, sandbox_url: sandbox?.url });
+  const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url } });
   try {
-    const { address, port } = await family.first();
-    announce(config, `http://${address ?? config.host}:${port}`, log);
+    announce(config, await family.first(), log);
   } catch (error) {
     await sandbox?.stop();
     throw error;
@@ -50,19 +62,17 @@ export async function serveWorkers(options: { config: Config; log: Logger; worke
 }
 
 /** The workers of this process, each in a slot that is filled again when its worker dies. */
-function createFamily(options: {
-  log: Logger;
-  aggregator: AggregatorRegistry<RegistryContentType>;
-  sandbox_url: string | undefined;
-}) {
-  const { log, aggregator, sandbox_url } = options;
+function createFamily({ log, settings }: { log: Logger; settings: Settings }) {
+  const metrics = addUpMetrics((worker, id) => tell(worker, { type: 'count', id }));
   let stopping = false;
 
   const fork = (): Worker => {
     const worker = cluster.fork();
     worker.on('message', (message: ToParent) => {
-      if (message?.type === 'metrics') void answerMetrics(aggregator, worker, message.id, log);
-      else if (message?.type === 'sandbox') tell(worker, { type: 'sandbox', url: sandbox_url });
+      if (message?.type === 'metrics') void answerMetrics(metrics, worker, message.id, log);
+      else if (message?.type === 'counted') metrics.answer(message.id, message.metrics);
+      else if (message?.type === 'settings') tell(worker, { type: 'settings', settings });
+      else if (message?.type === 'serving') metrics.add(worker);
     });
     // A message to a worker that is just dying fails here too; its exit is what counts.
     worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be reached'));
@@ -87,14 +97,15 @@ function createFamily(options: {
   return {
     /** Starts the first worker and waits until it serves; what keeps it from that, it has told by itself. */
     first: () =>
-      new Promise<{ address: string | null; port: number }>((resolve, reject) => {
+      new Promise<string>((resolve, reject) => {
         const worker = fork();
         const failed = () => reject(new Error('No worker could start.'));
         worker.once('exit', failed);
-        worker.once('listening', ({ address, port }) => {
+        worker.on('message', (message: ToParent) => {
+          if (message?.type !== 'serving') return;
           worker.off('exit', failed);
           keep(worker, 0, limits.worker_restart_ms_min);
-          resolve({ address, port });
+          resolve(message.url);
         });
       }),
     start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
@@ -114,6 +125,19 @@ function tell(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message);
 }
 
+/**
+ * The port that the workers will share: the configured one, or a free one where any will do. Fails where somebody
+ * listens there already: sharing workers would not notice.
+ */
+async function freePort({ host, port }: Config): Promise<number> {
+  const probe = createServer().listen({ host, port });
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return address !== null && typeof address === 'object' ? address.port : port;
+}
+
 /** Migrates and makes the first organization before any worker runs, so that they find everything ready. */
 async function prepareStore(config: Config): Promise<void> {
   const database = await openDatabase({ data_dir: config.data_dir, database_url: config.database_url });
@@ -125,15 +149,9 @@ async function prepareStore(config: Config): Promise<void> {
   }
 }
 
-async function answerMetrics(
-  aggregator: AggregatorRegistry<RegistryContentType>,
-  worker: Worker,
-  id: number,
-  log: Logger,
-): Promise<void> {
+async function answerMetrics(metrics: WorkersMetrics, worker: Worker, id: number, log: Logger): Promise<void> {
   try {
-    const text = await aggregator.clusterMetrics();
-    tell(worker, { type: 'metrics', id, text });
+    tell(worker, { type: 'metrics', id, text: await metrics.text() });
   } catch (error) {
     log.warn({ err: error }, 'metrics of the workers could not be added up');
   }
@@ -141,39 +159,56 @@ async function answerMetrics(
 
 /** What a worker knows of its parent. */
 export interface WorkerSide {
-  /** The configuration with the parent's sandbox in place of one of its own. */
+  /** The configuration with the parent's port, and its sandbox in place of one of its own. */
   adapt(config: Config): Promise<Config>;
+  /** Tells the parent that this worker serves. */
+  serving(url: string): void;
   metrics_source: MetricsSource;
+  /** Tells the parent what this registry counts, whenever it asks. */
+  count(registry: Registry): void;
 }
 
-/** In a worker: the sandbox is the parent's, metrics are asked of the parent. */
+/** In a worker: the port and the sandbox are the parent's, metrics are asked of the parent. */
 export function workerSide(): WorkerSide {
+  // Nothing listens for the signal while the worker starts: there is nothing to drain yet.
+  const drain = () => {
+    if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(0);
+  };
   const waiting = new Map<number, (text: string) => void>();
   let asked = 0;
-  let sandboxTold: (url: string | undefined) => void = () => undefined;
+  const settled = Promise.withResolvers<Settings>();
+  let counted: Registry | undefined;
   process.on('message', (message: ToWorker) => {
     if (message?.type === 'metrics') {
       waiting.get(message.id)?.(message.text);
       waiting.delete(message.id);
+    } else if (message?.type === 'count') {
+      void counted?.getMetricsAsJSON().then((metrics) => {
+        const answer = { type: 'counted', id: message.id, metrics: metrics as CountedMetrics } satisfies ToParent;
+        if (process.connected) process.send?.(answer);
+      });
     } else if (message?.type === 'drain') {
-      process.emit('SIGTERM', 'SIGTERM');
-    } else if (message?.type === 'sandbox') {
-      sandboxTold(message.url);
+      drain();
+    } else if (message?.type === 'settings') {
+      settled.resolve(message.settings);
     }
   });
   // A worker must not outlive its parent: nobody would stop it.
-  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
+  process.on('disconnect', drain);
   return {
     async adapt(config) {
-      const told = new Promise<string | undefined>((resolve) => {
-        sandboxTold = resolve;
-      });
-      process.send?.({ type: 'sandbox' } satisfies ToParent);
-      const url = await told;
-      return { ...(url === undefined ? config : addSandbox(config, url)), sandbox: false };
+      process.send?.({ type: 'settings' } satisfies ToParent);
+      const { port, sandbox_url } = await settled.promise;
+      return { ...(sandbox_url === undefined ? config : addSandbox(config, sandbox_url)), port, sandbox: false };
+    },
+    serving(url) {
+      process.send?.({ type: 'serving', url } satisfies ToParent);
+    },
+    count(registry) {
+      counted = registry;
     },
     metrics_source: {
-      content_type: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
+      content_type: Registry.PROMETHEUS_CONTENT_TYPE,
       text: () =>
         new Promise((resolve, reject) => {
           asked += 1;

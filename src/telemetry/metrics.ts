@@ -91,6 +91,7 @@ export function createMetrics(): Metrics {
   });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
+  new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
 
   return {
     registry,
@@ -110,10 +111,16 @@ export function createMetrics(): Metrics {
     streamOpened: () => streams.inc(),
     streamClosed: () => streams.dec(),
     watchRecorder(state) {
-      const gauge = (name: string, help: string, read: (now: RecorderState) => number) =>
+      const gauge = (
+        name: string,
+        help: string,
+        read: (now: RecorderState) => number,
+        aggregator: 'sum' | 'max' = 'sum',
+      ) =>
         new Gauge({
           name,
           help,
+          aggregator,
           registers,
           collect() {
             this.set(read(state()));
@@ -124,6 +131,7 @@ export function createMetrics(): Metrics {
         'gateway_flush_lag_seconds',
         'Age of the oldest outcome not yet acknowledged by the store.',
         (now) => now.oldest_unflushed_ms / 1000,
+        'max',
       );
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
     },

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -190,4 +190,34 @@ export function chat(model: string, more: Record<string, unknown> = {}) {
 export async function stop(gateway: GatewayProcess): Promise<number | NodeJS.Signals> {
   gateway.child.kill('SIGTERM');
   return gateway.ended;
+}
+
+/** The processes whose parent is this one. */
+export function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return (
+          Number(
+            readFileSync(`/proc/${name}/stat`, 'utf8')
+              .replace(/^.*\) . /s, '')
+              .split(' ')[0],
+          ) === pid
+        );
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+/** The value of a metric, summed over those of its lines that hold `label`. */
+export async function metric(gateway: GatewayProcess, name: string, label = ''): Promise<number> {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text();
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .filter((line) => line.includes(label))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

@@ -25,14 +25,15 @@ class Witness {
   /** One request after another until the gateway is gone. */
   async ask(gateway: GatewayProcess, key: string, client: number): Promise<void> {
     for (let count = client; !this.stopped; count += 1) {
+      const streamed = count % 2 === 0;
       const body = chat(count % 3 === 0 ? 'sandbox/story' : 'sandbox/echo', {
         sandbox: { tokens: 5 + (count % 40) },
-        stream: count % 2 === 0,
+        stream: streamed,
       });
       try {
         const answer = await gateway.call('POST', '/chat/completions', { key, body });
         const text = await answer.text();
-        if (answer.status === 200) this.#note(key, text, body.stream as boolean);
+        if (answer.status === 200) this.#note(key, text, streamed);
       } catch {
         if (this.stopped) return;
         await sleep(5);
@@ -70,7 +71,7 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
     const data_dir = join(freshDir(), 'data');
     const port = await freePort();
     const database_url = await freshUrl();
-    const environment = database_url === undefined ? {} : { DATABASE_URL: database_url };
+    const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
     const witness = new Witness();
     for (let round = 0; round < ROUNDS; round += 1) {
       const gateway = await serve({ data_dir, port, environment });

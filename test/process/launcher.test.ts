@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   chat,
+  childrenOf,
   freePort,
   freshDir,
   isAlive,
@@ -32,26 +33,6 @@ function oldNode(): string | undefined {
 
 const old = oldNode();
 if (old === undefined) process.stdout.write('Tests of the launcher under an old Node are absent: there is none here\n');
-
-/** The processes whose parent is this one. */
-function childrenOf(pid: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return (
-          Number(
-            readFileSync(`/proc/${name}/stat`, 'utf8')
-              .replace(/^.*\) . /s, '')
-              .split(' ')[0],
-          ) === pid
-        );
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
-}
 
 /** A copy of the launcher in a tree of its own, with some packages or none. */
 function launcherWith(packages: readonly string[]): string {
