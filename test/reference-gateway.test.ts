@@ -83,9 +83,15 @@ function modelsOf(body: JsonObject): string[] {
   return [body['model'], ...array(body['models'])].map(String);
 }
 
+/** What speaks to a gateway, not to a model. */
+const GATEWAY_ONLY = ['models', 'provider', 'preset', 'transforms', 'usage'];
+
 async function ask(chat: NamedRecording): Promise<Response> {
   answering = chat;
-  return gateway.call('POST', '/chat/completions', chat.recording.request!.body);
+  const response = await gateway.call('POST', '/chat/completions', chat.recording.request!.body);
+  const sent = upstream.exchanges.splice(0).map(({ body }) => object(JSON.parse(body)));
+  expect(sent.flatMap((body) => GATEWAY_ONLY.filter((field) => field in body))).toEqual([]);
+  return response;
 }
 
 /** Every member of a value and below it, lists by their entries: `choices[].delta.content`. An empty list tells nothing. */
