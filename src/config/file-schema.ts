@@ -54,7 +54,6 @@ const QuirksSection = Type.Object(
     random_seed: Type.Optional(flag),
     assistant_between: Type.Optional(flag),
     document_url: Type.Optional(flag),
-    video: Type.Optional(flag),
     inline_images: Type.Optional(flag),
     google_signatures: Type.Optional(flag),
     api_key_header: Type.Optional(text('the name of a header')),

@@ -40,8 +40,6 @@ export interface Quirks {
   assistant_between?: boolean;
   /** Mistral: files by URL go as `document_url`. */
   document_url?: boolean;
-  /** Takes `video_url` parts. */
-  video?: boolean;
   /** Header that carries the credential in place of `authorization: Bearer`. */
   api_key_header?: string;
   /** Query string appended to the path, such as `api-version=2024-10-21`. */

@@ -200,7 +200,7 @@ const laboratories: readonly ProviderRow[] = [
     source: 'moonshotai',
     parameters: without(chat, 'logit_bias', 'seed', 'logprobs', 'top_logprobs'),
     // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not taken.
-    quirks: { ...compatible, reasoning_field: 'thinking', video: true, inline_images: true },
+    quirks: { ...compatible, reasoning_field: 'thinking', inline_images: true },
   },
   {
     slug: 'z-ai',
@@ -219,7 +219,7 @@ const laboratories: readonly ProviderRow[] = [
       'frequency_penalty',
       'parallel_tool_calls',
     ),
-    quirks: { ...compatible, reasoning_field: 'thinking', video: true },
+    quirks: { ...compatible, reasoning_field: 'thinking' },
   },
   {
     slug: 'alibaba',
@@ -229,7 +229,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'],
     source: 'alibaba',
     parameters: [...without(chat, 'logit_bias', 'frequency_penalty'), 'top_k', 'repetition_penalty'],
-    quirks: { ...compatible, reasoning_field: 'enable_thinking', video: true },
+    quirks: { ...compatible, reasoning_field: 'enable_thinking' },
   },
   {
     slug: 'minimax',

@@ -1,4 +1,3 @@
-import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
@@ -34,13 +33,10 @@ export function encodePart(encoding: Encoding, part: InnerPart, field: string): 
 }
 
 function convertPart(encoding: Encoding, part: Exclude<InnerPart, { type: 'native' }>, field: string): object {
-  const { quirks, endpoint } = encoding;
+  const { quirks } = encoding;
   if (part.type === 'file') return encodeFile(encoding, part, field);
   if (part.type === 'image_url' && quirks.inline_images && WEB_URL.test(part.image_url.url)) {
-    return { ...part, image_url: { ...part.image_url, url: fetched(encoding, part.image_url.url, field) } };
-  }
-  if (part.type === 'video_url' && !quirks.video) {
-    throw new GatewayError(400, `${field}: ${endpoint.provider} takes no video.`);
+    return { ...part, image_url: { ...part.image_url, url: inlined(encoding, part.image_url.url) } };
   }
   return part;
 }
@@ -53,7 +49,7 @@ function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
     // https://docs.mistral.ai/capabilities/document_ai/document_qna
     return { type: 'document_url', document_url: data, ...(filename == null ? {} : { document_name: filename }) };
   }
-  const url = WEB_URL.test(data) ? fetched(encoding, data, field) : data;
+  const url = WEB_URL.test(data) ? inlined(encoding, data) : data;
   const text = textOfDataUrl(url);
   if (text !== undefined) {
     tell(encoding, 'changed', field, 'a text file is sent as text');
@@ -64,10 +60,10 @@ function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
   return { ...part, file: { ...part.file, file_data: url, filename: filename ?? 'file' } };
 }
 
-function fetched(encoding: Encoding, url: string, field: string): string {
+/** The fetched bytes in place of their URL; a URL that was not fetched goes as it is, for the upstream to take or refuse. */
+function inlined(encoding: Encoding, url: string): string {
   const media = encoding.options.media.get(url);
-  if (media === undefined) throw new GatewayError(400, `${field}: the URL could not be fetched.`);
-  return `data:${media.mime_type};base64,${media.base64}`;
+  return media === undefined ? url : `data:${media.mime_type};base64,${media.base64}`;
 }
 
 /** The text of a `text/…` data URL: this wire's files are PDFs. */

@@ -214,9 +214,9 @@ describe('messages', () => {
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
     ],
     [
-      'video goes where it is known',
+      'video goes as it is: routing has seen that the model takes it',
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
-      { video: true },
+      {},
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
     ],
   ])('%s', (_rule, message, quirks, expected) => {
@@ -254,11 +254,6 @@ describe('messages', () => {
     const [sent] = encode({ messages }).body['messages'] as object[];
     expect(sent).toEqual(assistant({ tool_calls: [{ ...call, function: { name: 'f', arguments: '{}' } }] }));
   });
-
-  test('video is refused where it is unknown', () => {
-    const message: Message = { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] };
-    expect(() => encode({ messages: [message] })).toThrow(GatewayError);
-  });
 });
 
 describe('media that must be fetched', () => {
@@ -282,8 +277,9 @@ describe('media that must be fetched', () => {
     expect(openaiChat.requiredMedia(request, endpointOf(quirks)).map((need) => need.url)).toEqual(expected);
   });
 
-  test('is refused when it is missing', () => {
-    expect(() => encode(request)).toThrow(GatewayError);
+  test('goes as a URL when it was not fetched: the upstream takes or refuses it', () => {
+    const { body } = encode(request);
+    expect(JSON.stringify(body)).toContain('https://x/a.pdf');
   });
 });
 
