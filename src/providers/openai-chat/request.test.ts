@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodeOptions } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
