@@ -75,6 +75,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     }),
     logger: log,
     body_bytes_max: config.body_bytes_max,
+    observe: (server) => logRequests(server, log, metrics),
   });
   server.addHook('onRequest', (request, _reply, done) => {
     const refused = draining && !request.url.startsWith('/health');
@@ -87,7 +88,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     );
   });
   const running = trackRunning(server);
-  logRequests(server, log, metrics);
   await collectOpenApi(server);
 
   const inference = createInference({
@@ -139,7 +139,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       draining = true;
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
-      const idle = setInterval(() => server.server.closeIdleConnections(), limits.shutdown_poll_ms);
+      const idle = setInterval(() => running.closeIdleConnections(), limits.shutdown_poll_ms);
       const bound_ms = config.timeouts.shutdown_ms_max;
       const bound = setTimeout(() => server.server.closeAllConnections(), bound_ms);
       // A little later than the connections, so that their requests end as left by the client, not as failed upstream.

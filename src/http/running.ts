@@ -1,13 +1,21 @@
+import type { Socket } from 'node:net';
 import type { Server } from './server.ts';
 
-/** Which handlers have not come to their end yet, those included whose client has left. */
+/** What a server has under way: handlers that have not come to their end yet, also without their client, and connections. */
 export interface Running {
   /** Resolves when none is running. */
   idle(): Promise<void>;
+  /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
+  closeIdleConnections(): void;
 }
 
 /** Follows the handlers of all routes that are registered after it. */
 export function trackRunning(server: Server): Running {
+  const sockets = new Set<Socket>();
+  server.server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   let running = 0;
   let waiting: (() => void)[] = [];
   const ended = () => {
@@ -31,5 +39,11 @@ export function trackRunning(server: Server): Running {
       }
     };
   });
-  return { idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))) };
+  return {
+    idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
+    closeIdleConnections() {
+      server.server.closeIdleConnections();
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    },
+  };
 }

@@ -52,6 +52,8 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
+  /** Adds hooks that see every request, those included that authentication refuses. */
+  observe?: ((server: Server) => void) | undefined;
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -172,6 +174,7 @@ export function createServer(options: ServerOptions): Server {
     reply.header('x-request-id', request.id);
     done();
   });
+  options.observe?.(server);
   server.addHook('onRequest', answerBrowsers);
   server.addHook('onRequest', (request, _reply, done) => identify(options.authenticate, request, done));
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -90,7 +91,6 @@ test('a connection that was opened before SIGTERM gets 503 in the one envelope f
   const gateway = await serve();
   const { key } = await makeKey(gateway);
   const { rest } = await openStream(gateway, key, slow(100));
-  const { connect } = await import('node:net');
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   await once(socket, 'connect');
   let said = '';
@@ -113,6 +113,16 @@ test('a connection that was opened before SIGTERM gets 503 in the one envelope f
   });
   await rest;
   expect(await signalled).toBe(0);
+});
+
+test('a connection that never brought a request does not hold the drain up', async () => {
+  const gateway = await serve();
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  const closed = once(socket, 'close');
+  gateway.child.kill('SIGTERM');
+  await closed;
+  expect(await gateway.ended).toBe(0);
 });
 
 test('a stream longer than the bound is ended, and recorded as it was', async () => {

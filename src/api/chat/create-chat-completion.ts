@@ -105,6 +105,7 @@ async function streamed(
     events: inference.stream(call),
     encode,
     encodeFailure(error) {
+      if (error instanceof ClientGone) return '';
       const shown = toGatewayError(error);
       if (shown.status === 500)
         request.log.error({ request_id: request.id, err: shown.cause ?? shown }, 'stream failed');
