@@ -2,16 +2,27 @@ import pino, { type Logger } from 'pino';
 
 export type { Logger };
 
-/** What is written of an error: what it is and where it came from, not what it carries (headers, bodies, credentials). */
+/** A provider's own code for a failure; what does not look like a code may be anything. */
+const CODE = /^[\w.:-]{1,100}$/;
+
+/**
+ * What is written of an error: what it is and where it came from, not what it carries (headers, bodies, credentials). A
+ * provider's failure is written without its words: providers quote prompts and keys.
+ */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
-  const { code } = error as { code?: unknown };
+  const { code, failure, status, native_code } = error as Error & Record<string, unknown>;
+  const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
+  if (typeof failure === 'string') {
+    const told = typeof native_code === 'string' && CODE.test(native_code) ? { native_code } : {};
+    return { type: error.name, failure, upstream_status: status, ...told, ...cause };
+  }
   return {
     type: error.name,
     message: error.message,
     ...(typeof code === 'string' ? { code } : {}),
     stack: error.stack,
-    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+    ...cause,
   };
 }
 

@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { chat, makeKey, serve, stop, until } from './gateway-process.ts';
+
+const PROMPT = 'the-words-of-the-prompt';
+const ANSWER = 'the-words-of-the-answer';
+const CREDENTIAL = 'sk-upstream-credential-0123456789';
+
+/** An upstream that notes what it got, and fails or answers as the model's name says, echoing all it was sent. */
+async function startUpstream() {
+  const seen: { headers: Record<string, unknown>; body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += part;
+    seen.push({ headers: request.headers, body });
+    const { model, stream } = JSON.parse(body) as { model: string; stream?: boolean };
+    const echo = `You sent ${body} with ${request.headers.authorization}`;
+    const status = Number(/\d+$/.exec(model)?.[0] ?? 200);
+    if (status !== 200) {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message: echo, type: 'server_error', code: 'broken' } }));
+    } else if (stream) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const chunk = { id: 'x', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: ANSWER } }] };
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+      if (model === 'late') response.write(`data: ${JSON.stringify({ error: { message: echo, code: 500 } })}\n\n`);
+      else await sleep(300);
+      response.end('data: [DONE]\n\n');
+    } else {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const choices = [{ index: 0, message: { role: 'assistant', content: ANSWER }, finish_reason: 'stop' }];
+      response.end(
+        JSON.stringify({
+          id: 'x',
+          object: 'chat.completion',
+          choices,
+          usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        }),
+      );
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => server.close() };
+}
+
+test('one valid line a request, with its id and without content or secrets, however it went', async () => {
+  const upstream = await startUpstream();
+  const models = ['fine', 'late', 'fails-400', 'fails-401', 'fails-500', 'fails-503'];
+  const gateway = await serve({
+    yaml: `
+providers:
+  acme: { name: Acme, dialect: openai-chat, base_url: "${upstream.url}", api_key: ${CREDENTIAL} }
+models:
+${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstream_model: ${model}, pricing: { prompt: 1, completion: 2 } }] }`).join('\n')}
+`,
+  });
+  const { key } = await makeKey(gateway);
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const asked: { id: string; status: number }[] = [];
+  const ask = async (id: string, body: Record<string, unknown>, options: { key?: string; path?: string } = {}) => {
+    const answer = await gateway.call('POST', options.path ?? '/chat/completions', {
+      key: options.key ?? key,
+      body: { messages: [{ role: 'user', content: PROMPT }], ...body },
+      headers: { 'x-request-id': id, traceparent, tracestate: 'vendor=1' },
+    });
+    await answer.text();
+    expect(answer.headers.get('x-request-id')).toBe(id);
+    asked.push({ id, status: answer.status });
+  };
+  for (const stream of [false, true]) {
+    for (const model of models) await ask(`${model}-${stream}`, { model: `acme/${model}`, stream });
+  }
+  await ask('unknown-model', { model: 'acme/nothing' });
+  await ask('bad-field', { model: 'acme/fine', temperature: PROMPT });
+  await ask('wrong-key', { model: 'acme/fine' }, { key: `${key.slice(0, -1)}x` });
+  await ask('no-path', { model: 'acme/fine' }, { path: `/${PROMPT}?q=${key}` });
+  const leave = new AbortController();
+  const left = await gateway.call('POST', '/chat/completions', {
+    key,
+    body: { ...chat('acme/fine', { stream: true }), messages: [{ role: 'user', content: PROMPT }] },
+    headers: { 'x-request-id': 'left' },
+    signal: leave.signal,
+  });
+  await left.body?.getReader().read();
+  leave.abort();
+  await fetch(`${gateway.url}/health/ready`);
+  await until('the line of the request that left', () => gateway.log().some(({ request_id }) => request_id === 'left'));
+  expect(await stop(gateway)).toBe(0);
+  upstream.close();
+
+  const lines = gateway
+    .out()
+    .split('\n')
+    .filter((line) => line !== '');
+  for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow();
+  const requests = gateway.log().filter(({ msg }) => msg === 'request');
+  for (const { id, status } of asked) {
+    const own = requests.filter(({ request_id }) => request_id === id);
+    expect(own, id).toHaveLength(1);
+    expect(own[0]).toMatchObject({ level: 'info', method: 'POST', status });
+    expect(own[0]?.['ms']).toBeTypeOf('number');
+  }
+  expect(requests.filter(({ request_id }) => request_id === 'left')).toMatchObject([
+    { status: 200, client_left: true },
+  ]);
+  expect(requests.map(({ path }) => path)).not.toContain('/health/ready');
+  expect(asked.map(({ status }) => status)).toEqual([
+    200, 200, 400, 502, 502, 502, 200, 200, 400, 502, 502, 502, 400, 400, 401, 404,
+  ]);
+  const said = gateway.out() + gateway.err();
+  for (const secret of [PROMPT, ANSWER, CREDENTIAL, key, key.slice(0, -1), 'test-management-key']) {
+    expect(said.includes(secret), `the log holds ${secret}`).toBe(false);
+  }
+  expect(gateway.err()).toBe('');
+
+  expect(upstream.seen[0]?.headers).toMatchObject({
+    traceparent,
+    tracestate: 'vendor=1',
+    authorization: `Bearer ${CREDENTIAL}`,
+  });
+});
+
+test('a request id that could break the log is replaced', async () => {
+  const gateway = await serve();
+  for (const given of ['with space', 'x'.repeat(200), '{"a":1}']) {
+    const answer = await gateway.call('GET', '/models', { headers: { 'x-request-id': given } });
+    await answer.text();
+    expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  }
+  await stop(gateway);
+});
