@@ -74,7 +74,11 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     const gateway = await serve({ node });
     const [child = 0] = childrenOf(gateway.child.pid ?? 0);
     gateway.child.kill('SIGKILL');
-    await until('the gateway has ended', () => !isAlive(child));
+    try {
+      await until('the gateway has ended', () => !isAlive(child));
+    } finally {
+      if (isAlive(child)) process.kill(child, 'SIGKILL');
+    }
     expect(await gateway.ended).toBe('SIGKILL');
     expect(gateway.log().at(-1)).toMatchObject({ msg: 'stopped' });
   });
