@@ -12,6 +12,11 @@ export interface GatewayErrorOptions {
   cause?: unknown;
 }
 
+/** The error of a fault of ours: one fixed sentence; the reason goes to the log. */
+export function internalError(cause: unknown): GatewayError {
+  return new GatewayError(500, 'Internal Server Error', { cause });
+}
+
 /** The one error a client may see: its message is written for the client, its cause for the log. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';

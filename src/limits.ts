@@ -27,6 +27,8 @@ export const limits = {
   stream_frame_bytes_max: 16 * 1024 * 1024,
   /** The whole text of one streamed answer. */
   stream_bytes_max: 256 * 1024 * 1024,
+  /** A count of tokens or searches above it is no count: what an upstream tells then is not believed. */
+  usage_count_max: 1_000_000_000,
   /** What of an upstream's error text is shown to a client. */
   upstream_raw_chars_max: 2_000,
   upstream_connections_per_origin_max: 1_024,

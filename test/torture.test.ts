@@ -332,6 +332,34 @@ describe('a stream that breaks off is never taken for a success', () => {
     expect(await stream(model)).toMatchObject({ status: 200, text: 'Hello world', finish: ['error'], ended: true });
   });
 
+  test('the record of a broken answer tells what broke it', async () => {
+    script = () => [sse, broken, { wait: 20 }, 'RESET'];
+    const { provider_responses } = await generation((await stream('wire/chat')).id);
+    expect(provider_responses).toMatchObject([{ status: 200, failure: 'unavailable' }]);
+  });
+
+  test('an answer that cannot be written ends as an error, is charged for, and its upstream is left', async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    const logprobs = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"!"},"logprobs":{"content":${deep}}}]}\n\n`;
+    script = () => [sse, broken, { wait: 20 }, logprobs];
+    const answer = await stream('wire/chat');
+    expect(answer).toMatchObject({ status: 200, text: 'Hello world', finish: ['error'], ended: true });
+    expect(answer.usages).toHaveLength(1);
+    expect(answer.usages[0]!.cost).toBeGreaterThan(0);
+    const record = await generation(answer.id);
+    expect(record).toMatchObject({ finish_reason: 'error', total_cost: answer.usages[0]!.cost });
+    await expect.poll(() => wire.exchanges[0]?.closed_at).toBeDefined();
+  });
+
+  test('usage that nobody can have used is counted by us, and the record is kept', async () => {
+    const absurd = { prompt_tokens: 9e15, completion_tokens: 1e300, total_tokens: 1e300 };
+    script = () => [sse, broken + chatChunk({}, 'stop', { usage: absurd }) + done, 'END'];
+    const answer = await stream('wire/chat');
+    expect(answer).toMatchObject(ordinary);
+    expect(answer.usages[0]!.completion_tokens).toBeLessThan(100);
+    expect(await generation(answer.id)).toMatchObject({ total_cost: answer.usages[0]!.cost, estimated: true });
+  });
+
   test('what the client is told a broken answer cost is what is recorded', async () => {
     script = () => [
       responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked' }),

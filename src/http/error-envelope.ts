@@ -1,9 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, internalError } from '../errors.ts';
 import { ValidationError } from './validation.ts';
-
-/** What every 500 says; the reason is in the log under the request id. */
-const INTERNAL_MESSAGE = 'Internal Server Error';
 
 const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
   FST_ERR_CTP_INVALID_JSON_BODY: (error) =>
@@ -12,6 +9,8 @@ const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new GatewayError(400, 'content-type must be application/json'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new GatewayError(400, 'The request body does not have the length that content-length tells'),
+  FST_ERR_BAD_URL: () => new GatewayError(400, 'The path of the request is not a valid URL'),
+  FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError(404, 'Resource not found'),
   FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),
 };
 
@@ -30,7 +29,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   const translate = typeof error?.code === 'string' ? TRANSLATED[error.code] : undefined;
   if (translate) return translate(error);
   if (error?.statusCode === 400) return new GatewayError(400, 'The request is not valid', { cause: thrown });
-  return new GatewayError(500, INTERNAL_MESSAGE, { cause: thrown });
+  return internalError(thrown);
 }
 
 /** The error body of the contract. */

@@ -6,7 +6,7 @@ export interface EventStream<T> {
   events: AsyncIterator<T>;
   /** One event as the text of the wire; an empty text is not written. */
   encode(event: T): string;
-  /** The end of a stream whose source threw after the 200 was sent. */
+  /** The end of a stream whose source threw after the 200 was sent; `throw` tells it of an event that has no text. */
   encodeFailure(error: unknown): string;
   /** Sent in silence, at event boundaries: a comment or a ping of the wire. */
   heartbeat: string;
@@ -48,9 +48,11 @@ export async function sendEventStream<T>(
     else commit();
     return socket.write(text);
   };
-  // A client that does not read gets no heartbeats; the next write starts the timer again.
+  // A client that does not read gets no heartbeats until it does.
   const tick = () => {
-    if (!gone && !socket.writableNeedDrain) write(stream.heartbeat);
+    if (gone) return;
+    if (socket.writableNeedDrain) beat.refresh();
+    else write(stream.heartbeat);
   };
   let beat = setTimeout(tick, stream.heartbeat_first_ms);
 
@@ -64,21 +66,35 @@ export async function sendEventStream<T>(
   socket.on('error', leave);
   if (socket.destroyed || request.raw.socket.destroyed) leave();
 
+  /** The next event as text; undefined at the end. The source hears of what cannot be written, so that it can end as it should. */
+  const nextText = async (): Promise<string | undefined> => {
+    const next = await stream.events.next();
+    if (next.done) return undefined;
+    try {
+      return stream.encode(next.value);
+    } catch (error) {
+      const last = await stream.events.throw?.(error);
+      if (!committed || last === undefined || last.done) throw error;
+      return stream.encode(last.value);
+    }
+  };
+
   try {
     for (;;) {
-      let next: IteratorResult<T>;
+      let text: string | undefined;
       try {
-        next = await stream.events.next();
+        text = await nextText();
       } catch (error) {
         if (!committed && !gone) throw error;
         write(stream.encodeFailure(error));
         break;
       }
-      if (next.done) break;
-      const text = stream.encode(next.value);
+      if (text === undefined) break;
       if (text !== '' && !write(text) && !(await drained(socket))) leave();
     }
   } finally {
+    // At its end already, but for a fault of ours.
+    await stream.events.return?.();
     clearTimeout(beat);
     socket.off('close', leave);
     if (committed && !gone) socket.end();

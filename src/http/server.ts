@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
   type FastifyTypeProvider,
   LogController,
@@ -146,6 +147,9 @@ export function createServer(options: ServerOptions): Server {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
     },
+    // What fails before a route is found meets no hook.
+    frameworkErrors: (error, request, reply) =>
+      sendError(error, request as FastifyRequest, reply.header('x-request-id', request.id) as unknown as FastifyReply),
     clientErrorHandler: (error, socket) => {
       if (!socket.writable) return;
       const status = (error as { code?: string }).code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;

@@ -37,6 +37,7 @@ test.each<[string, object, string]>([
   ['a fraction for an integer', { name: 'x', count: 1.5 }, 'count must be an integer or null'],
   ['a number below', { name: 'x', count: 0 }, 'count must be at least 1'],
   ['a number above', { name: 'x', count: 10 }, 'count must be at most 9'],
+  ['a number too large to be one', { name: 'x', ratio: Number.POSITIVE_INFINITY }, 'ratio must be a number or null'],
   ['an open lower bound', { name: 'x', ratio: 0 }, 'ratio must be greater than 0'],
   ['an open upper bound', { name: 'x', ratio: 1 }, 'ratio must be less than 1'],
   ['a value outside an enumeration', { name: 'x', kind: 'c' }, 'kind must be one of "a", "b"'],

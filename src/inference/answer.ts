@@ -1,5 +1,5 @@
 import type { Model } from '../catalog/model.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, internalError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
@@ -7,7 +7,7 @@ import { type ChatDialect, type Report, UpstreamError } from '../providers/diale
 import type { Provider } from '../providers/provider.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
-import { type Candidate, type Plan, plan } from '../routing/plan.ts';
+import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
@@ -159,6 +159,17 @@ function checkBound(call: Call, models: Model[]): void {
   }
 }
 
+/** The same error, with the routing that led to it. */
+function withRouting(error: GatewayError, gateway_metadata: Record<string, unknown>): GatewayError {
+  const { status, message, metadata, headers, cause } = error;
+  return new GatewayError(status, message, {
+    gateway_metadata,
+    ...(metadata ? { metadata } : {}),
+    ...(headers ? { headers } : {}),
+    cause,
+  });
+}
+
 export function createInference(options: InferenceOptions): Inference {
   const { clock, health, metrics, recorder } = options;
   // Rare (a provider that ran a second model inside a call), so a scan will do.
@@ -178,16 +189,9 @@ export function createInference(options: InferenceOptions): Inference {
       });
     }
     const { models, requested } = modelsOf(call, options);
-    const found = plan(call.request, {
-      models,
-      provider: (slug) => options.catalog().provider(slug),
-      health,
-      now_ms: clock.now_ms(),
-      allow_unpriced: options.allow_unpriced,
-    });
     return {
       call,
-      plan: found,
+      plan: planFor(call, models, requested),
       requested,
       record: undefined,
       attempts: [],
@@ -198,6 +202,22 @@ export function createInference(options: InferenceOptions): Inference {
       sent_ms: 0,
       first_token_ms: undefined,
     };
+  }
+
+  function planFor(call: Call, models: Model[], requested: string): Plan {
+    try {
+      return plan(call.request, {
+        models,
+        provider: (slug) => options.catalog().provider(slug),
+        health,
+        now_ms: clock.now_ms(),
+        allow_unpriced: options.allow_unpriced,
+      });
+    } catch (error) {
+      if (!(error instanceof NoEndpoint) || !call.wants_metadata) throw error;
+      const nothing = { attempts: [], selected: undefined, report: [] };
+      throw withRouting(error, routingMetadata({ plan: error.plan, requested, ...nothing }));
+    }
   }
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
@@ -355,14 +375,7 @@ export function createInference(options: InferenceOptions): Inference {
     await settle(session, 'failed', undefined);
     const error = clientError(session.failed);
     const gateway_metadata = metadataOf(session, undefined);
-    if (gateway_metadata === undefined) return error;
-    const { metadata, headers, cause } = error;
-    return new GatewayError(error.status, error.message, {
-      gateway_metadata,
-      ...(metadata ? { metadata } : {}),
-      ...(headers ? { headers } : {}),
-      cause,
-    });
+    return gateway_metadata === undefined ? error : withRouting(error, gateway_metadata);
   }
 
   function attemptContext(call: Call) {
@@ -425,8 +438,8 @@ export function createInference(options: InferenceOptions): Inference {
       const attempt = note(session, candidate, { status: 200, failure: null });
       const answered = { meter, candidate, prepared, attempt };
       metrics.streamOpened();
-      // How it ends when neither the upstream's end nor its failure is reached: the consumer stopped reading, or a fault of ours.
-      let unfinished: 'cancelled' | 'failed' | undefined = 'cancelled';
+      // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
+      let unfinished: 'cancelled' | undefined = 'cancelled';
       try {
         yield { type: 'open', served: served(candidate), upstream_bodies: session.bodies };
         if (stream.first.length > 0) yield { type: 'chunks', chunks: stream.first };
@@ -434,13 +447,19 @@ export function createInference(options: InferenceOptions): Inference {
         unfinished = undefined;
         const outcome =
           failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
+        if (failure instanceof UpstreamError) attempt.failure = failure.failure;
         const usage = await settle(session, outcome, answered);
         if (failure instanceof ClientGone) throw failure;
-        const error = failure ? lateError(session, candidate, attempt, failure) : undefined;
+        const error = failure ? lateError(session, candidate, failure) : undefined;
         yield { type: 'end', usage, metadata: metadataOf(session, candidate), error };
       } catch (error) {
-        if (unfinished !== undefined) unfinished = 'failed';
-        throw error;
+        if (unfinished === undefined) throw error;
+        // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
+        unfinished = undefined;
+        stream.close();
+        attempt.failure = 'internal';
+        const usage = await settle(session, 'failed', answered);
+        yield { type: 'end', usage, metadata: metadataOf(session, candidate), error: internalError(error) };
       } finally {
         stream.close();
         metrics.streamClosed();
@@ -474,14 +493,7 @@ export function createInference(options: InferenceOptions): Inference {
     }
   }
 
-  function lateError(
-    session: Session,
-    candidate: Candidate,
-    attempt: AttemptRecord,
-    failure: UpstreamError | ClientGone,
-  ): GatewayError {
-    if (failure instanceof ClientGone) return new GatewayError(408, 'The client has left');
-    attempt.failure = failure.failure;
+  function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
     health.failed(candidate.endpoint.id, failure.failure, failure.retry_after_ms, clock.now_ms());
     session.failed.push({ provider: candidate.provider, error: failure });
     return clientError(session.failed.slice(-1));

@@ -19,6 +19,20 @@ describe('what is charged for', () => {
     expect(meter.usage(request)).toEqual({ in_uncached: 0, out_text: 0 });
   });
 
+  test.each([1e300, 9e15, 2 ** 53])('a count that no answer can have is not believed: %d', (count) => {
+    for (const usage of [
+      { in_uncached: count, out_text: 1 },
+      { in_uncached: 1, out_text: count },
+      { in_uncached: 1, out_text: 1, counts: { web_search: count } },
+      { in_uncached: 1, out_text: 1, extra: [{ model: 'other', classes: { in_uncached: count } }] },
+    ]) {
+      const meter = createMeter();
+      meter.chunk({ delta: { content: 'Once' } });
+      meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage } } });
+      expect(meter.usage(request)).toEqual({ in_uncached: estimatePrompt(request), out_text: 1, estimated: true });
+    }
+  });
+
   test('our count, marked, when it told none', () => {
     const meter = createMeter();
     meter.chunk({ delta: { content: 'Once upon a time' } });

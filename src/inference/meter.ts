@@ -1,4 +1,5 @@
 import { estimateTokens } from '../ledger/token-estimate.ts';
+import { limits } from '../limits.ts';
 import type {
   ChatChunk,
   ChatCompletion,
@@ -97,7 +98,7 @@ export function createMeter(): Meter {
       if (chunk.service_tier) service_tier = chunk.service_tier;
       const response = chunk.ext?.response;
       if (response?.requestId !== undefined) upstream_id = response.requestId;
-      if (response?.usage) reported = { ...reported, ...response.usage };
+      if (response?.usage) reported = believable({ ...reported, ...response.usage });
     },
     completion({ choices: [choice], service_tier: tier, ext }) {
       const { message } = choice;
@@ -116,7 +117,7 @@ export function createMeter(): Meter {
       native_finish_reason = choice.native_finish_reason;
       service_tier = tier ?? null;
       upstream_id = ext.requestId ?? null;
-      reported = ext.usage;
+      reported = ext.usage && believable(ext.usage);
     },
     get produced() {
       return produced;
@@ -156,6 +157,14 @@ export function createMeter(): Meter {
       };
     },
   };
+}
+
+/** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */
+function believable(usage: TokenClasses): TokenClasses | undefined {
+  const { counts, extra, estimated: _, ...classes } = usage;
+  const told = [...Object.values(classes), ...Object.values(counts ?? {})];
+  const sane = told.every((count) => Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max);
+  return sane && (extra ?? []).every((other) => believable(other.classes)) ? usage : undefined;
 }
 
 /** An upstream that told the input but not yet the output (the stream was cut) has not told its usage. */

@@ -18,7 +18,7 @@ export interface Plan {
   requested: string;
   strategy: 'direct' | 'fallback';
   candidates: Candidate[];
-  /** The candidates to try, in order. Never empty. */
+  /** The candidates to try, in order. Empty only in a `NoEndpoint`. */
   attempts: Candidate[];
   /** How many endpoints each filter left. */
   funnel: { step: string; endpoint_count: number }[];
@@ -208,6 +208,16 @@ function filters(request: ChatRequest, context: PlanContext): Filter[] {
   return list;
 }
 
+/** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */
+export class NoEndpoint extends GatewayError {
+  readonly plan: Plan;
+
+  constructor(plan: Plan, message: string, metadata: Record<string, unknown>) {
+    super(404, message, { metadata });
+    this.plan = plan;
+  }
+}
+
 const MESSAGES: Record<string, string> = {
   'Filter by Max Price': 'No endpoints found that satisfy the max price for this request',
   'Filter by Allowed Providers': 'No allowed providers are available for the selected model',
@@ -216,11 +226,12 @@ const MESSAGES: Record<string, string> = {
   'Filter by Zero Data Retention': 'No endpoints found with zero data retention',
   'Filter by Parameters': 'No endpoints found that can handle the requested parameters',
   'Filter by Quantization': 'No endpoints found with the requested quantizations',
+  'Filter by Provider Order': 'No provider of provider.order serves the selected model, and fallbacks are not allowed',
   'Filter by Known Price':
     'The price of the selected model is not known; the operator can set it or allow unpriced models',
 };
 
-function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): GatewayError {
+function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint {
   const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? 'Initial Endpoints';
   const reasons = [...new Set(plan.candidates.flatMap((candidate) => candidate.excluded?.reason ?? []))];
   const message =
@@ -233,7 +244,7 @@ function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): GatewayErro
     metadata['available_providers'] = [...new Set(plan.candidates.map((candidate) => candidate.provider.slug))];
     metadata['requested_providers'] = request.provider.only;
   }
-  return new GatewayError(404, message, { metadata });
+  return new NoEndpoint({ ...plan, attempts: [] }, message, metadata);
 }
 
 /** Ascending by what a typical call costs (three prompt tokens to one of completion); endpoints that cool down come last. */
@@ -259,7 +270,7 @@ function arrange(candidates: Candidate[], preferences: ProviderPreferences, cont
 }
 
 /**
- * Decides where a request goes: which endpoints may serve it and in what order. Pure. Throws `GatewayError` 404, with
+ * Decides where a request goes: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with
  * the funnel that shows which step left nothing, when no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {

@@ -59,6 +59,18 @@ async function stream(
   };
 }
 
+test('the routing is shown also when it leaves no endpoint', async () => {
+  const asked = { 'x-gateway-experimental-metadata': 'enabled' };
+  const nobody = { order: ['nobody'], allow_fallbacks: false };
+  for (const provider of [{ only: ['nobody'] }, nobody]) {
+    const { status, answer } = await post({ ...hello, provider }, asked);
+    expect(status).toBe(404);
+    expect(answer.gateway_metadata).toMatchObject({ requested: 'sandbox/echo', attempt: 0, attempts: [] });
+    expect(answer.error?.message).toMatch(/\w$/);
+  }
+  expect((await post({ ...hello, provider: nobody })).answer.gateway_metadata).toBeNull();
+});
+
 describe('200', () => {
   test('an answer has every field of the contract', async () => {
     const { status, answer, headers } = await post(hello);

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
@@ -90,6 +91,8 @@ async function streamed(
 ): Promise<FastifyReply> {
   const encoder = createStreamEncoder(envelopeOf(call));
   const echoes = call.request.debug?.echo_upstream_body === true;
+  const logFault = (fault: GatewayError) =>
+    request.log.error({ request_id: request.id, err: fault.cause ?? fault }, 'stream failed');
   const encode = (event: StreamEvent): string => {
     switch (event.type) {
       case 'open':
@@ -98,6 +101,7 @@ async function streamed(
       case 'chunks':
         return encoder.chunks(event.chunks);
       case 'end':
+        if (event.error?.status === 500) logFault(event.error);
         return encoder.end(event.usage, event.metadata, event.error);
     }
   };
@@ -107,8 +111,7 @@ async function streamed(
     encodeFailure(error) {
       if (error instanceof ClientGone) return '';
       const shown = toGatewayError(error);
-      if (shown.status === 500)
-        request.log.error({ request_id: request.id, err: shown.cause ?? shown }, 'stream failed');
+      if (shown.status === 500) logFault(shown);
       return encoder.failed(shown, call.principal.user_id);
     },
     heartbeat: HEARTBEAT,

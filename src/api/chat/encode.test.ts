@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
 import type { AnswerUsage } from '../../inference/answer.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { publicUsage } from '../../schemas/usage.ts';
@@ -44,4 +45,17 @@ test('the usage chunk tells the service tier that the stream was served in', () 
   expect(encode([{ delta: { content: 'Hi' } }]).at(-1)).toMatchObject({ service_tier: null, choices: [] });
   const served = encode([{ delta: { role: 'assistant' }, service_tier: 'default' }, { delta: { content: 'Hi' } }]);
   expect(served.at(-1)).toMatchObject({ service_tier: 'default', choices: [], usage: { total_tokens: 2 } });
+});
+
+test('a failure in the stream of a prompt has the form of such a stream: text, no delta', () => {
+  const encoder = createStreamEncoder({ ...envelope, text_form: true });
+  encoder.open({ model: 'a/b', provider: 'C' });
+  const failure = new GatewayError(502, 'Broken');
+  for (const text of [encoder.end(usage, undefined, failure), encoder.failed(failure, null)]) {
+    const { error, choices } = JSON.parse(text.split('\n\n')[0]!.slice('data: '.length));
+    expect(error).toEqual({ code: 502, message: 'Broken' });
+    expect(choices).toEqual([
+      { index: 0, text: '', finish_reason: 'error', native_finish_reason: null, logprobs: null },
+    ]);
+  }
 });

@@ -189,7 +189,7 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
       return text;
     },
     end(usage, metadata, error) {
-      const failure = error ? frame(`${head},${errorJson(error)}`) : '';
+      const failure = error ? frame(`${head},${errorJson(error, text_form)}`) : '';
       const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
       const tier = `"service_tier":${JSON.stringify(service_tier)}`;
       return `${failure}${frame(`${head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
@@ -198,7 +198,7 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
       const { gateway_metadata } = errorBody(error, user_id);
       const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
       const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
-      return `${frame(`${head},${errorJson(error)}`)}${frame(`${head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
+      return `${frame(`${head},${errorJson(error, text_form)}`)}${frame(`${head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
     },
   };
 }
@@ -209,8 +209,9 @@ function withoutReasoning(delta: Delta): Delta {
 }
 
 /** A failure inside a stream: beside the choice that ends, the error as the envelope has it. */
-function errorJson(error: GatewayError): string {
+function errorJson(error: GatewayError, text_form: boolean): string {
   const shown = { code: error.status, message: error.message, ...(error.metadata ? { metadata: error.metadata } : {}) };
   const native = error.metadata?.['provider_code'] ?? null;
-  return `"error":${JSON.stringify(shown)},"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
+  const body = text_form ? '"text":""' : '"delta":{"role":"assistant","content":""}';
+  return `"error":${JSON.stringify(shown)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
 }

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, expect, test } from 'vitest';
+import { sendEventStream } from './event-stream.ts';
+
+let server: FastifyInstance;
+afterEach(() => server.close());
+
+/** Serves one stream of texts, and says whether its source was read to the end. */
+async function serve(events: () => AsyncGenerator<string>, encode = (text: string) => text, heartbeat_ms = 60_000) {
+  const gone: true[] = [];
+  server = fastify();
+  server.get('/', async (request, reply) => {
+    await sendEventStream(request, reply, {
+      events: events(),
+      encode,
+      encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
+      heartbeat: ': beat\n\n',
+      onClientGone: () => gone.push(true),
+      heartbeat_first_ms: heartbeat_ms,
+      heartbeat_ms,
+    });
+    return reply;
+  });
+  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone };
+}
+
+function refuse(word: string) {
+  return (text: string) => {
+    if (text === word) throw new Error('no text for it');
+    return text;
+  };
+}
+
+test('what cannot be written is told to the source, which ends the stream', async () => {
+  const told: unknown[] = [];
+  const { url } = await serve(async function* () {
+    try {
+      yield 'one\n\n';
+      yield 'bad';
+      yield 'never\n\n';
+    } catch (error) {
+      told.push(error);
+      yield 'end\n\n';
+    } finally {
+      told.push('closed');
+    }
+  }, refuse('bad'));
+  expect(await (await fetch(url)).text()).toBe('one\n\nend\n\n');
+  expect(told).toEqual([expect.objectContaining({ message: 'no text for it' }), 'closed']);
+});
+
+test('what cannot be written first of all is an error of its own, and the source is closed', async () => {
+  let closed = false;
+  const { url } = await serve(async function* () {
+    try {
+      yield 'bad';
+    } finally {
+      closed = true;
+    }
+  }, refuse('bad'));
+  expect((await fetch(url)).status).toBe(500);
+  expect(closed).toBe(true);
+});
+
+test('a source that fails late is followed by its failure', async () => {
+  const { url } = await serve(async function* () {
+    yield 'one\n\n';
+    throw new Error('late');
+  });
+  expect(await (await fetch(url)).text()).toBe('one\n\nfailed: late\n\n');
+});
+
+test('heartbeats come again when a client that did not read goes on reading, though nothing else is sent', async () => {
+  let finish = () => {};
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const { url } = await serve(
+    async function* () {
+      yield 'x'.repeat(20_000_000);
+      await finished;
+    },
+    undefined,
+    50,
+  );
+  const socket: Socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' });
+  socket.pause();
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  // Several heartbeats fall into the time in which nothing can be written.
+  await sleep(400);
+  let beats = 0;
+  socket.on('data', (bytes) => {
+    beats += bytes.toString('latin1').split(': beat').length - 1;
+  });
+  socket.resume();
+  await expect.poll(() => beats, { timeout: 5_000 }).toBeGreaterThan(2);
+  finish();
+  socket.destroy();
+  await once(socket, 'close');
+});
