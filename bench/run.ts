@@ -191,7 +191,7 @@ async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Ca
     if (!wanted || missing(name) !== undefined) continue;
     const candidate = name === 'direct' ? upstream : await start(name, site);
     candidates.push(candidate);
-    await warm(candidate, 1_000);
+    await warm(candidate, 6_000);
   }
   return candidates;
 }

@@ -67,7 +67,7 @@ function codeOf(error: unknown): string {
 }
 
 /** A transport failure in our words: what went wrong is told, addresses are not. */
-export function transportError(error: unknown): UpstreamError {
+function transportError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error;
   const code = codeOf(error);
   const timeout = TIMEOUTS[code];

@@ -1,5 +1,4 @@
 /** Kysely's face of the SQLite thread: one message a statement, one writer at a time. */
-import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -14,7 +13,13 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { limits } from '../limits.ts';
-import type { SqliteFailure, SqliteReply, SqliteRequest, SqliteResult, SqliteWorkerOptions } from './sqlite-worker.ts';
+import type {
+  SqliteFailure,
+  SqliteReply,
+  SqliteRequest,
+  SqliteResult,
+  SqliteWorkerOptions,
+} from './sqlite-messages.ts';
 
 type Parameter = Extract<SqliteRequest, { do: 'query' }>['parameters'][number];
 type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
@@ -52,7 +57,7 @@ export class SqliteThread {
   /** Starts the thread and waits until the file is open; fails with SQLite's reason. */
   static async start(file: string | undefined): Promise<SqliteThread> {
     // Beside this file, in TypeScript or emitted as JavaScript.
-    const url = new URL(`./sqlite-worker${extname(new URL(import.meta.url).pathname)}`, import.meta.url);
+    const url = new URL('./sqlite-worker.js', import.meta.url);
     const workerData: SqliteWorkerOptions = {
       file,
       busy_ms: limits.database_busy_ms_max,
