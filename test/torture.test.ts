@@ -55,6 +55,7 @@ beforeAll(async () => {
       'wire/messages': model('messages'),
       'wire/both': model('chat', 'messages'),
       'wire/bills': model('bills'),
+      'wire/never-cooled': model('chat', 'messages'),
     },
   };
   gateway = await startGateway({ yaml: JSON.stringify(file) });
@@ -455,6 +456,22 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
     const answer = await stream('wire/both', { provider: { order: ['chat', 'messages'] } });
     expect(answer.status).toBe(status);
     expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test("what the model made of one client's prompt is not held against its endpoint", async () => {
+    script = ({ path }) =>
+      path.endsWith('/messages')
+        ? [sse, wholeMessage, 'END']
+        : [
+            responseHead(400, 'application/json'),
+            JSON.stringify({ error: { message: 'Failed to validate JSON', code: 'json_validate_failed' } }),
+            'END',
+          ];
+    for (let nth = 0; nth < 3; nth += 1) {
+      const from = wire.exchanges.length;
+      expect(await stream('wire/never-cooled')).toMatchObject(ordinary);
+      expect(wire.exchanges.slice(from).map(({ path }) => path)).toEqual(['/v1/chat/completions', '/v1/messages']);
+    }
   });
 
   test('whole answers fall over as streams do', async () => {

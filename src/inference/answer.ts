@@ -22,7 +22,7 @@ import {
   prepareAttempt,
 } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
-import { clientError, type FailedAttempt, fallsOver } from './failure.ts';
+import { clientError, type FailedAttempt, fallsOver, isOfEndpoint } from './failure.ts';
 import { closeRecord, openRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { routingMetadata, type ShownAttempt } from './metadata.ts';
 import { createMeter, type Meter } from './meter.ts';
@@ -352,7 +352,7 @@ export function createInference(options: InferenceOptions): Inference {
           note(session, candidate, { status: error.status, failure: error.failure });
           session.failed.push({ provider: candidate.provider, error });
           if (error.failure === 'state_rejected' && !strip_state) continue;
-          health.failed(candidate.endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
+          blame(candidate, error);
           if (!fallsOver(error.failure)) throw await fail(session);
           break;
         }
@@ -360,6 +360,10 @@ export function createInference(options: InferenceOptions): Inference {
     }
     if (session.failed.length === 0 && refused) throw refused;
     throw await fail(session);
+  }
+
+  function blame({ endpoint }: Candidate, error: UpstreamError): void {
+    if (isOfEndpoint(error)) health.failed(endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
   }
 
   /** A fault of ours in the middle of an attempt: the record is closed all the same. */
@@ -494,7 +498,7 @@ export function createInference(options: InferenceOptions): Inference {
   }
 
   function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
-    health.failed(candidate.endpoint.id, failure.failure, failure.retry_after_ms, clock.now_ms());
+    blame(candidate, failure);
     session.failed.push({ provider: candidate.provider, error: failure });
     return clientError(session.failed.slice(-1));
   }

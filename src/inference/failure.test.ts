@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
-import { clientError, fallsOver, redact } from './failure.ts';
+import { clientError, fallsOver, isOfEndpoint, redact } from './failure.ts';
 
 const provider: Provider = {
   slug: 'acme',
@@ -70,4 +70,18 @@ test.each([
 
 test('a long text is cut', () => {
   expect(redact('x'.repeat(1e6), undefined).length).toBeLessThan(2_100);
+});
+
+test.each<[FailureClass, number | null, boolean]>([
+  ['rate_limited', 429, true],
+  ['unavailable', null, true],
+  ['timeout', null, true],
+  ['invalid_response', 200, true],
+  ['payment', 400, true],
+  ['credential', 400, true],
+  ['invalid_response', 400, false],
+  ['not_found', 400, false],
+  ['invalid_response', 422, false],
+])('a failure that says something of its endpoint: %s with status %s: %s', (failure, status, expected) => {
+  expect(isOfEndpoint(failed(failure, 'it said so', { status }).error)).toBe(expected);
 });

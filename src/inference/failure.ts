@@ -8,6 +8,15 @@ export function fallsOver(failure: FailureClass): boolean {
   return failure !== 'invalid_request' && failure !== 'content_filter';
 }
 
+/**
+ * Whether a failure says something about its endpoint. A status that refuses the request does so only where the text
+ * proves the operator's account to be at fault: else one client's prompts could cool an endpoint down for all.
+ */
+export function isOfEndpoint({ failure, status }: UpstreamError): boolean {
+  const refuses = status === 400 || status === 413 || status === 422;
+  return !refuses || failure === 'payment' || failure === 'credential';
+}
+
 const STATUS: Record<FailureClass, ErrorStatus> = {
   rate_limited: 429,
   overloaded: 503,
