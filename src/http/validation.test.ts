@@ -24,6 +24,9 @@ const Body = Type.Object(
         Type.Object({ type: Type.String({ not: { const: 'mine' } }) }),
       ]),
     ),
+    bias: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[0-9]+$' }), Type.Number(), { additionalProperties: false }),
+    ),
     labels: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1 })),
   },
   { additionalProperties: false },
@@ -38,6 +41,8 @@ test.each<[string, object, string]>([
   ['a number below', { name: 'x', count: 0 }, 'count must be at least 1'],
   ['a number above', { name: 'x', count: 10 }, 'count must be at most 9'],
   ['a number too large to be one', { name: 'x', ratio: Number.POSITIVE_INFINITY }, 'ratio must be a number or null'],
+  ['a name that does not fit the pattern', { name: 'x', bias: { a: 1 } }, 'bias.a is not a known field'],
+  ['a value under a name of a pattern', { name: 'x', bias: { 12: 'a' } }, 'bias["12"] must be a number'],
   ['an open lower bound', { name: 'x', ratio: 0 }, 'ratio must be greater than 0'],
   ['an open upper bound', { name: 'x', ratio: 1 }, 'ratio must be less than 1'],
   ['a value outside an enumeration', { name: 'x', kind: 'c' }, 'kind must be one of "a", "b"'],

@@ -72,15 +72,17 @@ function discriminatorOf(schema: SchemaNode): { name: string; values: unknown[] 
   return undefined;
 }
 
-/** Which branch of a union the sender meant: the one whose kind agrees, else the only one of the same JSON type. */
+/** The branch of a union whose kind an object has. Kinds exclude each other: no other branch can accept it. */
+function toldBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
+  if (kindOf(value) !== 'object') return undefined;
+  return branches.find((branch) => {
+    const kind = discriminatorOf(branch);
+    return kind?.values.includes((value as Record<string, unknown>)[kind.name]);
+  });
+}
+
+/** Which branch of a union the sender meant where no kind tells it: the only one of the same JSON type. */
 function intendedBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
-  if (kindOf(value) === 'object') {
-    const told = branches.find((branch) => {
-      const kind = discriminatorOf(branch);
-      return kind?.values.includes((value as Record<string, unknown>)[kind.name]);
-    });
-    if (told) return told;
-  }
   const sameType = branches.filter((branch) => branch.type !== undefined && matchesType(branch.type, value));
   return sameType.length === 1 ? sameType[0] : undefined;
 }
@@ -105,6 +107,8 @@ function quoted(values: unknown[]): string {
 
 function explainUnion(nested: SchemaNode[], value: unknown, path: string): Violation[] {
   const branches = flatten(nested);
+  const told = toldBranch(branches, value);
+  if (told) return explain(told, value, path);
   if (branches.some((branch) => accepts(branch, value))) return [];
   const branch = intendedBranch(branches, value);
   if (branch && constantsOf(branch) === undefined) return explain(branch, value, path);
@@ -164,7 +168,7 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
   }
   for (const [name, child] of Object.entries(value)) {
     if (child === undefined) continue;
-    const property = schema.properties?.[name] ?? Object.values(schema.patternProperties ?? {})[0];
+    const property = schema.properties?.[name] ?? patternProperty(schema, name);
     if (property) found.push(...explain(property, child, join(path, name)));
     else if (schema.additionalProperties === false)
       found.push({ path: join(path, name), rule: 'is not a known field' });
@@ -172,6 +176,10 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
       found.push(...explain(schema.additionalProperties, child, join(path, name)));
   }
   return found;
+}
+
+function patternProperty({ patternProperties }: SchemaNode, name: string): SchemaNode | undefined {
+  return Object.entries(patternProperties ?? {}).find(([pattern]) => new RegExp(pattern).test(name))?.[1];
 }
 
 function explainArray(schema: SchemaNode, value: unknown[], path: string): Violation[] {

@@ -237,7 +237,9 @@ export const ChatCompletionBody = open(
     frequency_penalty: orNull(penalty),
     presence_penalty: orNull(penalty),
     repetition_penalty: orNull(Type.Number({ exclusiveMinimum: 0, maximum: 2 })),
-    logit_bias: orNull(Type.Record(Type.String({ pattern: '^-?[0-9]+$' }), Type.Number())),
+    logit_bias: orNull(
+      Type.Record(Type.String({ pattern: '^-?[0-9]+$' }), Type.Number(), { additionalProperties: false }),
+    ),
     logprobs: orNull(Type.Boolean()),
     top_logprobs: orNull(Type.Integer({ minimum: 0, maximum: 20 })),
     min_p: orNull(fraction),
