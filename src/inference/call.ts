@@ -16,22 +16,20 @@ export interface Cancellation {
 }
 
 export function createCancellation(): Cancellation {
-  let cancelled = false;
   let notify: (() => void) | undefined;
-  return {
-    get cancelled() {
-      return cancelled;
-    },
+  const cancellation = {
+    cancelled: false,
     cancel() {
-      if (cancelled) return;
-      cancelled = true;
+      if (cancellation.cancelled) return;
+      cancellation.cancelled = true;
       notify?.();
     },
-    onCancel(listener) {
+    onCancel(listener: (() => void) | undefined) {
       notify = listener;
-      if (cancelled) listener?.();
+      if (cancellation.cancelled) listener?.();
     },
   };
+  return cancellation;
 }
 
 /** What a client tells of itself (specification, app-identification headers). */

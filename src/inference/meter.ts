@@ -69,94 +69,87 @@ function messageTokens(message: Message, part_tokens: number): number {
   return tokens;
 }
 
-export function createMeter(): Meter {
-  let produced = false;
-  let text = '';
-  let reasoning = '';
-  let finish_reason: FinishReason | null = null;
-  let native_finish_reason: string | null = null;
-  let service_tier: string | null = null;
-  let upstream_id: string | null = null;
-  let reported: TokenClasses | undefined;
+/** A class and not closures: objects with getters made anew for every call are costly in V8, each has a shape of its own. */
+class AnswerMeter implements Meter {
+  produced = false;
+  finish_reason: FinishReason | null = null;
+  native_finish_reason: string | null = null;
+  service_tier: string | null = null;
+  upstream_id: string | null = null;
+  #text = '';
+  #reasoning = '';
+  #reported: TokenClasses | undefined = undefined;
 
-  const delta = (part: Delta) => {
-    if (!produced && isMeaningful(part)) produced = true;
-    if (part.content) text += part.content;
-    if (part.refusal) text += part.refusal;
-    if (part.reasoning) reasoning += part.reasoning;
+  chunk(chunk: ChatChunk): void {
+    this.#delta(chunk.delta);
+    if (chunk.finish_reason) this.finish_reason = chunk.finish_reason;
+    if (chunk.native_finish_reason) this.native_finish_reason = chunk.native_finish_reason;
+    if (chunk.service_tier) this.service_tier = chunk.service_tier;
+    const response = chunk.ext?.response;
+    if (response?.requestId !== undefined) this.upstream_id = response.requestId;
+    if (response?.usage) this.#reported = believable({ ...this.#reported, ...response.usage });
+  }
+
+  completion({ choices: [choice], service_tier, ext }: ChatCompletion): void {
+    const { message } = choice;
+    this.#delta({
+      content: joinText(message.content),
+      refusal: message.refusal ?? null,
+      reasoning: message.reasoning ?? null,
+      ...(message.reasoning_details?.length ? { reasoning_details: message.reasoning_details } : {}),
+      ...(message.tool_calls?.length
+        ? { tool_calls: message.tool_calls.map((call, index) => ({ index, function: call.function })) }
+        : {}),
+      ...(message.images ? { images: message.images } : {}),
+      ...(message.audio ? { audio: message.audio } : {}),
+    });
+    this.finish_reason = choice.finish_reason;
+    this.native_finish_reason = choice.native_finish_reason;
+    this.service_tier = service_tier ?? null;
+    this.upstream_id = ext.requestId ?? null;
+    this.#reported = ext.usage && believable(ext.usage);
+  }
+
+  #delta(part: Delta): void {
+    if (!this.produced && isMeaningful(part)) this.produced = true;
+    if (part.content) this.#text += part.content;
+    if (part.refusal) this.#text += part.refusal;
+    if (part.reasoning) this.#reasoning += part.reasoning;
     for (const call of part.tool_calls ?? []) {
-      text += call.function.name ?? '';
-      text += call.function.arguments ?? '';
+      this.#text += call.function.name ?? '';
+      this.#text += call.function.arguments ?? '';
     }
-  };
+  }
 
-  return {
-    chunk(chunk) {
-      delta(chunk.delta);
-      if (chunk.finish_reason) finish_reason = chunk.finish_reason;
-      if (chunk.native_finish_reason) native_finish_reason = chunk.native_finish_reason;
-      if (chunk.service_tier) service_tier = chunk.service_tier;
-      const response = chunk.ext?.response;
-      if (response?.requestId !== undefined) upstream_id = response.requestId;
-      if (response?.usage) reported = believable({ ...reported, ...response.usage });
-    },
-    completion({ choices: [choice], service_tier: tier, ext }) {
-      const { message } = choice;
-      delta({
-        content: typeof message.content === 'string' ? message.content : joinText(message.content),
-        refusal: message.refusal ?? null,
-        reasoning: message.reasoning ?? null,
-        ...(message.reasoning_details?.length ? { reasoning_details: message.reasoning_details } : {}),
-        ...(message.tool_calls?.length
-          ? { tool_calls: message.tool_calls.map((call, index) => ({ index, function: call.function })) }
-          : {}),
-        ...(message.images ? { images: message.images } : {}),
-        ...(message.audio ? { audio: message.audio } : {}),
-      });
-      finish_reason = choice.finish_reason;
-      native_finish_reason = choice.native_finish_reason;
-      service_tier = tier ?? null;
-      upstream_id = ext.requestId ?? null;
-      reported = ext.usage && believable(ext.usage);
-    },
-    get produced() {
-      return produced;
-    },
-    get finish_reason() {
-      return finish_reason;
-    },
-    get native_finish_reason() {
-      return native_finish_reason;
-    },
-    get service_tier() {
-      return service_tier;
-    },
-    get upstream_id() {
-      return upstream_id;
-    },
-    progress() {
-      const CHARS_PER_TOKEN = 4;
-      return {
-        ...reported,
-        out_text: Math.ceil(text.length / CHARS_PER_TOKEN),
-        out_reasoning: Math.ceil(reasoning.length / CHARS_PER_TOKEN),
-        estimated: true,
-      };
-    },
-    usage(request) {
-      if (!produced && (finish_reason === null || finish_reason === 'error')) return null;
-      if (reported && isComplete(reported, produced)) return reported;
-      if (!produced) return reported ?? null;
-      return {
-        ...(reported && reported.in_uncached !== undefined
-          ? inputsOf(reported)
-          : { in_uncached: estimatePrompt(request) }),
-        out_text: estimateTokens(text),
-        ...(reasoning === '' ? {} : { out_reasoning: estimateTokens(reasoning) }),
-        estimated: true,
-      };
-    },
-  };
+  progress(): TokenClasses {
+    const CHARS_PER_TOKEN = 4;
+    return {
+      ...this.#reported,
+      out_text: Math.ceil(this.#text.length / CHARS_PER_TOKEN),
+      out_reasoning: Math.ceil(this.#reasoning.length / CHARS_PER_TOKEN),
+      estimated: true,
+    };
+  }
+
+  usage(request: ChatRequest): TokenClasses | null {
+    const reported = this.#reported;
+    if (!this.produced && (this.finish_reason === null || this.finish_reason === 'error')) return null;
+    if (reported && isComplete(reported, this.produced)) return reported;
+    if (!this.produced) return reported ?? null;
+    return {
+      ...(reported && reported.in_uncached !== undefined
+        ? inputsOf(reported)
+        : { in_uncached: estimatePrompt(request) }),
+      out_text: estimateTokens(this.#text),
+      ...(this.#reasoning === '' ? {} : { out_reasoning: estimateTokens(this.#reasoning) }),
+      estimated: true,
+    };
+  }
+}
+
+/** Makes the meter of one attempt. */
+export function createMeter(): Meter {
+  return new AnswerMeter();
 }
 
 /** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */

@@ -91,7 +91,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
   });
   return {
     send(request) {
-      const exchange = createExchange();
+      const exchange = new HttpExchange();
       const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
       try {
         agent.dispatch(
@@ -102,7 +102,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
             headers: request.headers,
             body: request.payload,
           },
-          exchange.handler,
+          exchange,
         );
       } catch (error) {
         // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
@@ -118,80 +118,91 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
  * Joins the callbacks of one request to promises. Everything that one socket read brought is handed out as one piece;
  * above `upstream_unread_bytes_max` the connection is paused until it is asked for.
  */
-function createExchange(): Exchange & { handler: Dispatcher.DispatchHandler } {
-  let controller: Dispatcher.DispatchController | undefined;
-  let unread: Buffer[] = [];
-  let unread_bytes = 0;
-  let ended = false;
-  let failure: Error | undefined;
-  let answered: { resolve(response: UpstreamResponse): void; reject(error: Error): void } | undefined;
-  let wake: (() => void) | undefined;
-  const response = new Promise<UpstreamResponse>((resolve, reject) => {
-    answered = { resolve, reject };
-  });
-  // Whoever aborts may no longer wait for the answer.
-  response.catch(() => undefined);
+class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
+  readonly response: Promise<UpstreamResponse>;
+  #controller: Dispatcher.DispatchController | undefined;
+  readonly #unread: Buffer[] = [];
+  #unread_bytes = 0;
+  #ended = false;
+  #failure: Error | undefined;
+  #answered: PromiseWithResolvers<UpstreamResponse>;
+  #wake: (() => void) | undefined;
 
-  const fail = (error: Error) => {
-    if (ended || failure !== undefined) return;
-    failure = error;
-    answered?.reject(error);
-    wake?.();
-  };
-  const take = (): Buffer => {
-    const [only] = unread;
-    const taken = unread.length === 1 && only !== undefined ? only : Buffer.concat(unread, unread_bytes);
-    unread = [];
-    unread_bytes = 0;
-    if (controller?.paused) controller.resume();
-    return taken;
-  };
-  const read = async (): Promise<Buffer | undefined> => {
-    if (unread.length === 0 && !ended && failure === undefined) {
+  constructor() {
+    this.#answered = Promise.withResolvers();
+    this.response = this.#answered.promise;
+    // Whoever aborts may no longer wait for the answer.
+    this.response.catch(() => undefined);
+  }
+
+  get ended(): boolean {
+    return this.#ended || this.#failure !== undefined;
+  }
+
+  abort(reason: Error): void {
+    if (this.ended) return;
+    this.#fail(reason);
+    this.#controller?.abort(reason);
+  }
+
+  async read(): Promise<Buffer | undefined> {
+    if (this.#unread.length === 0 && !this.ended) {
       await new Promise<void>((resolve) => {
-        wake = resolve;
+        this.#wake = resolve;
       });
-      wake = undefined;
+      this.#wake = undefined;
     }
-    if (unread.length > 0) return take();
-    if (failure !== undefined) throw failure;
+    if (this.#unread.length > 0) return this.#take();
+    if (this.#failure !== undefined) throw this.#failure;
     return undefined;
-  };
+  }
 
-  return {
-    response,
-    get ended() {
-      return ended || failure !== undefined;
-    },
-    abort(reason) {
-      if (ended || failure !== undefined) return;
-      fail(reason);
-      controller?.abort(reason);
-    },
-    handler: {
-      onRequestStart(started) {
-        controller = started;
-        if (failure !== undefined) started.abort(failure);
-      },
-      onResponseStart(_controller, status, headers) {
-        // Interim answers (100, 103) come before the one that counts.
-        if (status >= 200) answered?.resolve({ status, headers, read });
-      },
-      onResponseData(current, chunk) {
-        unread.push(chunk);
-        unread_bytes += chunk.length;
-        if (unread_bytes > limits.upstream_unread_bytes_max) current.pause();
-        wake?.();
-      },
-      onResponseEnd() {
-        ended = true;
-        wake?.();
-      },
-      onResponseError(_controller, error) {
-        fail(transportError(error));
-      },
-    },
-  };
+  #take(): Buffer {
+    const [only] = this.#unread;
+    const taken =
+      this.#unread.length === 1 && only !== undefined ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    this.#unread.length = 0;
+    this.#unread_bytes = 0;
+    if (this.#controller?.paused) this.#controller.resume();
+    return taken;
+  }
+
+  #fail(error: Error): void {
+    if (this.ended) return;
+    this.#failure = error;
+    this.#answered.reject(error);
+    this.#wake?.();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#failure !== undefined) controller.abort(this.#failure);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: UpstreamResponse['headers'],
+  ): void {
+    // Interim answers (100, 103) come before the one that counts.
+    if (status >= 200) this.#answered.resolve({ status, headers, read: () => this.read() });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#unread.push(chunk);
+    this.#unread_bytes += chunk.length;
+    if (this.#unread_bytes > limits.upstream_unread_bytes_max) controller.pause();
+    this.#wake?.();
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(transportError(error));
+  }
 }
 
 /** Reads a body as text, up to a bound of bytes; what is beyond is dropped when `cut`, else an error. */

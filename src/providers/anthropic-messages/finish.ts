@@ -17,10 +17,10 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
  */
 export function finishReason(
   stop_reason: string | null,
-  { hasCalls, hasOutput }: { hasCalls: boolean; hasOutput: boolean },
+  turn: { hasCalls(): boolean; hasOutput(): boolean },
 ): FinishReason {
   const reason = stop_reason === null ? 'stop' : REASONS[stop_reason];
-  if (reason === undefined && !hasOutput) return 'error';
-  if (reason === undefined || reason === 'stop' || reason === 'tool_calls') return hasCalls ? 'tool_calls' : 'stop';
-  return reason;
+  if (reason === undefined && !turn.hasOutput()) return 'error';
+  if (reason !== undefined && reason !== 'stop' && reason !== 'tool_calls') return reason;
+  return turn.hasCalls() ? 'tool_calls' : 'stop';
 }

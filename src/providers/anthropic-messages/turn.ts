@@ -17,8 +17,8 @@ export interface DecoderState {
 
 /** The blocks of one assistant turn, as they open, grow and close. `index` is the wire's own name of a block. */
 export interface Turn {
-  readonly hasCalls: boolean;
-  readonly hasOutput: boolean;
+  hasCalls(): boolean;
+  hasOutput(): boolean;
   /** A whole block is one that is opened with its content and closed. */
   open(index: JsonValue | undefined, content: WireBlock): ChatChunk[];
   /** Undefined when no such block is open. */
@@ -40,12 +40,8 @@ export function createTurn(state: DecoderState): Turn {
   }
 
   return {
-    get hasCalls() {
-      return counts.calls > 0;
-    },
-    get hasOutput() {
-      return counts.slots > 0;
-    },
+    hasCalls: () => counts.calls > 0,
+    hasOutput: () => counts.slots > 0,
     open(index, content) {
       const chunks = close(index);
       const reader = createReader(content, counts, state, ids);

@@ -15,9 +15,9 @@ export interface AnswerReader {
   take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void;
   /** True when the object told usage. */
   takeUsage(answer: WireAnswer): boolean;
-  readonly isStarted: boolean;
+  isStarted(): boolean;
   /** Whether the upstream said that its answer is over. */
-  readonly isComplete: boolean;
+  isComplete(): boolean;
   /** Closes all blocks and says why the answer ended. */
   finish(chunks: ChatChunk[]): void;
   /** One last chunk: usage and remainder. */
@@ -64,7 +64,7 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
     const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
     if (fault !== undefined) throw fault;
     // In a stream, a message beside or after deltas repeats them (Perplexity).
-    const message = choice.delta ?? (turn.hasProduced ? undefined : choice.message);
+    const message = choice.delta ?? (turn.hasProduced() ? undefined : choice.message);
     if (isObject(message)) turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
     if (choice.logprobs != null && hasMembers(choice.logprobs)) {
       const last = chunks.at(-1);
@@ -96,7 +96,7 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
       const toldUsage = takeUsage(answer);
       // Where usage comes on every chunk, only one that says nothing else is the last.
       if (chunks.length > before) hasLastUsage = false;
-      else if (toldUsage && (turn.hasProduced || choices.length === 0)) hasLastUsage = true;
+      else if (toldUsage && (turn.hasProduced() || choices.length === 0)) hasLastUsage = true;
       if (answer.search_results != null || answer.citations != null) {
         const found = citationsOf(answer.search_results);
         sources = found.length > 0 ? found : sources.length > 0 ? sources : citationsOf(answer.citations);
@@ -107,16 +107,12 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
       }
     },
     takeUsage,
-    get isStarted() {
-      return isStarted;
-    },
-    get isComplete() {
-      return native !== undefined || hasLastUsage;
-    },
+    isStarted: () => isStarted,
+    isComplete: () => native !== undefined || hasLastUsage,
     finish(chunks) {
       turn.end(chunks);
       if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
-      const reason = finishReason(native, { has_calls: turn.hasCalls, is_empty: !turn.hasProduced });
+      const reason = finishReason(native, { has_calls: turn.hasCalls(), is_empty: !turn.hasProduced() });
       const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: native ?? null };
       if (serviceTier !== toldTier) last.service_tier = serviceTier ?? null;
       chunks.push(last);

@@ -87,3 +87,11 @@ describe('an error inside a 200', () => {
     expect(error?.status ?? undefined).toBe(status);
   });
 });
+
+test.each([
+  "Invalid value for tool 'billing_details'",
+  'Unknown parameter: "invalid_api_key".',
+  'schema `insufficient_quota` is invalid',
+])('what a provider quotes of the request says nothing about the account: %s', (message) => {
+  expect(decodeError(400, {}, JSON.stringify({ error: { message } })).failure).toBe('invalid_request');
+});

@@ -97,7 +97,7 @@ function statusOfCode(code: string | undefined): number {
 }
 
 const NO_CREDIT =
-  /insufficient_quota|insufficient (?:balance|funds|credit|quota)|credit balance|exceeded your current quota|billing|payment required|arrearage/i;
+  /insufficient_quota|insufficient (?:balance|funds|credit|quota)|credit balance|exceeded your current quota|billing[ _](?:hard[ _]limit|details|not[ _]active)|payment required|arrearage/i;
 const BAD_CREDENTIAL =
   /invalid_api_key|(?:incorrect|invalid) api key|api key (?:not valid|not found|expired|is invalid)|unauthorized/i;
 const FILTERED =
@@ -109,6 +109,9 @@ const BAD_STATE =
 const OVERLOADED = /overload|over capacity|at capacity|too busy|engine_overloaded/i;
 /** Groq: the model called a tool wrongly. Another endpoint may do better, so it is not the caller's fault. */
 const BAD_GENERATION = /tool_use_failed|json_validate_failed|output_parse_failed/i;
+
+/** Bounded by the cut of the text, and linear: no quotation holds another quote of its kind. */
+const QUOTED = /'[^']*'|"[^"]*"|`[^`]*`/g;
 
 function classify(status: number, code: string | undefined, message: string): FailureClass {
   const said = `${code ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
@@ -123,9 +126,11 @@ function classify(status: number, code: string | undefined, message: string): Fa
   if (status === 529) return 'overloaded';
   if (status >= 500) return OVERLOADED.test(said) ? 'overloaded' : 'unavailable';
   if (status < 400) return 'invalid_response';
-  // 400, 413, 422 and the like: the caller's fault unless the text proves another.
-  if (NO_CREDIT.test(said)) return 'payment';
-  if (BAD_CREDENTIAL.test(said)) return 'credential';
+  // 400, 413, 422 and the like: the caller's fault unless the text proves another. What a provider quotes is the caller's:
+  // a tool named `billing_details` must not look like an empty account.
+  const unquoted = said.replace(QUOTED, '');
+  if (NO_CREDIT.test(unquoted)) return 'payment';
+  if (BAD_CREDENTIAL.test(unquoted)) return 'credential';
   if (BAD_GENERATION.test(said)) return 'invalid_response';
   if (FILTERED.test(said)) return 'content_filter';
   if (BAD_STATE.test(said)) return 'state_rejected';

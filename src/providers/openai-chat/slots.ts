@@ -3,7 +3,7 @@ import type { ChatChunk, Delta, Ext, Native, Slot } from '../../schemas/inner.ts
 /** Numbers the blocks of one turn and says in each chunk which block it belongs to. */
 export interface SlotWriter {
   /** Whether any block was opened. */
-  readonly hasOpened: boolean;
+  hasOpened(): boolean;
   /** One block of prose is open at a time: a delta of its kind goes on, one of another kind closes it. */
   emit(kind: Slot['kind'], delta: Delta, chunks: ChatChunk[]): void;
   /** Opens a block that others may interleave with (a call, a native object); closed by its number only. */
@@ -26,9 +26,7 @@ export function createSlotWriter(onClose: (kind: Slot['kind']) => void): SlotWri
   }
 
   return {
-    get hasOpened() {
-      return opened > 0;
-    },
+    hasOpened: () => opened > 0,
     emit(kind, delta, chunks) {
       if (open?.kind === kind) {
         chunks.push({ delta, ext: { slot: { n: open.n } } });

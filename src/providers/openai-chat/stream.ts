@@ -18,7 +18,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
       const chunks: ChatChunk[] = [];
       if (data === '') return chunks;
       if (data.startsWith('[DONE]')) {
-        if (!answer.isStarted) throw notThisWire(data);
+        if (!answer.isStarted()) throw notThisWire(data);
         if (!isDone) answer.finish(chunks);
         isDone = true;
         return chunks;
@@ -42,7 +42,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
       if (failure !== undefined) throw failure;
       const chunks: ChatChunk[] = [];
       if (!isDone) {
-        if (!answer.isComplete) {
+        if (!answer.isComplete()) {
           throw new UpstreamError('unavailable', 'The upstream ended its stream before the answer was complete.');
         }
         answer.finish(chunks);

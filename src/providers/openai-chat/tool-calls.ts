@@ -15,7 +15,7 @@ export interface CallStep {
 
 /** Tells the calls of one answer apart, whatever the upstream leaves out of their deltas. */
 export interface CallReader {
-  readonly count: number;
+  count(): number;
   /** `is_whole`: the entries are of a whole message, so each is a call of its own. */
   read(entries: readonly (WireToolCall | null)[], is_whole: boolean): CallStep[];
   /** The steps still missing when nothing more comes: `{}` for calls without arguments, the end of custom inputs. */
@@ -119,9 +119,7 @@ export function createCallReader(
   }
 
   return {
-    get count() {
-      return calls.length;
-    },
+    count: () => calls.length,
     read(entries, is_whole) {
       const steps: CallStep[] = [];
       for (let position = 0; position < entries.length; position += 1) {

@@ -11,8 +11,8 @@ import { isObject, textOf, type WireMessage, type WirePart } from './wire.ts';
 /** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
 export interface TurnWriter {
   /** Whether anything came that a client would see. */
-  readonly hasProduced: boolean;
-  readonly hasCalls: boolean;
+  hasProduced(): boolean;
+  hasCalls(): boolean;
   take(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void;
   /** Hands out what was held back and closes every block. */
   end(chunks: ChatChunk[]): void;
@@ -91,12 +91,8 @@ export function createTurnWriter(known: KnownState, generation_id: string): Turn
   }
 
   return {
-    get hasProduced() {
-      return slots.hasOpened;
-    },
-    get hasCalls() {
-      return calls.count > 0;
-    },
+    hasProduced: slots.hasOpened,
+    hasCalls: () => calls.count() > 0,
     take(message, is_whole, chunks) {
       emitReasoning(reasoning.read(message, is_whole), chunks);
       if (Array.isArray(message.executed_tools)) tools.take(message.executed_tools, chunks);
