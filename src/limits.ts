@@ -31,6 +31,8 @@ export const limits = {
   usage_count_max: 1_000_000_000,
   /** What of an upstream's error text is shown to a client. */
   upstream_raw_chars_max: 2_000,
+  /** An id, a finish reason or a tier of an upstream's, as records keep it. */
+  upstream_word_chars_max: 256,
   upstream_connections_per_origin_max: 1_024,
   /** Bytes of an answer held for a reader that is slower than the upstream; above, the connection is paused. */
   upstream_unread_bytes_max: 64 * 1024,

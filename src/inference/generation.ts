@@ -1,6 +1,7 @@
 import type { Endpoint, Prices } from '../catalog/model.ts';
 import { type Charge, charge, type UnitPrices } from '../ledger/charge.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
+import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import { inputTokens } from '../schemas/usage.ts';
@@ -96,6 +97,11 @@ export function priceAttempt(
   return own;
 }
 
+/** A word of an upstream's, not longer than a record should hold. */
+function bounded(word: string | null | undefined): string | null {
+  return word?.slice(0, limits.upstream_word_chars_max) ?? null;
+}
+
 /** The finished record. */
 export function closeRecord(
   open: GenerationRecord,
@@ -113,12 +119,12 @@ export function closeRecord(
   const cost_nano = attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0);
   return {
     ...open,
-    upstream_id: meter?.upstream_id ?? null,
+    upstream_id: bounded(meter?.upstream_id),
     outcome: facts.outcome,
     cancelled: facts.outcome === 'cancelled',
     finish_reason: facts.outcome === 'failed' ? 'error' : (meter?.finish_reason ?? null),
-    native_finish_reason: meter?.native_finish_reason ?? null,
-    service_tier: meter?.service_tier ?? null,
+    native_finish_reason: bounded(meter?.native_finish_reason),
+    service_tier: bounded(meter?.service_tier),
     latency: facts.latency,
     generation_time: facts.generation_time,
     usage,

@@ -101,7 +101,7 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
       const { id } = request.query;
       const { principal } = request;
       const record = principal && (await generations.find(id, principal));
-      // Another organization's record is not there; neither is another key's, but for a management key.
+      // Another organization's record is not there; for an ordinary key, neither is another workspace's.
       const visible =
         record !== undefined &&
         record.organization_id === principal?.organization_id &&
