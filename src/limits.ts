@@ -92,6 +92,12 @@ export const limits = {
   journal_keep_ms: 3_600_000,
   /** Above it, settled segments are deleted before `journal_keep_ms` is over. */
   journal_keep_bytes_max: 1024 * 1024 * 1024,
+  /** How often segments are put away, refused outcomes tried again, and the journal's file looked after. */
+  journal_sweep_ms: 60_000,
+  /** After a failed write, when the next is tried. */
+  journal_retry_ms: 1_000,
+  /** What is still open after so long is written again into the newest segment, so that the old one can go. */
+  journal_carry_ms: 3_600_000,
   journal_record_bytes_max: 4 * 1024 * 1024,
   journal_unflushed_records_max: 50_000,
   flush_interval_ms: 50,
@@ -101,6 +107,8 @@ export const limits = {
   /** After a failed flush: doubled from the first to the last. */
   flush_retry_ms: 100,
   flush_retry_ms_max: 5_000,
+  /** A batch that failed so often, while the store takes other writes, is divided. */
+  flush_refusals_max: 3,
   /** How long a reader of usage waits for this node's last outcomes to be in it. */
   flush_read_ms_max: 500,
   /** How long a stopping node tries to hand its last outcomes to the store; what is left stays in the journal. */

@@ -34,7 +34,7 @@ async function call(client: number): Promise<never> {
     const id = `gen-${round}-${client}-${ordinal}`;
     const key_hash = `key-${client % 3}`;
     const cost_nano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
-    const attempted = generation({ id, key_hash, outcome: 'unknown', usage: null, charges: [], cost_nano: 0 });
+    const attempted = generation({ id, key_hash, outcome: 'unknown', usage: null, charges: [], attempts: [], cost_nano: 0 });
     await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record: attempted });
     say(`attempt ${id}`);
     if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal });

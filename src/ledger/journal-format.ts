@@ -57,7 +57,7 @@ export class LineBuffer {
 }
 
 interface Line {
-  record: JournalRecord;
+  json: Buffer;
   end: number;
   terminated: boolean;
 }
@@ -71,21 +71,26 @@ function readLine(bytes: Buffer, at: number): Line | undefined {
   if (end > bytes.length) return undefined;
   const json = bytes.subarray(start, end);
   if (crc32(json) !== Number.parseInt(header.slice(9, 17), 16)) return undefined;
-  return { record: JSON.parse(json.toString()) as JournalRecord, end, terminated: bytes[end] === NEWLINE };
+  return { json, end, terminated: bytes[end] === NEWLINE };
 }
 
+/** Every record starts with its kind: `{"t":"O"`. */
+const KIND_BYTE = 6;
+
 /**
- * Reads the records of a segment. What a crash tore off at the end is dropped; damage with something good behind it is
- * not a crash's doing, and stops the start with a message that names file and offset.
+ * Reads the records of a segment, of some kinds or of all. What a crash tore off at the end is dropped; damage with
+ * something good behind it is not a crash's doing, and stops the start with a message that names file and offset.
  */
-export function readSegment(bytes: Buffer, file: string): JournalRecord[] {
+export function readSegment(bytes: Buffer, file: string, kinds?: readonly JournalRecord['t'][]): JournalRecord[] {
   const records: JournalRecord[] = [];
   let damaged: number | undefined;
   for (let at = 0; at < bytes.length; ) {
     const line = readLine(bytes, at);
     const torn = line !== undefined && !line.terminated && line.end === bytes.length;
-    if (line?.terminated && damaged === undefined) records.push(line.record);
-    else if (line === undefined || torn) damaged ??= at;
+    if (line?.terminated && damaged === undefined) {
+      const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
+      if (kinds === undefined || kinds.includes(kind)) records.push(JSON.parse(line.json.toString()) as JournalRecord);
+    } else if (line === undefined || torn) damaged ??= at;
     else {
       throw new Error(
         `The journal ${file} is damaged at byte ${damaged ?? at}, and not at the end, where a crash would tear it. ` +

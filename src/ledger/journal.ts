@@ -1,4 +1,4 @@
-import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { limits } from '../limits.ts';
 import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
@@ -53,6 +53,7 @@ export class Journal {
   #retired: number[] = [];
   #failure: Error | undefined;
   #dead = false;
+  #retry: NodeJS.Timeout | undefined;
 
   constructor(options: JournalOptions) {
     this.#options = options;
@@ -61,9 +62,9 @@ export class Journal {
     this.#openSegment();
   }
 
-  /** True when the disk cannot be relied on any more: every later attempt is refused until a restart. */
-  get dead(): boolean {
-    return this.#dead;
+  /** True while attempts are refused: the last write failed, or the disk cannot be relied on until a restart. */
+  get failing(): boolean {
+    return this.#dead || this.#failure !== undefined;
   }
 
   /** Resolves when the attempt would survive what `sync` promises: only then may bytes go upstream. */
@@ -95,24 +96,69 @@ export class Journal {
     this.#segments.abandon(id);
   }
 
-  /** Goes on in a new segment under another epoch. */
+  /** Goes on in a new segment under another epoch; throws, and stays in the old one, where that cannot be made. */
   beginEpoch(epoch: number): void {
     this.#write();
+    const before = { epoch: this.#epoch, ordinal: this.#ordinal };
     this.#epoch = epoch;
     this.#ordinal = 0;
-    this.#rotate();
+    try {
+      this.#rotate();
+    } catch (error) {
+      this.#epoch = before.epoch;
+      this.#ordinal = before.ordinal;
+      throw error;
+    }
+  }
+
+  /**
+   * Writes again what is still open of a segment that has been full for long, so that one call without an end does not
+   * keep every file behind it.
+   */
+  async carry(segment: Segment): Promise<void> {
+    const metered = new Map<string, JournalRecord>();
+    const found = await this.#segments.records(segment, ['A', 'O', 'P']);
+    for (const record of found) if (record.t === 'P') metered.set(record.id, record);
+    const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
+    for (const record of found) {
+      if ((record.t !== 'A' && record.t !== 'O') || !this.#segments.isOpen(record, segment)) continue;
+      const refused = this.#append(JSON.stringify(record));
+      if (refused) throw refused;
+      const progress = record.t === 'A' ? metered.get(record.id) : undefined;
+      if (progress) this.#append(JSON.stringify(progress));
+      carried.set(record, this.#segment);
+    }
+    this.#durable ??= deferred();
+    await this.#durable.promise;
+    for (const [record, to] of carried) this.#segments.move(record, to);
+  }
+
+  /** Notices that somebody took the file away: what is written to it would be lost. Goes on in a new one. */
+  lookAfter(): void {
+    if (this.#fd === -1 || fstatSync(this.#fd).nlink > 0) return;
+    try {
+      this.#rotate();
+    } catch (error) {
+      this.#failure = error as Error;
+      this.#dead = true;
+    }
+    throw new Error('The journal was deleted under the running gateway; what it alone knew is lost in a crash');
   }
 
   /** Writes and syncs what is left, and closes the file. Nothing may be appended afterwards. */
   async close(): Promise<void> {
     this.#write();
     this.#dead = true;
+    clearTimeout(this.#retry);
     await this.#syncing;
     if (this.#fd === -1) return;
-    await this.#syncAll();
-    closeSync(this.#fd);
-    this.#fd = -1;
-    this.#segment.closed_at = this.#options.now();
+    try {
+      await this.#syncAll();
+    } finally {
+      closeSync(this.#fd);
+      this.#fd = -1;
+      this.#segment.closed_at = this.#options.now();
+    }
   }
 
   /** Why the record cannot be taken; undefined when it was. */
@@ -138,6 +184,7 @@ export class Journal {
     this.#written = undefined;
     this.#durable = undefined;
     const bytes = this.#lines.take();
+    clearTimeout(this.#retry);
     try {
       for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
       this.#segment.bytes += bytes.length;
@@ -154,7 +201,12 @@ export class Journal {
       this.#awaitingSync.push(durable);
       this.#syncing ??= this.#syncWhileAwaited();
     }
-    if (this.#segment.bytes >= limits.journal_segment_bytes_max) this.#rotate();
+    if (this.#segment.bytes < limits.journal_segment_bytes_max) return;
+    try {
+      this.#rotate();
+    } catch {
+      // The old file serves a little longer; the next write tries again.
+    }
   }
 
   /** What was written in part is taken back, or a reader would take everything behind it for damage. */
@@ -164,7 +216,17 @@ export class Journal {
       ftruncateSync(this.#fd, this.#segment.bytes);
     } catch {
       this.#dead = true;
+      return;
     }
+    // Nobody is let in meanwhile, so nothing else would find out that the disk has room again.
+    this.#retry = setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms).unref();
+  }
+
+  /** What a segment begins with; also written to see whether the disk takes anything. */
+  #start(): string {
+    const { node, boot } = this.#options;
+    const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT };
+    return JSON.stringify(start);
   }
 
   /** One loop that takes everybody who waits: a chain of promises would starve the last for tens of milliseconds. */
@@ -195,32 +257,33 @@ export class Journal {
     await syncData(this.#fd);
   }
 
-  /** Takes effect only when the new file is there; throws otherwise. */
+  /** Takes effect only when the new file is there, and its name durable; throws otherwise. */
   #openSegment(): void {
+    const { sync } = this.#options;
     const segment = this.#segments.add(segmentName(this.#epoch, ++this.#ordinal));
+    const path = this.#segments.path(segment);
+    let fd = -1;
     try {
-      this.#fd = openSync(this.#segments.path(segment), 'ax');
+      fd = openSync(path, 'ax');
+      // Rare and short; without it the whole file may be missing after a power loss.
+      if (sync === 'group') this.#segments.syncDirectory();
     } catch (error) {
       this.#segments.drop(segment);
+      if (fd !== -1) {
+        closeSync(fd);
+        rmSync(path, { force: true });
+      }
       throw error;
     }
+    this.#fd = fd;
     this.#segment = segment;
-    // Rare and short; without it the whole file may be missing after a power loss.
-    if (this.#options.sync === 'group') this.#segments.syncDirectory();
-    const { node, boot } = this.#options;
-    const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT };
-    this.#lines.add(JSON.stringify(start));
+    this.#lines.add(this.#start());
     this.#write();
   }
 
   #rotate(): void {
     const [full, fd] = [this.#segment, this.#fd];
-    try {
-      this.#openSegment();
-    } catch {
-      // The old file serves a little longer; the next write tries again.
-      return;
-    }
+    this.#openSegment();
     full.closed_at = this.#options.now();
     if (this.#options.sync === 'group') this.#retired.push(fd);
     else closeSync(fd);

@@ -17,23 +17,27 @@ export interface PipeOptions {
   /** The store has these, for good. */
   onApplied: (ids: readonly string[], batch: number) => void;
   /**
-   * The store knows another epoch, or less than it had acknowledged. Registers anew and gives back the new epoch with
-   * what must be sent again; may be called again when that fails.
+   * The store knows another epoch, or less than it had acknowledged, or refuses a batch again and again. Registers anew
+   * and gives back the new epoch; may be called again when that fails.
    */
-  onLost: (answer: Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }>) => Promise<{
-    epoch: number;
-    again: readonly Settle[];
-  }>;
+  onLost: (answer: LostAnswer) => Promise<{ epoch: number }>;
 }
+
+/** Why a node needs a new epoch. */
+export type LostAnswer = Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }> | { is: 'refused' };
 
 interface Queued {
   settle: Settle;
   queued_at: number;
+  /** It was refused before: it goes in a batch of its own. */
+  alone?: boolean;
 }
 
 /**
  * The one way from this node to the store. One numbered batch is in flight at a time and its content is frozen: when an
  * answer is lost the same batch goes again until its fate is known, so nothing is applied twice and nothing is lost.
+ * A batch that a store refuses while it takes other things is halved, under a new epoch, until the outcome at fault is
+ * alone; that one is put aside, so that it does not hold up the others, and tried again from time to time.
  */
 export class Pipe {
   readonly #options: PipeOptions;
@@ -41,6 +45,9 @@ export class Pipe {
   #number = 0;
   #queue: Queued[] = [];
   #flying: Queued[] = [];
+  #aside: Queued[] = [];
+  /** How many outcomes the next batch may carry. */
+  #size: number = limits.flush_batch_records_max;
   #running: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #barriers: { at: number; resolve: () => void }[] = [];
@@ -63,7 +70,7 @@ export class Pipe {
     this.#plan();
   }
 
-  /** Resolves when everything pushed so far is in the store; sends it without waiting for company. */
+  /** Resolves when everything pushed so far is in the store, or put aside; sends it without waiting for company. */
   flush(): Promise<void> {
     if (this.#acknowledged === this.#pushed) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -72,10 +79,21 @@ export class Pipe {
     return promise;
   }
 
-  state(): { unflushed: number; oldest_at: number | undefined; batches: number; failing: boolean } {
+  /** Gives the one that was put aside first another try. */
+  retryAside(): void {
+    const first = this.#aside.shift();
+    if (!first) return;
+    this.#acknowledged--;
+    this.#queue.push({ ...first, alone: true });
+    this.#plan();
+  }
+
+  state(): { unflushed: number; aside: number; oldest_at: number | undefined; batches: number; failing: boolean } {
+    const waiting = [this.#flying[0] ?? this.#queue[0], this.#aside[0]].flatMap((one) => one?.queued_at ?? []);
     return {
-      unflushed: this.#queue.length + this.#flying.length,
-      oldest_at: (this.#flying[0] ?? this.#queue[0])?.queued_at,
+      unflushed: this.#queue.length + this.#flying.length + this.#aside.length,
+      aside: this.#aside.length,
+      oldest_at: waiting.length === 0 ? undefined : Math.min(...waiting),
       batches: this.#batches,
       failing: this.#failures > 0,
     };
@@ -91,7 +109,7 @@ export class Pipe {
     clearTimeout(this.#timer);
     this.#wake?.();
     await Promise.race([this.#running, late]);
-    return this.#acknowledged === this.#pushed;
+    return this.#acknowledged === this.#pushed && this.#aside.length === 0;
   }
 
   /** Starts sending now, or later, or leaves it to the batch in flight. */
@@ -118,7 +136,7 @@ export class Pipe {
 
   async #run(): Promise<void> {
     do {
-      this.#flying = this.#queue.splice(0, limits.flush_batch_records_max);
+      this.#flying = this.#queue.splice(0, this.#nextSize());
       const batch: SettleBatch = {
         node: this.#options.node,
         epoch: this.#epoch,
@@ -134,9 +152,14 @@ export class Pipe {
     );
   }
 
-  /** Sends one batch until its fate is known. */
+  #nextSize(): number {
+    const alone = this.#queue.slice(0, this.#size).findIndex((queued) => queued.alone === true);
+    return alone === -1 ? this.#size : Math.max(1, alone);
+  }
+
+  /** Sends one batch until its fate is known, or until it is plain that the store takes others and not this one. */
   async #send(batch: SettleBatch): Promise<void> {
-    while (!this.#stopped) {
+    for (let refusals = 1; !this.#stopped; refusals++) {
       try {
         const answer = await this.#options.store.settle(batch);
         if (answer.is === 'fenced' || answer.is === 'behind') await this.#startOver(answer);
@@ -148,35 +171,66 @@ export class Pipe {
         if (this.#failures === 1) {
           this.#options.log.warn({ err: error, batch: batch.number }, 'the store does not take outcomes; they wait');
         }
+        if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;
         await this.#pause();
       }
     }
   }
 
+  /** False when the store takes nothing at all: then the batch is not at fault. A new epoch fences its late copies. */
+  async #divide(cause: unknown): Promise<boolean> {
+    try {
+      const { epoch } = await this.#options.onLost({ is: 'refused' });
+      this.#epoch = epoch;
+      this.#number = 0;
+    } catch {
+      return false;
+    }
+    this.#failures = 0;
+    const [only, ...others] = this.#flying;
+    const single = others.length === 0;
+    if (only?.alone && single) {
+      const { id, cost_nano } = only.settle;
+      this.#options.log.error(
+        { err: cause, generation: id, cost_nano },
+        'the store refuses an outcome; it stays in the journal and is tried again',
+      );
+      this.#aside.push(only);
+      this.#acknowledged++;
+      this.#reachBarriers();
+    } else {
+      this.#size = Math.ceil(this.#flying.length / 2);
+      this.#queue.unshift(...this.#flying.map((queued) => ({ ...queued, alone: single })));
+    }
+    this.#flying = [];
+    return true;
+  }
+
   #acknowledge(batch: SettleBatch): void {
     if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store takes outcomes again');
     this.#flying = [];
+    this.#size = Math.min(this.#size * 2, limits.flush_batch_records_max);
     this.#batches++;
     this.#acknowledged += batch.settles.length;
     this.#options.onApplied(
       batch.settles.map(({ id }) => id),
       batch.number,
     );
+    this.#reachBarriers();
+  }
+
+  #reachBarriers(): void {
     const due = this.#barriers.filter(({ at }) => at <= this.#acknowledged);
     this.#barriers = this.#barriers.filter(({ at }) => at > this.#acknowledged);
     for (const { resolve } of due) resolve();
   }
 
-  /** Under a new epoch, from batch 1: what was in flight, what the store forgot, what waits. The store drops what it has. */
-  async #startOver(answer: Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }>): Promise<void> {
-    const { epoch, again } = await this.#options.onLost(answer);
+  /** Under a new epoch, from batch 1: what was in flight, then what waits. The store drops what it has. */
+  async #startOver(answer: LostAnswer): Promise<void> {
+    const { epoch } = await this.#options.onLost(answer);
     this.#epoch = epoch;
     this.#number = 0;
-    const known = new Set([...this.#flying, ...this.#queue].map(({ settle }) => settle.id));
-    const queued_at = this.#options.now();
-    const resent = again.filter(({ id }) => !known.has(id)).map((settle) => ({ settle, queued_at }));
-    this.#pushed += resent.length;
-    this.#queue = [...this.#flying, ...this.#queue, ...resent];
+    this.#queue.unshift(...this.#flying);
     this.#flying = [];
   }
 

@@ -1,13 +1,14 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
+import { LineBuffer } from './journal-format.ts';
 import { type Recorder, startRecorder } from './recorder.ts';
 import type { LedgerStore, SettleAnswer, SettleBatch } from './settle.ts';
 
@@ -47,7 +48,7 @@ async function stop(recorder: Recorder): Promise<void> {
 }
 
 function attempt(id: string) {
-  const record = generation({ id, outcome: 'unknown', usage: null, charges: [], cost_nano: 5 });
+  const record = generation({ id, outcome: 'unknown', usage: null, charges: [], attempts: [], cost_nano: 5 });
   return { id, attempt: 1, endpoint: 'acme|acme/fast-1', record };
 }
 
@@ -215,20 +216,176 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toHaveLength(1);
   });
 
-  test('a store that forgot acknowledged batches gets them again', async () => {
-    const { database, recorder } = await setUp();
-    const ids = ['g1', 'g2', 'g3'];
+  /** Records calls one batch each, and takes the store back to what it was after the first. */
+  async function forgetAllButFirst(database: Database, recorder: Recorder, ids: string[]) {
     for (const id of ids) {
       await recorder.outcome(generation({ id }));
       await recorder.flush();
     }
-    await database.queries.deleteFrom('ledger_generations').where('id', '<>', 'g1').execute();
-    await database.queries.updateTable('usage_days').set({ usage_nano: 669_000, requests: 1 }).execute();
-    await database.queries.updateTable('ledger_nodes').set({ batch: 1 }).execute();
+    return async () => {
+      await database.queries
+        .deleteFrom('ledger_generations')
+        .where('id', '<>', ids[0] ?? '')
+        .execute();
+      await database.queries.updateTable('usage_days').set({ usage_nano: 669_000, requests: 1 }).execute();
+      await database.queries.updateTable('ledger_nodes').set({ batch: 1 }).execute();
+    };
+  }
+
+  test('a store that forgot acknowledged batches gets them again', async () => {
+    const { database, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
     await recorder.outcome(generation({ id: 'g4' }));
     await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+    await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
+  });
+
+  test('a store restored to an earlier batch of the same epoch, while the gateway was down, gets what it misses', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+  });
+
+  test('a kill while a restored store is being sent what it misses loses nothing of it', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    const broken = faulty(ledgerStore(database.queries));
+    broken.settle = down;
+    await start(broken, data_dir);
+    const first = asKilled(data_dir);
+    const second = asKilled(first);
+    await start(broken, first);
+    await start(store, second);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+    await expect.poll(() => files(second).filter((name) => name.startsWith('owed'))).toEqual([]);
+    broken.settle = store.settle;
+  });
+
+  test('an outcome that the store refuses is put aside: the others arrive, and it stays in the journal', {
+    timeout: 60_000,
+  }, async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const real = ledgerStore(database.queries);
+    const refuses = (batch: SettleBatch) => (batch.settles.some(({ id }) => id === 'g5') ? down() : real.settle(batch));
+    store.settle = refuses;
+    const ids = Array.from({ length: 12 }, (_, index) => `g${index}`);
+    await Promise.all(ids.map((id) => recorder.outcome(generation({ id }))));
     await recorder.flush();
-    expect((await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+    const others = ids.filter((id) => id !== 'g5').sort();
+    expect((await stored(database)).map(({ id }) => id)).toEqual(others);
+    expect(recorder.state()).toMatchObject({ unflushed: 1, refused: 1, admitting: true });
+    expect(recorder.find('g5')).toBeDefined();
+    await recorder.outcome(generation({ id: 'later' }));
+    await recorder.flush();
+    expect(await stored(database)).toHaveLength(12);
+    const copy = asKilled(data_dir);
+    await stop(recorder);
+    store.settle = real.settle;
+    await (await start(store, copy)).flush();
+    expect((await stored(database)).map(({ id }) => id)).toContain('g5');
+  });
+
+  test('a refused outcome is tried again by itself', { timeout: 60_000 }, async () => {
+    const database = await open();
+    const store = faulty(ledgerStore(database.queries));
+    const real = store.settle;
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, freshDir());
+      store.settle = down;
+      await recorder.outcome(generation({ id: 'g1' }));
+      await recorder.flush();
+      expect(recorder.state()).toMatchObject({ refused: 1 });
+      store.settle = real;
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      await recorder.flush();
+      expect(await stored(database)).toHaveLength(1);
+      expect(recorder.state()).toMatchObject({ refused: 0, unflushed: 0 });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('while the store takes nothing at all, nothing is put aside', { timeout: 60_000 }, async () => {
+    const { store, recorder } = await setUp();
+    store.settle = down;
+    store.register = down;
+    await recorder.outcome(generation({ id: 'g1' }));
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(recorder.state()).toMatchObject({ refused: 0, unflushed: 1, store_failing: true });
+    store.settle = async () => ({ is: 'applied' });
+  });
+
+  test('a call without an end is carried on, so that it keeps no file, and is still unknown after a kill', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries);
+    const data_dir = freshDir();
+    let skew_ms = 0;
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, data_dir, () => Date.now() + skew_ms);
+      await recorder.attempt(attempt('endless'));
+      recorder.progress('endless', { out_text: 7 });
+      for (let index = 0; files(data_dir).length < 2; index++) {
+        await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }));
+      }
+      await recorder.flush();
+      skew_ms = limits.journal_carry_ms + 60_000;
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal']);
+    } finally {
+      vi.useRealTimers();
+    }
+    await start(store, asKilled(data_dir));
+    const found = () => generationStore(database.queries).findById({ organization_id, id: 'endless' });
+    await expect.poll(found).toMatchObject({ outcome: 'unknown', usage: { out_text: 7, estimated: true } });
+  });
+
+  test('what earlier attempts of a call cost is charged, also when its end is unknown', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const again = attempt('g1');
+    const [earlier] = generation({ id: 'g1' }).attempts;
+    await recorder.attempt({ ...again, attempt: 2, record: { ...again.record, attempts: earlier ? [earlier] : [] } });
+    await (await start(store, asKilled(data_dir))).flush();
+    expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 669_000 }]);
+  });
+
+  test('a journal that was deleted under the running gateway is gone on with in a new file', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries);
+    const data_dir = freshDir();
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, data_dir);
+      for (const name of files(data_dir)) rmSync(join(data_dir, 'slots', '0', name));
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      await expect.poll(() => files(data_dir)).toHaveLength(1);
+      await recorder.attempt(attempt('g1'));
+      await (await start(store, asKilled(data_dir))).flush();
+      expect(await stored(database)).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('a journal of a newer version stops the start', async () => {
+    const { store, data_dir, recorder } = await setUp();
+    await recorder.attempt(attempt('g1'));
+    const copy = asKilled(data_dir);
+    const lines = new LineBuffer();
+    lines.add(JSON.stringify({ t: 'S', node: 'n', epoch: 1, boot: '', format: 2 }));
+    writeFileSync(join(copy, 'slots', '0', files(copy)[0] ?? ''), lines.take());
+    await expect(start(store, copy)).rejects.toThrow(/newer version/);
   });
 
   test('a store restored from a backup while the gateway was down gets what it misses', async () => {
@@ -238,8 +395,8 @@ describeStores('the recorder', ({ open }) => {
     for (const table of ['ledger_generations', 'usage_days', 'ledger_nodes'] as const) {
       await database.queries.deleteFrom(table).execute();
     }
-    await (await start(store, data_dir)).flush();
-    expect((await stored(database)).map(({ id }) => id)).toEqual(['g1']);
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(['g1']);
   });
 
   test('while the store is down outcomes wait; at the bound first attempts are refused, fallbacks are not', async () => {

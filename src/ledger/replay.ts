@@ -1,7 +1,8 @@
 import type { TokenClasses } from '../schemas/inner.ts';
+import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { GenerationRecord, JournalRecord } from './records.ts';
 import { epochOf, type Segment, type Segments } from './segments.ts';
-import { type Settle, toSettle } from './settle.ts';
+import { isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {
@@ -11,15 +12,19 @@ export interface Replay {
   outcomes: Settle[];
 }
 
-/** What becomes of an attempt whose end nobody told: marked, with what was metered until then, charged nothing. */
+/**
+ * What becomes of an attempt whose end nobody told: marked, with what was metered until then. It is charged nothing
+ * itself; what earlier attempts of the call cost was known before it began.
+ */
 function unknownOutcome(attempted: GenerationRecord, metered: TokenClasses | undefined): GenerationRecord {
   const usage = metered ?? attempted.usage;
+  const cost_nano = attempted.attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0);
   return {
     ...attempted,
     outcome: 'unknown',
     usage: { ...usage, estimated: true },
-    cost_nano: 0,
-    upstream_cost_nano: 0,
+    cost_nano,
+    upstream_cost_nano: cost_nano,
     charges: [],
   };
 }
@@ -30,6 +35,12 @@ export function replay(segments: Segments): Replay {
   const outcomes = new Map<string, GenerationRecord>();
   const take = (record: JournalRecord, segment: Segment) => {
     switch (record.t) {
+      case 'S':
+        if (record.format <= JOURNAL_FORMAT) return;
+        throw new Error(
+          `The journal ${segments.path(segment)} was written by a newer version of this program. ` +
+            'Start the newer version, or move the file away to start without the requests it records.',
+        );
       case 'A':
         if (outcomes.has(record.id)) return;
         segments.attempt(record.id, segment);
@@ -60,22 +71,36 @@ export function replay(segments: Segments): Replay {
   };
 }
 
+/** The last batch that the journal saw acknowledged. Its epoch alone, where the journal has no batch of it. */
+export async function lastAcknowledged(segments: Segments): Promise<Position> {
+  for (const segment of segments.list.toReversed()) {
+    if (epochOf(segment) < segments.epoch) break;
+    const batches = await segments.records(segment, ['F']);
+    const last = batches.findLast((record) => record.t === 'F');
+    if (last) return { epoch: segments.epoch, batch: last.batch };
+  }
+  return { epoch: segments.epoch, batch: 0 };
+}
+
 /**
- * Every kept outcome that a store may have forgotten: acknowledged in a later batch of this epoch than the store still
- * knows, or in a later epoch. Generation ids make it safe to send too many.
+ * Every kept outcome that a store may have forgotten which knows nothing after a position, one segment at a time.
+ * Generation ids make it safe to send too many.
  */
-export function forgottenBy(segments: Segments, store: { epoch: number; batch: number }): Settle[] {
-  const outcomes = new Map<string, GenerationRecord>();
+export async function* forgottenSince(segments: Segments, position: Position): AsyncGenerator<Settle[]> {
   const kept = new Set<string>();
-  for (const segment of segments.list) {
-    const epoch = epochOf(segment);
-    for (const record of segments.read(segment)) {
-      if (record.t === 'O') outcomes.set(record.id, record.record);
-      else if (record.t === 'F') {
-        const stillKnown = epoch < store.epoch || (epoch === store.epoch && record.batch <= store.batch);
-        if (stillKnown) for (const id of record.ids) kept.add(id);
-      }
+  const all = [...segments.list];
+  for (const segment of all) {
+    for (const record of await segments.records(segment, ['F'])) {
+      if (record.t !== 'F' || isBefore(position, { epoch: epochOf(segment), batch: record.batch })) continue;
+      for (const id of record.ids) kept.add(id);
     }
   }
-  return [...outcomes].filter(([id]) => !kept.has(id)).map(([, record]) => toSettle(record, JSON.stringify(record)));
+  for (const segment of all) {
+    const forgotten: Settle[] = [];
+    for (const record of await segments.records(segment, ['O'])) {
+      if (record.t !== 'O' || kept.has(record.id)) continue;
+      forgotten.push(toSettle(record.record, JSON.stringify(record.record)));
+    }
+    if (forgotten.length > 0) yield forgotten;
+  }
 }

@@ -1,9 +1,21 @@
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../limits.ts';
 import { readSegment } from './journal-format.ts';
 import type { JournalRecord } from './records.ts';
+import type { Position } from './settle.ts';
 
 /** One file of the journal. */
 export interface Segment {
@@ -20,6 +32,7 @@ export interface Segment {
 
 const UNSETTLED = '.journal';
 const SETTLED = '.settled';
+const OWED = 'owed.json';
 const NAME = /^(\d{8})-(\d{6})\.(journal|settled)$/;
 
 export function segmentName(epoch: number, ordinal: number): string {
@@ -50,9 +63,12 @@ export class Segments {
   readonly #list: Segment[] = [];
   readonly #attempts = new Map<string, Segment>();
   readonly #outcomes = new Map<string, Segment>();
+  #owed: Position | undefined;
 
   constructor(dir: string) {
     this.dir = dir;
+    const owed = join(dir, OWED);
+    if (existsSync(owed)) this.#owed = JSON.parse(readFileSync(owed, 'utf8')) as Position;
     for (const file of readdirSync(dir).sort()) {
       const [, epoch, ordinal, extension] = NAME.exec(file) ?? [];
       if (epoch === undefined || ordinal === undefined) continue;
@@ -83,9 +99,45 @@ export class Segments {
     return join(this.dir, segment.name + (segment.settled ? SETTLED : UNSETTLED));
   }
 
+  /** All records of a segment, for a start. */
   read(segment: Segment): JournalRecord[] {
     const path = this.path(segment);
     return readSegment(readFileSync(path), path);
+  }
+
+  /** Records of some kinds, read while the node serves. */
+  async records(segment: Segment, kinds: readonly JournalRecord['t'][]): Promise<JournalRecord[]> {
+    const path = this.path(segment);
+    try {
+      // Put away between the look and the read, it has another name.
+      const bytes = await readFile(path).catch(() => readFile(this.path(segment)));
+      return readSegment(bytes, path, kinds);
+    } catch (error) {
+      // A file that somebody took away has nothing to say.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  /**
+   * What the store is owed: it forgot everything after this position. Survives a crash of the resending; while it stands
+   * nothing is deleted.
+   */
+  get owed(): Position | undefined {
+    return this.#owed;
+  }
+
+  owe(position: Position): void {
+    const path = join(this.dir, OWED);
+    writeFileSync(`${path}.new`, JSON.stringify(position), { flush: true });
+    renameSync(`${path}.new`, path);
+    this.syncDirectory();
+    this.#owed = position;
+  }
+
+  owePaid(): void {
+    rmSync(join(this.dir, OWED), { force: true });
+    this.#owed = undefined;
   }
 
   add(name: string): Segment {
@@ -120,6 +172,31 @@ export class Segments {
     for (const id of ids) this.#close(this.#outcomes, id);
   }
 
+  /** The oldest segment that something open keeps from being settled, if it was full before a moment. */
+  oldestOpen(before: number): Segment | undefined {
+    const segment = this.#list.find(({ unsettled }) => unsettled > 0);
+    return segment?.closed_at !== undefined && segment.closed_at < before ? segment : undefined;
+  }
+
+  #openOf(record: { t: 'A' | 'O' }): Map<string, Segment> {
+    return record.t === 'A' ? this.#attempts : this.#outcomes;
+  }
+
+  /** Whether this is a record of the segment that a restart would still need. */
+  isOpen(record: { t: 'A' | 'O'; id: string }, segment: Segment): boolean {
+    return this.#openOf(record).get(record.id) === segment;
+  }
+
+  /** The record stands in another segment as well from now on, and is needed there. */
+  move(record: { t: 'A' | 'O'; id: string }, to: Segment): void {
+    const open = this.#openOf(record);
+    const from = open.get(record.id);
+    if (!from) return;
+    open.set(record.id, to);
+    from.unsettled--;
+    to.unsettled++;
+  }
+
   #close(open: Map<string, Segment>, id: string): void {
     const segment = open.get(id);
     if (!segment) return;
@@ -134,10 +211,17 @@ export class Segments {
       if (segment.settled) continue;
       const from = this.path(segment);
       segment.settled = true;
-      renameSync(from, this.path(segment));
+      try {
+        renameSync(from, this.path(segment));
+      } catch (error) {
+        // A file that somebody took away keeps nothing else waiting.
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+        segment.settled = false;
+        throw error;
+      }
     }
     let kept = this.bytes;
-    for (;;) {
+    while (this.#owed === undefined) {
       const [oldest] = this.#list;
       if (!oldest?.settled || oldest.closed_at === undefined) return;
       const expired = now - oldest.closed_at > limits.journal_keep_ms;

@@ -44,10 +44,22 @@ interface Registration {
   at: number;
 }
 
+/** A point in a node's batches: everything up to this batch of this epoch. */
+export interface Position {
+  epoch: number;
+  batch: number;
+}
+
+export function isBefore(a: Position, b: Position): boolean {
+  return a.epoch < b.epoch || (a.epoch === b.epoch && a.batch < b.batch);
+}
+
 /** What the ledger needs of a store. */
 export interface LedgerStore {
-  /** Raises the node's epoch, which fences every batch of an older one. `stored_epoch` is what the store knew before. */
-  register(registration: Registration): Promise<{ epoch: number; stored_epoch: number }>;
+  /** The last batch of a node that the store knows; zeros for a node it never heard of. */
+  position(node: string): Promise<Position>;
+  /** Raises the node's epoch, which fences every batch of an older one. */
+  register(registration: Registration): Promise<{ epoch: number }>;
   /** Applies a batch whole, once, however often it is sent. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
 }

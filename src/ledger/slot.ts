@@ -38,7 +38,8 @@ export function takeSlot(data_dir: string, index: number): Slot | undefined {
     return { index, dir, node, release: () => lock.close() };
   } catch (error) {
     lock.close();
-    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined;
+    // The low byte; the others say more about the same.
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return undefined;
     throw error;
   }
 }

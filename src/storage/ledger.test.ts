@@ -73,7 +73,7 @@ describeStores('the ledger store', ({ open }) => {
     const database = await open();
     const { store, epoch, send } = await registered(database);
     const next = await store.register({ node: NODE, instance: 'j', epoch_seen: epoch, at: 3 });
-    expect(next).toEqual({ epoch: epoch + 1, stored_epoch: epoch });
+    expect(next).toEqual({ epoch: epoch + 1 });
     expect(await send(1, [settleOf('g1')])).toEqual({ is: 'fenced', epoch: epoch + 1 });
     expect(await usage(database)).toEqual([]);
   });
@@ -86,6 +86,16 @@ describeStores('the ledger store', ({ open }) => {
     expect(await send(1, [], { epoch: epoch + 4 })).toEqual({ is: 'behind', epoch, batch: 1 });
     expect(await send(1, [], { node: 'unheard-of' })).toEqual({ is: 'behind', epoch: 0, batch: 0 });
     expect(await usage(database)).toMatchObject([{ requests: 1 }]);
+  });
+
+  test('the position of a node is its last batch; a registration starts anew', async () => {
+    const { store, epoch, send } = await registered(await open());
+    await send(1, [settleOf('g1')]);
+    await send(2, []);
+    expect(await store.position(NODE)).toEqual({ epoch, batch: 2 });
+    await store.register({ node: NODE, instance: 'j', epoch_seen: epoch, at: 3 });
+    expect(await store.position(NODE)).toEqual({ epoch: epoch + 1, batch: 0 });
+    expect(await store.position('unheard-of')).toEqual({ epoch: 0, batch: 0 });
   });
 
   test('registrations at once get different epochs', async () => {
@@ -102,7 +112,6 @@ describeStores('the ledger store', ({ open }) => {
     const store = ledgerStore((await open()).queries);
     expect(await store.register({ node: NODE, instance: 'i', epoch_seen: 9, at: 1 })).toEqual({
       epoch: 10,
-      stored_epoch: 0,
     });
   });
 

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import {
   type DayRaise,
   type LedgerStore,
+  type Position,
   raisesOf,
   type Settle,
   type SettleAnswer,
@@ -9,6 +10,15 @@ import {
 } from '../ledger/settle.ts';
 import { bulkInsert } from './bulk.ts';
 import type { Queries } from './database.ts';
+
+async function positionOf(queries: Queries, node: string): Promise<Position> {
+  const known = await queries
+    .selectFrom('ledger_nodes')
+    .select(['epoch', 'batch'])
+    .where('id', '=', node)
+    .executeTakeFirst();
+  return known ?? { epoch: 0, batch: 0 };
+}
 
 /** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
 async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
@@ -21,15 +31,10 @@ async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
     .returning('batch')
     .executeTakeFirst();
   if (passed) return { is: 'applied' };
-  const node = await tx
-    .selectFrom('ledger_nodes')
-    .select(['epoch', 'batch'])
-    .where('id', '=', batch.node)
-    .executeTakeFirst();
-  if (!node) return { is: 'behind', epoch: 0, batch: 0 };
+  const node = await positionOf(tx, batch.node);
   if (node.epoch > batch.epoch) return { is: 'fenced', epoch: node.epoch };
   const applied = node.epoch === batch.epoch && node.batch >= batch.number;
-  return applied ? { is: 'already_applied' } : { is: 'behind', epoch: node.epoch, batch: node.batch };
+  return applied ? { is: 'already_applied' } : { is: 'behind', ...node };
 }
 
 function generationRow(settle: Settle, node_id: string) {
@@ -90,6 +95,8 @@ export function ledgerStore(queries: Queries): LedgerStore {
         return answer;
       }),
 
+    position: (node) => positionOf(queries, node),
+
     register: async ({ node, instance, epoch_seen, at }) => {
       await queries
         .insertInto('ledger_nodes')
@@ -97,11 +104,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
       for (;;) {
-        const { epoch: stored_epoch } = await queries
-          .selectFrom('ledger_nodes')
-          .select('epoch')
-          .where('id', '=', node)
-          .executeTakeFirstOrThrow();
+        const { epoch: stored_epoch } = await positionOf(queries, node);
         const epoch = Math.max(stored_epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
@@ -111,7 +114,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
           .where('epoch', '=', stored_epoch)
           .returning('epoch')
           .executeTakeFirst();
-        if (won) return { epoch, stored_epoch };
+        if (won) return { epoch };
       }
     },
   };
