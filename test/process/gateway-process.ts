@@ -53,6 +53,13 @@ afterEach(async () => {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
 });
 
+/** A fresh directory that the test's end removes. */
+export function freshDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gateway-process-'));
+  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
 /** A port that nobody listens on, below those that the system gives to outgoing connections: it stays free until it is taken. */
 export async function freePort(): Promise<number> {
   for (;;) {
