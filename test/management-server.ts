@@ -25,8 +25,11 @@ export async function managementServer(database: Database, at: string) {
     const answer = await server.inject({
       method,
       url,
-      headers: credential === '' ? {} : { authorization: `Bearer ${credential}` },
-      ...(body === undefined ? {} : { payload: body as object }),
+      headers: {
+        ...(credential === '' ? {} : { authorization: `Bearer ${credential}` }),
+        ...(typeof body === 'string' ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body === undefined ? {} : { payload: body as object | string }),
     });
     return { status: answer.statusCode, body: answer.json() as Record<string, never> };
   };

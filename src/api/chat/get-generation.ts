@@ -7,6 +7,7 @@ import type { GenerationRecord } from '../../ledger/records.ts';
 import { errors } from '../../schemas/error.ts';
 import { Generation } from '../../schemas/generation.ts';
 import { toUsd } from '../../schemas/money.ts';
+import { isStorable } from '../../schemas/text.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 
 /** Where generations are found: first those not yet flushed, then the store. */
@@ -100,7 +101,7 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
     handler: async (request) => {
       const { id } = request.query;
       const { principal } = request;
-      const record = principal && (await generations.find(id, principal));
+      const record = principal && isStorable(id) ? await generations.find(id, principal) : undefined;
       // Another organization's record is not there; for an ordinary key, neither is another workspace's.
       const visible =
         record !== undefined &&

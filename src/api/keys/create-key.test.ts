@@ -104,6 +104,14 @@ describeStores('POST /keys', ({ open }) => {
     [400, 'an expiry that is no time', { name: 'n', expires_at: 'soon' }, /^expires_at /],
     [400, 'an unknown workspace', { name: 'n', workspace_id: 'nowhere' }, /^workspace_id nowhere /],
     [400, 'an unknown creator', { name: 'n', creator_user_id: 'nobody' }, /^creator_user_id nobody /],
+    [400, 'a limit that no number holds', '{"name":"n","limit":1e400}', /^limit /],
+    [400, 'a name with NUL', { name: 'a\u0000b' }, /^name .*NUL/],
+    [400, 'half a character as name', '{"name":"\\ud800"}', /^name /],
+    [400, 'a workspace with NUL', { name: 'n', workspace_id: '\u0000' }, /^workspace_id /],
+    [400, 'a creator with NUL', { name: 'n', creator_user_id: '\u0000' }, /^creator_user_id /],
+    [400, 'null for a workspace', { name: 'n', workspace_id: null }, /^workspace_id /],
+    [400, 'null for a flag', { name: 'n', include_byok_in_limit: null }, /^include_byok_in_limit /],
+    [400, 'an expiry now', { name: 'n', expires_at: NOW }, /^expires_at .*future/],
     [400, 'an array', [], /body/],
   ])('%i: %s', async (status, _reason, body, message) => {
     const { call, database } = await setUp();

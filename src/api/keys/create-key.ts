@@ -5,6 +5,7 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateKeyBody, Key } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
+import { isStorable } from '../../schemas/text.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 
@@ -14,6 +15,12 @@ export interface CreateKeyDependencies {
   keys: KeyStore;
   organizations: OrganizationStore;
   now: () => number;
+}
+
+function checkText(body: CreateKeyBody): void {
+  for (const field of ['name', 'creator_user_id', 'workspace_id'] as const) {
+    if (!isStorable(body[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+  }
 }
 
 type Owned<T> = { organizations: OrganizationStore; organization_id: string } & T;
@@ -52,6 +59,7 @@ export function createKey(server: Server, { keys, organizations, now }: CreateKe
     handler: async (request, reply) => {
       const { body, principal } = request;
       if (!principal) throw new Error('a management operation without a principal');
+      checkText(body);
       const { organization_id } = principal;
       const owned = { organizations, organization_id };
       const at = now();

@@ -80,7 +80,13 @@ describeStores('GET /keys/{hash}', ({ open }) => {
       });
       return key.hash;
     };
-    const hashes = ['0'.repeat(64), await insert({ is_management: true }), await insert({ organization_id: 'other' })];
+    const hashes = [
+      '0'.repeat(64),
+      '%00',
+      '%F0%9F%98%80',
+      await insert({ is_management: true }),
+      await insert({ organization_id: 'other' }),
+    ];
     for (const hash of hashes) {
       expect(await call('GET', `/keys/${hash}`)).toMatchObject({ status: 404, body: { error: { code: 404 } } });
     }

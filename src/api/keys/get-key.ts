@@ -7,6 +7,7 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key } from '../../schemas/key.ts';
+import { isStorable } from '../../schemas/text.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 
 export interface GetKeyDependencies {
@@ -29,7 +30,8 @@ export function getKey(server: Server, { keys, recorder, now }: GetKeyDependenci
       response: { 200: Type.Object({ data: Key }), ...errors(401, 403, 404, 429, 500) },
     },
     handler: async (request) => {
-      const key = await keys.findByHash(request.params.hash);
+      const { hash } = request.params;
+      const key = isStorable(hash) ? await keys.findByHash(hash) : undefined;
       const organization_id = request.principal?.organization_id;
       if (!key || key.is_management || key.organization_id !== organization_id) {
         throw new GatewayError(404, 'API key not found');
