@@ -77,6 +77,10 @@ export const limits = {
   worker_restart_ms_min: 100,
   worker_restart_ms_max: 10_000,
 
+  /** Log lines are written when so much has gathered, or after this time. */
+  log_gather_bytes: 64 * 1024,
+  log_gather_ms_max: 100,
+
   health_endpoints_max: 10_000,
   /** Values of one label of a metric; further ones are counted as `other`. */
   metric_label_values_max: 2_000,

@@ -135,6 +135,8 @@ export function createServer(options: ServerOptions): Server {
   const server = fastify({
     ...(options.logger === false ? { logger: false } : { loggerInstance: options.logger }),
     logController: new LogController({ disableRequestLogging: true }),
+    // Lines name their request themselves; a logger of its own for each request would be made and hardly ever used.
+    childLoggerFactory: (logger) => logger,
     bodyLimit: options.body_bytes_max,
     // While it closes, requests on open connections get our envelope, from the hook that refuses them.
     return503OnClosing: false,

@@ -404,22 +404,18 @@ export function createInference(options: InferenceOptions): Inference {
   return {
     async complete(call) {
       const session = open(call);
-      const meter = { current: createMeter() };
-      const {
-        value: completion,
-        prepared,
-        candidate,
-      } = await tryInOrder(session, async (prepared) => {
-        const answer = await attemptWhole(prepared, attemptContext(call));
-        meter.current = createMeter();
-        meter.current.completion(answer);
-        requireSubstance(meter.current);
-        return answer;
+      const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
+        const completion = await attemptWhole(prepared, attemptContext(call));
+        const meter = createMeter();
+        meter.completion(completion);
+        requireSubstance(meter);
+        return { completion, meter };
       });
+      const { completion, meter } = value;
       session.first_token_ms = clock.monotonic_ms();
       const attempt = note(session, candidate, { status: 200, failure: null });
       const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
-      const usage = await settle(session, outcome, { meter: meter.current, candidate, prepared, attempt });
+      const usage = await settle(session, outcome, { meter, candidate, prepared, attempt });
       return { completion, served: served(candidate), usage, metadata: metadataOf(session, candidate) };
     },
 

@@ -45,30 +45,28 @@ interface Priced {
   price: number;
 }
 
-/** Every class with its unit price. A class without a price of its own falls back to `prompt` or `completion`. */
+/** Every class that costs something, with its unit price. A class without a price of its own falls back to `prompt` or `completion`. */
 function priced(usage: TokenClasses, prices: UnitPrices, images: number): Priced[] {
   const prompt = prices.prompt ?? 0;
   const completion = prices.completion ?? 0;
   const write = prices.input_cache_write ?? prompt;
-  const all: [string, Priced['side'], number | undefined, number][] = [
-    ['in_uncached', 'input', usage.in_uncached, prompt],
-    ['in_cache_read', 'input', usage.in_cache_read, prices.input_cache_read ?? prompt],
-    ['in_cache_write_5m', 'input', usage.in_cache_write_5m, write],
-    ['in_cache_write_1h', 'input', usage.in_cache_write_1h, prices.input_cache_write_1h ?? write],
-    ['in_audio', 'input', usage.in_audio, prices.audio ?? prompt],
-    ['in_image', 'input', usage.in_image, prices.image_token ?? prompt],
-    ['out_text', 'output', usage.out_text, completion],
-    ['out_reasoning', 'output', usage.out_reasoning, prices.internal_reasoning ?? completion],
-    ['out_audio', 'output', usage.out_audio, prices.audio_output ?? completion],
-    ['out_image', 'output', usage.out_image, prices.image_output ?? completion],
-    ['request', 'fee', 1, prices.request ?? 0],
-    ['image', 'fee', images, prices.image ?? 0],
-    ['web_search', 'fee', usage.counts?.web_search, prices.web_search ?? 0],
-  ];
   const found: Priced[] = [];
-  for (const [name, side, units, price] of all) {
+  const add = (name: string, side: Priced['side'], units: number | undefined, price: number) => {
     if (units !== undefined && units > 0 && price > 0) found.push({ class: name, side, units, price });
-  }
+  };
+  add('in_uncached', 'input', usage.in_uncached, prompt);
+  add('in_cache_read', 'input', usage.in_cache_read, prices.input_cache_read ?? prompt);
+  add('in_cache_write_5m', 'input', usage.in_cache_write_5m, write);
+  add('in_cache_write_1h', 'input', usage.in_cache_write_1h, prices.input_cache_write_1h ?? write);
+  add('in_audio', 'input', usage.in_audio, prices.audio ?? prompt);
+  add('in_image', 'input', usage.in_image, prices.image_token ?? prompt);
+  add('out_text', 'output', usage.out_text, completion);
+  add('out_reasoning', 'output', usage.out_reasoning, prices.internal_reasoning ?? completion);
+  add('out_audio', 'output', usage.out_audio, prices.audio_output ?? completion);
+  add('out_image', 'output', usage.out_image, prices.image_output ?? completion);
+  add('request', 'fee', 1, prices.request ?? 0);
+  add('image', 'fee', images, prices.image ?? 0);
+  add('web_search', 'fee', usage.counts?.web_search, prices.web_search ?? 0);
   return found;
 }
 

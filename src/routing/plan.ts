@@ -274,20 +274,24 @@ function arrange(candidates: Candidate[], preferences: ProviderPreferences, cont
  * the funnel that shows which step left nothing, when no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
-  const candidates = context.models.flatMap((model) =>
-    model.endpoints.flatMap((endpoint): Candidate[] => {
+  const candidates: Candidate[] = [];
+  for (const model of context.models) {
+    for (const endpoint of model.endpoints) {
       const provider = context.provider(endpoint.provider);
-      return provider ? [{ model, endpoint, provider, excluded: undefined }] : [];
-    }),
-  );
+      if (provider) candidates.push({ model, endpoint, provider, excluded: undefined });
+    }
+  }
   const funnel = [{ step: 'Initial Endpoints', endpoint_count: candidates.length }];
   let left = candidates;
   for (const { step, reason } of filters(request, context)) {
+    let refused = false;
     for (const candidate of left) {
       const why = reason(candidate);
-      if (why !== undefined) candidate.excluded = { step, reason: why };
+      if (why === undefined) continue;
+      candidate.excluded = { step, reason: why };
+      refused = true;
     }
-    left = left.filter((candidate) => candidate.excluded === undefined);
+    if (refused) left = left.filter((candidate) => candidate.excluded === undefined);
     funnel.push({ step, endpoint_count: left.length });
   }
   const requested = context.models[0]?.id ?? '';

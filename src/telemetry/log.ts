@@ -1,4 +1,5 @@
 import pino, { type Logger } from 'pino';
+import { limits } from '../limits.ts';
 
 export type { Logger };
 
@@ -39,6 +40,12 @@ export function createLog(level: string, destination?: { write(line: string): vo
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: describeError },
     },
-    destination ?? pino.destination({ fd: 1, sync: false, minLength: 4_096, periodicFlush: 100 }),
+    destination ??
+      pino.destination({
+        fd: 1,
+        sync: false,
+        minLength: limits.log_gather_bytes,
+        periodicFlush: limits.log_gather_ms_max,
+      }),
   );
 }

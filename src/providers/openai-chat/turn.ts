@@ -5,7 +5,7 @@ import { createReasoningReader } from './reasoning.ts';
 import { createSlotWriter, type SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
 import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
-import { type CallStep, createCallReader } from './tool-calls.ts';
+import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
 import { isObject, textOf, type WireMessage, type WirePart } from './wire.ts';
 
 /** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
@@ -24,8 +24,9 @@ export function createTurnWriter(known: KnownState, generation_id: string): Turn
   const slots = createSlotWriter((kind) => {
     if (kind === 'reasoning') reasoning.closeBlock();
   });
-  const calls = createCallReader(generation_id, known.call_ids, (name) => known.tool_names[name] ?? name);
-  const tools = createExecutedTools(slots);
+  // Most answers hold neither, so their readers are made when one comes.
+  let calls: CallReader | undefined;
+  let tools: ReturnType<typeof createExecutedTools> | undefined;
   const splitter = known.think_tags ? createThinkSplitter() : undefined;
   const callSlots: number[] = [];
 
@@ -83,6 +84,7 @@ export function createTurnWriter(known: KnownState, generation_id: string): Turn
 
   function takeCalls(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
     const { tool_calls, function_call } = message;
+    calls ??= createCallReader(generation_id, known.call_ids, (name) => known.tool_names[name] ?? name);
     if (Array.isArray(tool_calls) && tool_calls.length > 0) {
       for (const step of calls.read(tool_calls, is_whole)) emitCall(step, chunks);
     } else if (isObject(function_call)) {
@@ -92,10 +94,13 @@ export function createTurnWriter(known: KnownState, generation_id: string): Turn
 
   return {
     hasProduced: slots.hasOpened,
-    hasCalls: () => calls.count() > 0,
+    hasCalls: () => calls !== undefined && calls.count() > 0,
     take(message, is_whole, chunks) {
       emitReasoning(reasoning.read(message, is_whole), chunks);
-      if (Array.isArray(message.executed_tools)) tools.take(message.executed_tools, chunks);
+      if (Array.isArray(message.executed_tools)) {
+        tools ??= createExecutedTools(slots);
+        tools.take(message.executed_tools, chunks);
+      }
       if (message.content) takeContent(message.content, chunks);
       const refusal = textOf(message.refusal);
       if (refusal !== undefined) slots.emit('refusal', { refusal }, chunks);
@@ -116,10 +121,10 @@ export function createTurnWriter(known: KnownState, generation_id: string): Turn
     end(chunks) {
       if (splitter !== undefined) emitRuns(splitter.end(), chunks);
       emitReasoning(reasoning.end(), chunks);
-      for (const step of calls.end()) emitCall(step, chunks);
+      if (calls !== undefined) for (const step of calls.end()) emitCall(step, chunks);
       slots.close(chunks);
       for (const n of callSlots) slots.closeBeside(n, undefined, chunks);
-      tools.end(chunks);
+      tools?.end(chunks);
     },
   };
 }
