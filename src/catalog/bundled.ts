@@ -17,6 +17,8 @@ export interface BundledEndpoint {
   prompt_max?: number;
   completion_max?: number;
   can: Ability[];
+  /** What it takes, where that is less than the model does. */
+  input?: string[];
   quantization?: string;
   /** Integer pico-USD; absent: not known. */
   price?: Prices;

@@ -132,6 +132,50 @@ describe('what an operator declares', () => {
     ]);
   });
 
+  test('keeps what is bundled for the same endpoint where nothing else is said', () => {
+    const fact = endpoint('azure', {
+      model: 'gpt-5',
+      can: ['tools', 'reasoning', 'effort'],
+      completion_max: 9,
+      tiers: [{ prompt_tokens_over: 5, price: { prompt: 3, completion: 4 } }],
+    });
+    const [only] = build(
+      [bundledModel('openai/gpt-5', [fact])],
+      [provider('azure')],
+      [{ id: 'openai/gpt-5', endpoints: [{ provider: 'azure', upstream_model: 'my-deployment' }] }],
+    ).endpoints();
+    expect(only).toMatchObject({
+      upstream_model: 'my-deployment',
+      max_completion_tokens: 9,
+      pricing: { prompt: 1_000_000, completion: 2_000_000 },
+      price_tiers: fact.tiers,
+    });
+    expect(only?.quirks.refused_parameters).toContain('temperature');
+    expect(only?.supported_parameters).not.toContain('temperature');
+  });
+
+  test('has its own price alone when it has one, without the bundled tiers', () => {
+    const tiers = [{ prompt_tokens_over: 5, price: { prompt: 3, completion: 4 } }];
+    const pricing = { prompt: 7, completion: 8 };
+    const [only] = build(
+      [bundledModel('a/one', [endpoint('openai', { tiers })])],
+      [provider('openai')],
+      [{ id: 'a/one', endpoints: [{ provider: 'openai', upstream_model: 'mine', pricing }] }],
+    ).endpoints();
+    expect(only?.pricing).toEqual(pricing);
+    expect(only).not.toHaveProperty('price_tiers');
+  });
+
+  test('knows what is bundled for its upstream model under another id', () => {
+    const [, alias] = build(
+      [bundledModel('openai/gpt-5', [endpoint('openai', { model: 'gpt-5', can: ['reasoning', 'effort'] })])],
+      [provider('openai')],
+      [{ id: 'acme/assistant', created: 1, endpoints: [{ provider: 'openai', upstream_model: 'gpt-5' }] }],
+    ).endpoints();
+    expect(alias).toMatchObject({ model: 'acme/assistant', pricing: { prompt: 1_000_000, completion: 2_000_000 } });
+    expect(alias?.quirks.refused_parameters).toContain('temperature');
+  });
+
   test('is a model of its own with the defaults of the design', () => {
     const catalog = build([], on, [
       { id: 'acme/new', endpoints: [{ provider: 'acme', upstream_model: 'n', variant: 'eu' }] },
@@ -205,6 +249,29 @@ describe('what an endpoint takes', () => {
       expect(reasoning?.quirks.refused_parameters).toContain(name);
     }
     expect(reasoning?.quirks.output_bound_field).toBe('max_completion_tokens');
+  });
+
+  test('the models of OpenAI before GPT-5 that reason refuse parallel_tool_calls, later ones do not', () => {
+    const refused = (model: string) =>
+      only('openai', { model, can: ['tools', 'reasoning', 'effort'] })?.quirks.refused_parameters;
+    expect(refused('o4-mini')).toContain('parallel_tool_calls');
+    expect(refused('gpt-5')).not.toContain('parallel_tool_calls');
+  });
+
+  test('media that its host does not take are not among its modalities, unless the operator says so', () => {
+    const model = bundledModel('a/one', [endpoint('openai', { input: ['text'] }), endpoint('groq')], {
+      input: ['text', 'image'],
+    });
+    const on = [provider('openai'), provider('groq')];
+    const taken = (declared: DeclaredModel[]) =>
+      build([model], on, declared)
+        .endpoints()
+        .map(({ input_modalities }) => input_modalities);
+    expect(taken([])).toEqual([['text'], ['text', 'image']]);
+    expect(taken([{ id: 'a/one', input_modalities: ['text', 'file'] }])).toEqual([
+      ['text', 'file'],
+      ['text', 'file'],
+    ]);
   });
 
   test("quirks of the model's name stand over the provider's", () => {

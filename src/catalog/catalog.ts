@@ -66,14 +66,16 @@ export interface Catalog {
 /** Merges what operators declare over what is bundled, and keeps what a provider that is on can serve. Pure. */
 export function buildCatalog(sources: CatalogSources): Catalog {
   const providers = new Map(sources.providers.map((provider) => [provider.slug, provider]));
-  const bundled = new Map(
-    sources.config.bundled_catalog ? sources.bundled.models.map((model) => [model.id, model]) : [],
+  const bundledModels = sources.config.bundled_catalog ? sources.bundled.models : [];
+  const bundled = new Map(bundledModels.map((model) => [model.id, model]));
+  const byUpstream = new Map(
+    bundledModels.flatMap(({ endpoints }) => endpoints.map((fact) => [`${fact.provider} ${fact.model}`, fact])),
   );
   const declared = new Map(sources.config.models.map((model) => [model.id, model]));
 
   const models: Model[] = [];
   for (const id of new Set([...bundled.keys(), ...declared.keys()])) {
-    const model = mergeModel(id, bundled.get(id), declared.get(id), { ...sources, providers });
+    const model = mergeModel(id, bundled.get(id), declared.get(id), { ...sources, providers, byUpstream });
     if (model.endpoints.length > 0) models.push(model);
   }
   models.sort((a, b) => b.created - a.created || (a.id < b.id ? -1 : 1));
@@ -98,6 +100,8 @@ export function buildCatalog(sources: CatalogSources): Catalog {
 
 interface MergeContext extends Pick<CatalogSources, 'created_default' | 'modelQuirks'> {
   providers: ReadonlyMap<string, Provider>;
+  /** What is bundled, by provider and upstream model. */
+  byUpstream: ReadonlyMap<string, BundledEndpoint>;
 }
 
 function mergeModel(
@@ -123,7 +127,12 @@ function mergeModel(
   };
   const own = (declared?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);
-    return provider ? [declaredEndpoint(facts, endpoint, provider, context)] : [];
+    if (!provider) return [];
+    const like =
+      context.byUpstream.get(`${endpoint.provider} ${endpoint.upstream_model}`) ??
+      bundled?.endpoints.find((fact) => fact.provider === endpoint.provider && fact.variant === endpoint.variant);
+    const known = like && bundledEndpoint(facts, like, provider, context);
+    return [declaredEndpoint(facts, endpoint, provider, context, known)];
   });
   // What an operator declares for a provider stands in place of everything bundled for it.
   const replaced = new Set(declared?.endpoints?.map(({ provider }) => provider));
@@ -134,7 +143,10 @@ function mergeModel(
     if (endpoint.dialect !== undefined && endpoint.dialect !== provider.dialect) return [];
     return [bundledEndpoint(facts, endpoint, provider, context)];
   });
-  return { ...facts, description: declared?.description ?? describe(facts), endpoints: [...own, ...rest] };
+  const endpoints = [...own, ...rest];
+  // What an operator says of the model holds for all its endpoints.
+  if (declared?.input_modalities) for (const endpoint of endpoints) endpoint.input_modalities = facts.input_modalities;
+  return { ...facts, description: declared?.description ?? describe(facts), endpoints };
 }
 
 type ModelFacts = Omit<Model, 'description' | 'endpoints'>;
@@ -145,30 +157,34 @@ function describe(facts: ModelFacts): string {
   return `${facts.name} takes ${facts.input_modalities.join(', ')} and gives ${facts.output_modalities.join(', ')}${context}.`;
 }
 
+/** `known` is what the bundle says of the same thing: it holds where the operator says nothing. */
 function declaredEndpoint(
   facts: ModelFacts,
   declared: DeclaredEndpoint,
   provider: Provider,
   context: MergeContext,
+  known: Endpoint | undefined,
 ): Endpoint {
   const tag = declared.variant === undefined ? provider.slug : `${provider.slug}/${declared.variant}`;
-  const pricing = declared.pricing ?? {};
+  const pricing = declared.pricing ?? known?.pricing ?? {};
+  const price_tiers = declared.pricing === undefined ? known?.price_tiers : undefined;
   return {
     id: `${tag}|${facts.id}`,
     model: facts.id,
     provider: provider.slug,
     tag,
     upstream_model: declared.upstream_model,
-    context_length: declared.context_length ?? facts.context_length,
-    max_completion_tokens: declared.max_completion_tokens,
-    max_prompt_tokens: declared.max_prompt_tokens,
+    context_length: declared.context_length ?? known?.context_length ?? facts.context_length,
+    max_completion_tokens: declared.max_completion_tokens ?? known?.max_completion_tokens,
+    max_prompt_tokens: declared.max_prompt_tokens ?? known?.max_prompt_tokens,
     pricing,
-    supported_parameters: declared.supported_parameters,
-    quantization: declared.quantization ?? 'unknown',
+    ...(price_tiers === undefined ? {} : { price_tiers }),
+    supported_parameters: declared.supported_parameters ?? known?.supported_parameters,
+    quantization: declared.quantization ?? known?.quantization ?? 'unknown',
     supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(provider, pricing),
-    input_modalities: facts.input_modalities,
+    input_modalities: known?.input_modalities ?? facts.input_modalities,
     quirks: {
-      ...provider.quirks,
+      ...(known?.quirks ?? provider.quirks),
       ...context.modelQuirks?.(provider.dialect, declared.upstream_model),
       ...declared.quirks,
     },
@@ -198,7 +214,7 @@ function bundledEndpoint(
     supported_parameters: supportedParameters(providerRow.get(provider.slug), bundled, refused),
     quantization: bundled.quantization ?? 'unknown',
     supports_implicit_caching: cachesUnasked(provider, pricing),
-    input_modalities: facts.input_modalities,
+    input_modalities: bundled.input ?? facts.input_modalities,
     quirks: {
       ...provider.quirks,
       ...(refused.length === 0
@@ -231,12 +247,12 @@ const sampling: readonly EndpointParameter[] = [
 ];
 
 /** What a model refuses although its provider takes it from others. */
-function refusedParameters(provider: Provider, { can }: BundledEndpoint): readonly EndpointParameter[] {
+function refusedParameters(provider: Provider, { can, model }: BundledEndpoint): readonly EndpointParameter[] {
   if (can.includes('sampling') || provider.dialect !== 'openai-chat') return [];
-  // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create).
-  return can.includes('reasoning') && (provider.slug === 'openai' || provider.slug === 'azure')
-    ? [...sampling, 'stop', 'prediction']
-    : sampling;
+  if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure')) return sampling;
+  // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create),
+  // those before GPT-5 parallel_tool_calls as well (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning).
+  return [...sampling, 'stop', 'prediction', ...(/^o\d/.test(model) ? (['parallel_tool_calls'] as const) : [])];
 }
 
 /** Whether the model thinks without levels, which the usual field would be refused for. */

@@ -43,8 +43,14 @@ export function describeModel(model: Model): PublicModel {
       repetition_penalty: null,
     },
     supported_voices: null,
-    links: { details: `/api/v1/models/${model.canonical_slug}/endpoints` },
+    links: { details: `/api/v1/models/${pathOf(model.canonical_slug)}/endpoints` },
   };
+}
+
+/** An id as two steps of a path: what follows the first slash is the slug, with slashes of its own escaped. */
+function pathOf(id: string): string {
+  const slash = id.indexOf('/');
+  return `${encodeURIComponent(id.slice(0, slash))}/${encodeURIComponent(id.slice(slash + 1)).replaceAll('%3A', ':')}`;
 }
 
 /** The public record of a model with its endpoints: `GET /models/{author}/{slug}/endpoints`. */

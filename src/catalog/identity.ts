@@ -119,6 +119,24 @@ export function normalise(name: string): string {
   );
 }
 
+/**
+ * Normalised names that mean a model which the public ids call something else, for want of a rule. Sources: the model
+ * pages of https://docs.mistral.ai/getting-started/models and the model cards on https://huggingface.co.
+ */
+export const otherNames: Readonly<Record<string, string>> = {
+  'devstral 2 123 b': 'mistralai/devstral-2512',
+  'l 3 8 b lunaris': 'sao10k/l3-lunaris-8b',
+  'l 31 70 b euryale v 2 2': 'sao10k/l3.1-euryale-70b',
+  'ministral 3 14 b': 'mistralai/ministral-14b-2512',
+  'ministral 3 3 b': 'mistralai/ministral-3b-2512',
+  'ministral 3 8 b': 'mistralai/ministral-8b-2512',
+  'mistral medium 3 5 128 b': 'mistralai/mistral-medium-3-5',
+  'mistral nemo 2407': 'mistralai/mistral-nemo',
+  'mistral small 2503': 'mistralai/mistral-small-3.1-24b-instruct',
+  'mistral small 2506': 'mistralai/mistral-small-3.2-24b-instruct',
+  'mistral small 3 2 24 b 2506': 'mistralai/mistral-small-3.2-24b-instruct',
+};
+
 const numberFormats = new Set(['fp 8', 'fp 4', 'bf 16', 'fp 16', 'int 8', 'int 4', 'nvfp 4']);
 const hostVariants = new Set(['turbo', 'fast', 'tput', 'tee', 'lite', 'highspeed', 'versatile', 'instant']);
 

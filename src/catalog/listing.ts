@@ -89,6 +89,8 @@ const responsesOnly = /^(gpt-[\d.]+-(pro|codex.*)|o\d-pro|.*deep-research|codex-
 /** The wire of a listing where it is not its provider's; null for one that the provider's address does not serve. */
 function dialectOf(row: ProviderRow, listing: Listing): BundledEndpoint['dialect'] | null {
   if ((row.slug === 'openai' || row.slug === 'azure') && responsesOnly.test(listing.id)) return 'openai-responses';
+  // https://docs.x.ai/developers/model-capabilities/text/multi-agent, limitations.
+  if (row.slug === 'xai' && /multi-agent/.test(listing.id)) return 'openai-responses';
   const { npm, shape } = listing.provider ?? {};
   if (npm === undefined) return undefined;
   return npm === '@ai-sdk/openai-compatible' && row.dialect === 'openai-chat' && shape !== 'responses'
@@ -165,6 +167,11 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
     ...(row.dialect === 'openai-chat' && efforts !== undefined ? { reasoning_efforts: efforts } : {}),
     // https://console.groq.com/docs/reasoning: GPT-OSS refuses the field.
     ...(row.slug === 'groq' && /qwen/.test(listing.id) ? { extra_body: { reasoning_format: 'parsed' } } : {}),
+    // Azure passes other makers' models to their own servers, of which Mistral's refuses the newer name with a 422
+    // (https://github.com/pydantic/pydantic-ai/issues/6593).
+    ...(row.slug === 'azure' && !identity.id.startsWith('openai/')
+      ? { system_role: 'system', output_bound_field: 'max_tokens' }
+      : {}),
   };
   const { variant, quantization } = identity;
   const context = positive(listing.limit?.context);

@@ -89,6 +89,17 @@ describe('which listings are one model', () => {
     ).toEqual(['deepseek/deepseek-r1-distill-qwen-32b: novita=deepseek/deepseek-r1-distill-qwen-32b']);
   });
 
+  test('a name that no rule leads from is known by the list of other names', () => {
+    expect(
+      shown(
+        { mistral: [{ id: 'mistral-small-2506' }], scaleway: [{ id: 'mistral-small-3.2-24b-instruct-2506' }] },
+        { 'mistralai/mistral-small-3.2-24b-instruct': { name: 'Mistral Small 3.2 24B' } },
+      ),
+    ).toEqual([
+      'mistralai/mistral-small-3.2-24b-instruct: mistral=mistral-small-2506, scaleway=mistral-small-3.2-24b-instruct-2506',
+    ]);
+  });
+
   test("another organisation's edition of a model is not the model", () => {
     expect(shown({ togetherai: [{ id: 'google/gemma-4-31b-it' }, { id: 'pearl-ai/gemma-4-31b-it' }] })).toEqual([
       'google/gemma-4-31b-it: together=google/gemma-4-31b-it',
@@ -218,6 +229,38 @@ describe('facts', () => {
     expect(one({ id: 'gpt-x', ...facts, ...efforts(['none', 'default']) })?.endpoints[0]).toMatchObject({
       can: ['tools', 'structured', 'reasoning'],
     });
+  });
+
+  test("a host that takes less than the model's maker says so at its endpoint", () => {
+    const sees = { input: ['text', 'image'], output: ['text'] };
+    const endpoints = bundle({
+      zai: [{ id: 'glm-4.6v', modalities: sees }],
+      deepinfra: [{ id: 'zai-org/GLM-4.6V', modalities: sees }],
+      siliconflow: [{ id: 'zai-org/GLM-4.6V', modalities: { input: ['text'], output: ['text'] } }],
+    }).catalog.models[0]?.endpoints;
+    expect(endpoints?.map(({ provider, input }) => [provider, input])).toEqual([
+      ['z-ai', undefined],
+      ['deepinfra', undefined],
+      ['siliconflow', ['text']],
+    ]);
+  });
+
+  test("Azure takes other makers' models by the older names", () => {
+    const quirks = (id: string) => one({ id }, 'azure')?.endpoints[0]?.quirks;
+    expect(quirks('gpt-x')).toBeUndefined();
+    expect(quirks('mistral-large-2411')).toEqual({ system_role: 'system', output_bound_field: 'max_tokens' });
+  });
+
+  test('a number format in a name is told, also where the display name was enough to know the model', () => {
+    const listing = { id: 'zai-org/GLM-5-FP8', name: 'GLM-5' };
+    expect(bundle({ wandb: [listing] }, { 'z-ai/glm-5': { name: 'GLM-5' } }).catalog.models[0]).toMatchObject({
+      id: 'z-ai/glm-5',
+      endpoints: [{ quantization: 'fp8' }],
+    });
+  });
+
+  test("xAI's model of many agents is not served by chat completions", () => {
+    expect(one({ id: 'grok-9-multi-agent' }, 'xai')?.endpoints[0]?.dialect).toBe('openai-responses');
   });
 
   test('models that OpenAI serves by its Responses API only are marked so', () => {

@@ -60,6 +60,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
     listings.find(({ knowledge }) => knowledge !== undefined)?.knowledge ?? fact?.knowledge ?? before?.knowledge_cutoff,
   );
   const hub = hubOf(listings) ?? before?.hub;
+  const input = inputOf(listings[0] ?? { id, name: id });
   return {
     id,
     canonical_slug: before?.canonical_slug ?? (dated ? id : `${id}-${day}`),
@@ -67,12 +68,20 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
     created,
     ...(context === undefined ? {} : { context }),
     ...(knowledge_cutoff === undefined ? {} : { knowledge_cutoff }),
-    input: inputOf(listings[0] ?? { id, name: id }),
+    input,
     output: outputOf(listings[0] ?? { id, name: id }) ?? ['text'],
     tokenizer: tokenizerGroups.find(([pattern]) => pattern.test(id))?.[1] ?? 'Other',
     ...(hub === undefined ? {} : { hub }),
-    endpoints,
+    endpoints: endpoints.map((endpoint, index) => narrowed(endpoint, listings[index], input)),
   };
+}
+
+/** The endpoint with what its host says it takes, where that is not all that the model does. */
+function narrowed(endpoint: BundledEndpoint, listing: Listing | undefined, input: string[]): BundledEndpoint {
+  const own = listing === undefined ? input : inputOf(listing);
+  return input.every((kind) => own.includes(kind))
+    ? endpoint
+    : { ...endpoint, input: input.filter((kind) => own.includes(kind)) };
 }
 
 /** A price of zero is believed of a model's own maker, and of NVIDIA, whose hosted models are for trial. */

@@ -1,6 +1,6 @@
 import type { ProviderRow } from '../providers/table.ts';
 import type { BundledCatalog } from './bundled.ts';
-import { makerOf, normalise, publicAuthor, readListingId, splitVariant } from './identity.ts';
+import { makerOf, normalise, otherNames, publicAuthor, readListingId, splitVariant } from './identity.ts';
 import { type Identity, type Listing, type PublicSlugs, unixDay } from './listing.ts';
 
 /** The public author of the models that a provider makes itself. */
@@ -72,8 +72,13 @@ export function identify(known: KnownModels, row: ProviderRow, listing: Listing)
   const done = (id: string, variant?: string, quantization?: string): Identity => ({
     id,
     variant: region ?? variant,
-    quantization,
+    // A name may tell the format where the display name was what the model was recognised by.
+    quantization: quantization ?? splitVariant(name)?.quantization,
   });
+
+  const other = otherNames[name];
+  if (other !== undefined && known.facts.has(other) && (author === undefined || other.startsWith(`${author}/`)))
+    return done(other);
 
   const latest = name.endsWith(' latest') ? find(name.slice(0, -7)) : undefined;
   if (latest !== undefined && sameMonth(known.facts.get(latest)?.release_date, listing.release_date))

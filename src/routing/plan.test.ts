@@ -161,12 +161,13 @@ test('unpriced endpoints serve where the operator allows it', () => {
   expect(tags(ask({ only: ['gamma'] }, { allow_unpriced: true }))).toEqual(['a/one@gamma']);
 });
 
-test('a model that does not take images gets none', () => {
+test('a model or a host that does not take images gets none', () => {
   const image = {
     role: 'user' as const,
     content: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,' } }],
   };
-  const seeing = model('a/sees', [endpoint('a/sees', 'alpha', 1)], { input_modalities: ['text', 'image'] });
+  const media = { input_modalities: ['text', 'image'] };
+  const seeing = model('a/sees', [endpoint('a/sees', 'beta', 1), endpoint('a/sees', 'alpha', 2, media)], media);
   expect(tags(ask(undefined, { request: { messages: [image] }, models: [ONE, seeing] }))).toEqual(['a/sees@alpha']);
 });
 

@@ -138,9 +138,10 @@ function filters(request: ChatRequest, context: PlanContext): Filter[] {
   const list: Filter[] = [
     {
       step: 'Filter by Input Modalities',
-      reason: ({ model }) => {
-        const missing = media.find((kind) => !model.input_modalities.includes(kind));
-        return missing === undefined ? undefined : `the model does not take ${missing} input`;
+      reason: ({ model, endpoint }) => {
+        const missing = media.find((kind) => !endpoint.input_modalities.includes(kind));
+        if (missing === undefined) return undefined;
+        return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not take ${missing} input`;
       },
     },
     {

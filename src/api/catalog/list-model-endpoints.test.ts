@@ -1,6 +1,7 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildCatalog } from '../../catalog/catalog.ts';
+import { describeModel } from '../../catalog/describe.ts';
 import { loadConfig, readBundledCatalog } from '../../config.ts';
 import { GatewayError } from '../../errors.ts';
 import { createServer, type Server } from '../../http/server.ts';
@@ -71,6 +72,24 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
   test('200: the canonical slug names the same model', async () => {
     const { body } = await get('/models/openai/gpt-4o-20240513/endpoints');
     expect(body.data.id).toBe('openai/gpt-4o');
+  });
+
+  test('the link of a model leads to its endpoints, also where the slug has slashes', () => {
+    const model = { id: 'acme/deep/thought', endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
+    const own = buildCatalog({
+      bundled: { format: 1, models: [] },
+      config: { bundled_catalog: true, models: [model] },
+      providers: config.providers,
+      created_default: 0,
+    });
+    const [found] = own.models();
+    expect(found && describeModel(found).links.details).toBe('/api/v1/models/acme/deep%2Fthought/endpoints');
+  });
+
+  test('404: an escaped slash is part of the slug', async () => {
+    expect((await get('/models/openai/gpt-4o%2Fx/endpoints')).body.error.message).toBe(
+      'Model openai/gpt-4o/x does not exist',
+    );
   });
 
   test.each([
