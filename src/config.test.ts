@@ -76,6 +76,8 @@ describe('the environment', () => {
     ['GATEWAY_SANDBOX', 'yes', 'GATEWAY_SANDBOX must be one of auto, on, off, not "yes"'],
     ['GATEWAY_MANAGEMENT_KEY', 'short-secret', 'GATEWAY_MANAGEMENT_KEY must have 32 characters or more'],
     ['GATEWAY_SECRET', 'short-secret', 'GATEWAY_SECRET must have 32 characters or more'],
+    ['OPENAI_API_KEY', 'short-secret\nshort-secret', 'OPENAI_API_KEY must be one line of plain ASCII'],
+    ['VLLM_BASE_URL', 'ftp://h', 'VLLM_BASE_URL must be an address such as http://127.0.0.1:8000/v1'],
     ['DATABASE_URL', 'mysql://u:secret@h/d', 'DATABASE_URL must start with postgres:// or postgresql://'],
     ['GATEWAY_CONFIG', '/nowhere/gateway.yaml', 'The configuration file /nowhere/gateway.yaml cannot be read (ENOENT)'],
   ])('%s=%s is refused in words, without telling secrets', (name, value, message) => {
@@ -116,6 +118,9 @@ describe('providers of the table', () => {
     expect(loadConfig({ AZURE_API_KEY: 'k' }).providers_off.find(({ slug }) => slug === 'azure')?.reason).toBe(
       'AZURE_RESOURCE_NAME is not set',
     );
+    expect(() => loadConfig({ AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'https://my-res.openai.azure.com' })).toThrow(
+      'AZURE_RESOURCE_NAME must be a name alone, not a URL or a path',
+    );
     const [azure] = loadConfig({ AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'my-res' }).providers;
     expect(azure).toMatchObject({
       base_url: 'https://my-res.openai.azure.com/openai/v1',
@@ -145,6 +150,9 @@ describe('providers of the table', () => {
 });
 
 describe('gateway.yaml', () => {
+  const endpoint = (line: string) =>
+    `providers: { acme: { dialect: openai-chat, base_url: "http://h/v1" } }\nmodels:\n  acme/fast-1:\n    endpoints:\n      - provider: acme\n        upstream_model: m\n        ${line}\n`;
+
   test('declares providers and models, with exact prices', () => {
     const config = load(acme, { ACME_API_KEY: 'k' });
     expect(config.providers).toEqual([
@@ -170,6 +178,28 @@ describe('gateway.yaml', () => {
         },
       ],
     });
+  });
+
+  test.each([
+    [
+      'a name that nobody has',
+      'models: { openai/gpt4o: { name: x } }',
+      ['Model openai/gpt4o has no endpoints, and no bundled model has this name; did you mean "openai/gpt-4o"?'],
+    ],
+    [
+      'half a price',
+      endpoint('pricing: { prompt: 1 }'),
+      ['Model acme/fast-1 at acme is refused: its pricing says no completion (0 where it costs nothing)'],
+    ],
+    ['half a price where that is allowed', `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`, []],
+    ['a bundled model', 'models: { openai/gpt-4o: { name: x } }', []],
+    [
+      'a bundled price',
+      'models: { openai/gpt-4o: { endpoints: [{ provider: openai, upstream_model: gpt-4o-mine }] } }',
+      [],
+    ],
+  ])('what cannot serve is a warning: %s', (_, yaml, warnings) => {
+    expect(load(yaml, { OPENAI_API_KEY: 'k' }).warnings).toEqual(warnings);
   });
 
   test('an unset variable in api_key turns the provider off with a warning', () => {
@@ -212,10 +242,30 @@ describe('gateway.yaml', () => {
     expect(load(yaml, { GATEWAY_LOG_LEVEL: 'warn' }).log_level).toBe('warn');
   });
 
-  const endpoint = (line: string) =>
-    `providers: { acme: { dialect: openai-chat, base_url: "http://h/v1" } }\nmodels:\n  acme/fast-1:\n    endpoints:\n      - provider: acme\n        upstream_model: m\n        ${line}\n`;
-
   test.each([
+    ['the key is pointed at', 'providers:\n  x:\n    base_url: "http://h"\n', 'line 2: providers.x must have dialect'],
+    [
+      'no endpoints',
+      'models: { a/b: { endpoints: [] } }',
+      'models.a/b.endpoints must be a list of one endpoint or more',
+    ],
+    ['a month 13', 'models: { a/b: { expiration_date: 2026-13-01 } }', 'must be a day such as 2026-01-31'],
+    ['unresolved alias', 'providers: *x', 'an alias (*name) refers to an anchor (&name) that is not above it'],
+    [
+      'a slug that no path leads to',
+      'models: { a/b: { canonical_slug: b } }',
+      'canonical_slug must be a name as author/slug',
+    ],
+    [
+      'a variable without braces',
+      'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: $HUSH } }',
+      `providers.x.api_key must refer to a variable as \${NAME}`,
+    ],
+    [
+      'a key of two lines',
+      'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: "hush\\nhush" } }',
+      'providers.x.api_key must be one line of plain ASCII',
+    ],
     ['no YAML', 'a: [1', 'gateway.yaml, line 1: this is not valid YAML'],
     ['unknown key', 'provders: {}', 'line 1: provders is not a known setting; did you mean "providers"?'],
     [

@@ -4,6 +4,7 @@ import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
 import type { DeclaredModel } from './catalog/catalog.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
+import { modelWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
@@ -75,6 +76,8 @@ export function loadConfig(environment: Environment, options: { config_file?: st
   const providers = resolveProviders(environment, read);
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
   const bundled_catalog = read?.value.bundled_catalog ?? true;
+  const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
+  const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
     host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
@@ -93,14 +96,23 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     bundled_catalog,
     providers: providers.on,
     providers_off: providers.off,
-    models: read ? declaredModels(read, slugs, bundled_catalog) : [],
+    models,
     timeouts: timeoutsOf(read?.value.timeouts),
     ledger: {
       journal_sync: read?.value.ledger?.journal_sync ?? 'group',
-      unknown_price: read?.value.ledger?.unknown_price ?? 'refuse',
+      unknown_price,
     },
     loaded_at: Math.floor(Date.now() / 1000),
-    warnings: [...unknownSettings(environment), ...providers.warnings],
+    warnings: [
+      ...unknownSettings(environment),
+      ...providers.warnings,
+      ...(models.length === 0
+        ? []
+        : modelWarnings(models, providers.on, {
+            bundled: bundled_catalog ? readBundledCatalog() : { format: 1, models: [] },
+            allow_unpriced: unknown_price === 'allow',
+          })),
+    ],
   };
 }
 

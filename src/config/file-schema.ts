@@ -23,7 +23,7 @@ const strict = { additionalProperties: false };
 const oneOf = <const T extends readonly string[]>(values: T) =>
   Type.Unsafe<T[number]>(Type.Enum([...values], { description: `one of ${values.join(', ')}` }));
 const listOf = <const T extends readonly string[]>(values: T) =>
-  Type.Array(oneOf(values), { description: `a list of ${values.join(', ')}`, minItems: 1 });
+  Type.Array(oneOf(values), { description: `a list of one or more of ${values.join(', ')}`, minItems: 1 });
 const text = (description = 'a text that is not empty') => Type.String({ minLength: 1, description });
 const flag = Type.Boolean({ description: 'true or false' });
 const count = Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'a whole number of 1 or more' });
@@ -32,7 +32,10 @@ const milliseconds = Type.Integer({
   maximum: 86_400_000,
   description: 'a whole number of milliseconds, at most a day',
 });
-const day = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d$', description: 'a day such as 2026-01-31' });
+const day = Type.String({
+  pattern: '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
+  description: 'a day such as 2026-01-31',
+});
 const names = (description: string) => Type.Array(text(), { description });
 
 /** Named options of a dialect; see `Quirks`. */
@@ -145,7 +148,7 @@ const EndpointSection = Type.Object(
 
 const ModelSection = Type.Object(
   {
-    canonical_slug: Type.Optional(text()),
+    canonical_slug: Type.Optional(Type.String({ pattern: '^[^/\\s]+/\\S+$', description: 'a name as author/slug' })),
     name: Type.Optional(text()),
     description: Type.Optional(text()),
     created: Type.Optional(
@@ -158,7 +161,9 @@ const ModelSection = Type.Object(
     knowledge_cutoff: Type.Optional(day),
     expiration_date: Type.Optional(day),
     model_hub_id: Type.Optional(text()),
-    endpoints: Type.Optional(Type.Array(EndpointSection, { minItems: 1, description: 'a list of endpoints' })),
+    endpoints: Type.Optional(
+      Type.Array(EndpointSection, { minItems: 1, description: 'a list of one endpoint or more' }),
+    ),
   },
   { ...strict, description: 'an object that describes a model' },
 );

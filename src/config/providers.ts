@@ -21,6 +21,8 @@ export interface Providers {
 }
 
 const SLUG = /^[a-z0-9][a-z0-9._-]*$/;
+/** What every HTTP client can send as the value of a header. */
+const HEADER_VALUE = /^[\x20-\x7e]+$/;
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 /** The value of a variable, without surrounding space; undefined when unset or blank. */
@@ -87,7 +89,7 @@ function resolveOne(
   if (dialect === undefined) throw wrong([], `must have dialect and base_url${hint(slug)}`);
 
   const address = baseUrl(row, section, environment, wrong);
-  const credential = credentialOf(row, section, environment);
+  const credential = credentialOf(row, section, environment, wrong);
   if (credential.unset !== undefined) {
     result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
     off(`${credential.unset} is not set`);
@@ -141,14 +143,23 @@ function credentialOf(
   row: ProviderRow | undefined,
   section: ProviderSection | undefined,
   environment: Environment,
+  wrong: Wrong,
 ): { value?: string; unset?: string } {
   if (section?.api_key !== undefined) {
     const { text, unset } = expand(section.api_key, environment);
-    return unset === undefined ? { value: text } : { unset };
+    if (unset !== undefined) return { unset };
+    if (/^\$\w+$/.test(text) || text.includes('${')) {
+      throw wrong(['api_key'], `must refer to a variable as \${NAME}, in letters, digits and underscores`);
+    }
+    if (!HEADER_VALUE.test(text)) throw wrong(['api_key'], 'must be one line of plain ASCII, as a header takes it');
+    return { value: text };
   }
   for (const name of row?.credential_variables ?? []) {
     const value = variable(environment, name);
-    if (value !== undefined) return { value };
+    if (value === undefined) continue;
+    if (!HEADER_VALUE.test(value))
+      throw new ConfigError(`${name} must be one line of plain ASCII, as a header takes it`);
+    return { value };
   }
   return {};
 }
@@ -181,6 +192,7 @@ function baseUrl(
   const url = row.base_url.replace(/\{([A-Z_]+)\}/g, (_, name: string) => {
     const value = variable(environment, name);
     if (value === undefined) unset ??= name;
+    else if (!/^[\w.-]+$/.test(value)) throw new ConfigError(`${name} must be a name alone, not a URL or a path`);
     return value ?? '';
   });
   return unset === undefined ? { url } : { url, unset };
@@ -200,6 +212,7 @@ function plainUrl(text: string): string | undefined {
 function serverUrl(given: string, usual: string): string | undefined {
   const fallback = new URL(usual);
   const bare = !/^https?:\/\//.test(given);
+  if (bare && given.includes('://')) return undefined;
   const url = URL.parse(bare ? `http://${given.startsWith(':') ? '127.0.0.1' : ''}${given}` : given);
   if (!url || url.username || url.password || url.search || url.hash) return undefined;
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1';

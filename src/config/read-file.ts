@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 import { Errors } from 'typebox/value';
-import { isNode, LineCounter, parseDocument } from 'yaml';
+import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { limits } from '../limits.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
 import { ConfigFile } from './file-schema.ts';
@@ -40,8 +40,8 @@ export function readConfigFile(name: string, text: string): ReadFile {
   const wrong = (path: Path, expectation: string) => {
     let line = '';
     for (let length = path.length; length > 0 && line === ''; length -= 1) {
-      const node = document.getIn(path.slice(0, length), true);
-      if (isNode(node) && node.range) line = `, line ${counter.linePos(node.range[0]).line}`;
+      const node = nodeAt(document.contents, path.slice(0, length));
+      if (node?.range) line = `, line ${counter.linePos(node.range[0]).line}`;
     }
     const place = path.length === 0 ? 'the file' : pathText(path);
     return new ConfigError(`${name}${line}: ${place} ${expectation}`);
@@ -49,11 +49,30 @@ export function readConfigFile(name: string, text: string): ReadFile {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: 100 }) ?? {};
-  } catch {
-    throw new ConfigError(`${name}: its aliases unfold to more than a configuration can need`);
+  } catch (cause) {
+    throw new ConfigError(
+      cause instanceof Error && /unresolved alias/i.test(cause.message)
+        ? `${name}: an alias (*name) refers to an anchor (&name) that is not above it`
+        : `${name}: its aliases unfold to more than a configuration can need`,
+    );
   }
   check(value, wrong);
   return { value: value as ConfigFile, wrong };
+}
+
+/** What a person would point at: the key of an object's entry, the item of a list. */
+function nodeAt(root: Node | null, path: Path): Node | undefined {
+  let here: unknown = root;
+  for (const [index, step] of path.entries()) {
+    if (isMap(here)) {
+      const entry = here.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+      if (index === path.length - 1) return isNode(entry?.key) ? entry.key : undefined;
+      here = entry?.value;
+    } else {
+      here = isSeq(here) ? here.items[Number(step)] : undefined;
+    }
+  }
+  return isNode(here) ? here : undefined;
 }
 
 function check(value: unknown, wrong: ReadFile['wrong']): void {
