@@ -5,7 +5,6 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { describeStores } from '../../test/store-variants.ts';
 import { DATABASE_FILE, openDatabase } from './database.ts';
-import { parseInteger } from './postgres-dialect.ts';
 
 const organization = (id: string) => ({ id, name: 'n', created_at: '2026-11-21T10:00:00.000Z' });
 
@@ -150,10 +149,4 @@ test('a server that does not answer is named without its password', async () => 
   const opened = openDatabase({ database_url: 'postgres://user:hunter2@127.0.0.1:9/gateway' });
   const error = await opened.catch((refused: Error) => refused);
   expect(String(error)).toBe('Error: PostgreSQL at 127.0.0.1:9/gateway does not answer');
-});
-
-test('integers of PostgreSQL are numbers while they are exact', () => {
-  expect(parseInteger('-42')).toBe(-42);
-  expect(parseInteger('9007199254740991')).toBe(9_007_199_254_740_991);
-  expect(() => parseInteger('9007199254740992')).toThrow(RangeError);
 });

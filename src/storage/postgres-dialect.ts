@@ -1,5 +1,5 @@
 import { type Dialect, PostgresDialect } from 'kysely';
-import { Pool, types } from 'pg';
+import { Client, Pool, types } from 'pg';
 import { limits } from '../limits.ts';
 
 /** Type ids of pg_type.dat in PostgreSQL's sources. */
@@ -26,19 +26,52 @@ const parsers = {
   },
 };
 
+/**
+ * A connection that does not answer in time is closed: it may be dead without either end having been told, and would be
+ * handed out again and again, each time for the whole timeout.
+ */
+class MortalClient extends Client {
+  // The driver asks in one way only: by configuration, for a promise.
+  override query(...question: unknown[]): never {
+    const ask = super.query as (...question: unknown[]) => Promise<unknown>;
+    return ask.apply(this, question).catch(async (error: unknown) => {
+      // The text of pg's client.js, which has no code for it.
+      if (error instanceof Error && error.message === 'Query read timeout') await this.#die();
+      throw error;
+    }) as never;
+  }
+
+  /** Resolves when the pool would see that this connection is gone. */
+  #die(): Promise<void> {
+    const { stream } = this.connection;
+    return new Promise((resolve) => {
+      if (stream.closed) resolve();
+      else stream.once('close', () => resolve()).destroy();
+    });
+  }
+}
+
 /** Kysely on a PostgreSQL pool. Idle connections that break are replaced without a word to anybody but `onError`. */
-export function postgresDialect(url: string, onError: (error: Error) => void): Dialect {
+export function postgresDialect(
+  url: string,
+  onError: (error: Error) => void,
+  statement_ms_max: number = limits.database_statement_ms_max,
+): Dialect {
   const pool = new Pool({
+    Client: MortalClient,
     connectionString: url,
     max: limits.database_connections_max,
     connectionTimeoutMillis: limits.database_connect_ms_max,
-    statement_timeout: limits.database_statement_ms_max,
-    idle_in_transaction_session_timeout: limits.database_statement_ms_max,
-    query_timeout: limits.database_statement_ms_max + limits.database_connect_ms_max,
+    statement_timeout: statement_ms_max,
+    idle_in_transaction_session_timeout: statement_ms_max,
+    // Later than the server's own, which tells more.
+    query_timeout: statement_ms_max + Math.min(statement_ms_max, limits.database_connect_ms_max),
     keepAlive: true,
     application_name: 'model-gateway',
     types: parsers,
   });
   pool.on('error', onError);
+  // One that breaks while it is in use tells its query; without a listener its event would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return new PostgresDialect({ pool });
 }

@@ -39,7 +39,7 @@ test('a store that cannot be written: 500 in one sentence, the cause in the log,
   await stop(next);
 });
 
-describe.skipIf(TEST_DATABASE_URL === undefined)('a PostgreSQL server that goes away', () => {
+describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postgres)', () => {
   test('readiness turns 503 and recovers, what was answered meanwhile is kept, the process goes on', {
     timeout: 60_000,
   }, async () => {
