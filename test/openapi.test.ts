@@ -49,6 +49,12 @@ test('the documentation page and its files come from here, without any network',
   }
 });
 
+test('the documentation page does not ask for its files by TLS, which a gateway in a private network lacks', async () => {
+  const policy = (await fetch(`${gateway.url}/docs`)).headers.get('content-security-policy');
+  expect(policy).toContain("default-src 'self'");
+  expect(policy).not.toMatch(/upgrade-insecure-requests|https?:|validator/);
+});
+
 test('the front page leads to the documentation', async () => {
   const response = await fetch(gateway.url);
   expect(response.headers.get('content-type')).toMatch(/^text\/html/);

@@ -274,7 +274,11 @@ export const ChatCompletionBody = open(
       ),
     ),
   },
-  { title: 'ChatCompletionRequest', description: 'Either `messages` or `prompt` is required.' },
+  {
+    title: 'ChatCompletionRequest',
+    description: 'Either `messages` or `prompt` is required.',
+    examples: [{ model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] }],
+  },
 );
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -60,6 +60,6 @@ export const CreateKeyBody = Type.Object(
     ),
     workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, examples: [{ name: 'my laptop' }] },
 );
 export type CreateKeyBody = Static<typeof CreateKeyBody>;
