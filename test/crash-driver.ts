@@ -12,7 +12,17 @@ import { organizationStore } from '../src/storage/organizations.ts';
 import { generation } from './generation-fixture.ts';
 
 const [data_dir = '', round = '', database_url] = process.argv.slice(2);
-const say = (line: string) => writeSync(1, `${line}\n`);
+/** Written before anything else happens, also while the reader is slow and the pipe is full. */
+const say = (line: string) => {
+  const bytes = Buffer.from(`${line}\n`);
+  for (let done = 0; done < bytes.length; ) {
+    try {
+      done += writeSync(1, bytes, done);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
+};
 const fail = (facts: object, message: string) => say(`failed ${message} ${JSON.stringify(facts)}`);
 
 const database = await openDatabase({ data_dir, database_url });
@@ -34,7 +44,15 @@ async function call(client: number): Promise<never> {
     const id = `gen-${round}-${client}-${ordinal}`;
     const key_hash = `key-${client % 3}`;
     const cost_nano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
-    const attempted = generation({ id, key_hash, outcome: 'unknown', usage: null, charges: [], attempts: [], cost_nano: 0 });
+    const attempted = generation({
+      id,
+      key_hash,
+      outcome: 'unknown',
+      usage: null,
+      charges: [],
+      attempts: [],
+      cost_nano: 0,
+    });
     await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record: attempted });
     say(`attempt ${id}`);
     if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal });

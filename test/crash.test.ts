@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -35,6 +35,69 @@ async function runAndKill(args: string[]): Promise<string[]> {
   await killed.promise;
   return said.split('\n').slice(0, -1);
 }
+
+/** Starts the driver; `said` is what it has told so far. */
+function run(args: string[]) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  child.stdout.on('data', (bytes) => {
+    said += bytes;
+  });
+  const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
+  const kill = () => {
+    child.kill('SIGKILL');
+    return ended;
+  };
+  return { child, kill, said: () => said.split('\n').slice(0, -1) };
+}
+
+describeStores('processes on one data directory', ({ freshUrl }) => {
+  test('three that start at once on nothing, one of them paused for a while: each has its slot, all of it is kept', {
+    timeout: 60_000,
+  }, async () => {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));
+    const database_url = await freshUrl();
+    const more = database_url ? [database_url] : [];
+    const all = ['a', 'b', 'c'].map((round) => run([data_dir, round, ...more]));
+    const [paused] = all;
+    const outcomes = (one: (typeof all)[number]) => one.said().filter((line) => line.startsWith('outcome')).length;
+    for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
+    paused?.child.kill('SIGSTOP');
+    // Whoever starts now finds the paused one's slot taken, and leaves its journal alone.
+    const late = run([data_dir, 'd', ...more]);
+    await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
+    const before = paused ? outcomes(paused) : 0;
+    paused?.child.kill('SIGCONT');
+    await expect.poll(() => paused && outcomes(paused), { timeout: 20_000 }).toBeGreaterThan(before + 10);
+    expect(readdirSync(join(data_dir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
+    await Promise.all([...all, late].map(({ kill }) => kill()));
+
+    const lines = [...all, late].flatMap(({ said }) => said());
+    const database = await openDatabase({ data_dir, database_url });
+    try {
+      const log = { info() {}, warn() {}, error() {} };
+      const store = ledgerStore(database.queries);
+      const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now: Date.now, log });
+      await recorder.flush();
+      await recorder.stop();
+      const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();
+      const found = new Map(rows.map((row) => [row.id, row]));
+      const told = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
+      expect(told.filter(([, id = '', cost]) => found.get(id)?.cost !== Number(cost))).toEqual([]);
+      const days = await database.queries.selectFrom('usage_days').select(['usage_nano', 'requests']).execute();
+      expect(days.reduce((all, { requests }) => all + requests, 0)).toBe(rows.length);
+      expect(days.reduce((all, { usage_nano }) => all + usage_nano, 0)).toBe(
+        rows.reduce((all, { cost }) => all + cost, 0),
+      );
+      expect(lines.filter((line) => line.startsWith('failed'))).toEqual([]);
+    } finally {
+      await database.close();
+      rmSync(data_dir, { recursive: true });
+    }
+  });
+});
 
 describeStores('kill -9', ({ freshUrl }) => {
   test(`after ${ROUNDS} kills everything acknowledged is there once, and usage is the sum of the generations`, {

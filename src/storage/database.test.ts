@@ -72,6 +72,15 @@ describeStores('the database', ({ open }) => {
     await expect(read('9007199254740993')).rejects.toThrow();
   });
 
+  test('whole numbers are integers in every place of a statement', async () => {
+    const { queries } = await open();
+    const value = sql`CAST(${7} AS BIGINT) / ${2}`;
+    expect((await sql`SELECT ${value} AS half`.execute(queries)).rows).toEqual([{ half: 3 }]);
+    await queries.insertInto('counters').values({ name: 'c', value: 9_007_199_254_740_991 }).execute();
+    const [read] = await queries.selectFrom('counters').select('value').limit(1).execute();
+    expect(read?.value).toBe(9_007_199_254_740_991);
+  });
+
   test('a failed statement does not repeat the values it was given', async () => {
     const { queries } = await open();
     const secret = 'sk-gw-v1-secret';

@@ -137,6 +137,8 @@ class Turn {
 
 function toParameter(value: unknown): Parameter {
   if (typeof value === 'boolean') return value ? 1 : 0;
+  // A number would be bound as REAL: `? / 2` and CAST(? AS TEXT) would differ from PostgreSQL's.
+  if (Number.isSafeInteger(value)) return BigInt(value as number);
   return value === undefined ? null : (value as Parameter);
 }
 
