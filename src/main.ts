@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ConfigError, processEnvironment } from './config.ts';
 import { limits } from './limits.ts';
@@ -9,6 +10,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone
+  --version                             print the version
 
 Settings come from the environment and gateway.yaml; README.md lists them.
 `;
@@ -41,7 +43,14 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
 async function main(given: string[]): Promise<number> {
   const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
   const [name = 'serve', ...args] = named ? given : ['serve', ...given];
-  if (['help', '--help', '-h'].includes(name)) {
+  if (given[0] === '--version') {
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+    process.stdout.write(`${version}\n`);
+    return 0;
+  }
+  // `catalog` has a text of its own.
+  const asked = name !== 'catalog' && args.some((word) => word === '--help' || word === '-h');
+  if (['help', '--help', '-h'].includes(name) || (asked && COMMANDS[name] !== undefined)) {
     process.stdout.write(USAGE);
     return 0;
   }
