@@ -234,6 +234,11 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const { epoch } = await register(store, slot, { epoch_seen: segments.epoch, at: now() });
   const node = new Node(slot, segments, epoch, options);
-  await node.replay(left);
-  return node;
+  try {
+    await node.replay(left);
+    return node;
+  } catch (error) {
+    await node.stop();
+    throw error;
+  }
 }

@@ -464,6 +464,25 @@ describeStores('the recorder', ({ open }) => {
     store.settle = whole.settle;
   });
 
+  test('a damaged journal in one slot that nobody came back for does not keep the others waiting', async () => {
+    const { database, store, data_dir } = await setUp();
+    store.settle = down;
+    const [second, third] = [await start(store, data_dir), await start(store, data_dir)];
+    await second.attempt(attempt('damaged'));
+    await second.outcome(generation({ id: 'damaged' }));
+    await third.outcome(generation({ id: 'left behind' }));
+    const copy = asKilled(data_dir);
+    const file = join(copy, 'slots', '1', files(copy, 1)[0] ?? '');
+    const bytes = readFileSync(file);
+    bytes[bytes.indexOf(10) + 30] = 0;
+    writeFileSync(file, bytes);
+    const whole = ledgerStore(database.queries);
+    const next = await start(whole, copy);
+    await expect.poll(() => stored(database)).toMatchObject([{ id: 'left behind' }]);
+    await stop(next);
+    store.settle = whole.settle;
+  });
+
   test('a damaged journal stops the start with its name and offset, and frees the slot', async () => {
     const { store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));

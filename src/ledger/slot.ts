@@ -13,6 +13,7 @@ export interface Slot {
   dir: string;
   /** The node id that belongs to the slot, made when the slot was. */
   node: string;
+  /** May be called more than once. */
   release(): void;
 }
 
@@ -35,7 +36,10 @@ export function takeSlot(data_dir: string, index: number): Slot | undefined {
     const node = known ? String(known['node']) : randomUUID();
     if (!known) lock.prepare('INSERT INTO slot (node) VALUES (?)').run(node);
     lock.exec('COMMIT');
-    return { index, dir, node, release: () => lock.close() };
+    const release = () => {
+      if (lock.isOpen) lock.close();
+    };
+    return { index, dir, node, release };
   } catch (error) {
     lock.close();
     // The low byte; the others say more about the same.

@@ -4,6 +4,7 @@ import { limits } from '../limits.ts';
 /** What the ledger's recorder tells of itself when metrics are read. */
 export interface RecorderState {
   unflushed: number;
+  refused: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
 }
@@ -133,6 +134,7 @@ export function createMetrics(): Metrics {
         (now) => now.oldest_unflushed_ms / 1000,
         'max',
       );
+      gauge('gateway_journal_refused_records', 'Of these, what the store refuses.', (now) => now.refused);
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
     },
   };
