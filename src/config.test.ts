@@ -247,7 +247,7 @@ describe('gateway.yaml', () => {
     [
       'no endpoints',
       'models: { a/b: { endpoints: [] } }',
-      'models.a/b.endpoints must be a list of one endpoint or more',
+      'models.a/b.endpoints must be a list of one endpoint or more, but an empty list stands there',
     ],
     ['a month 13', 'models: { a/b: { expiration_date: 2026-13-01 } }', 'must be a day such as 2026-01-31'],
     ['unresolved alias', 'providers: *x', 'an alias (*name) refers to an anchor (&name) that is not above it'],

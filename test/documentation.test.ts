@@ -1,6 +1,8 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { loadConfig } from '../src/config.ts';
 import { providerRows } from '../src/providers/table.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -25,6 +27,24 @@ test('the README names every setting that the configuration reads, and no other'
   const documented = new Set([...readme.matchAll(/`(GATEWAY_[A-Z_]+)`/g)].map(([, name = '']) => name));
   documented.delete('GATEWAY_KEY');
   expect([...documented].sort()).toEqual([...read].sort());
+});
+
+test('every YAML of the README is a configuration that loads without a warning', () => {
+  const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
+  expect(files.length).toBe(3);
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
+  try {
+    for (const yaml of files) {
+      const config_file = join(folder, 'gateway.yaml');
+      writeFileSync(config_file, yaml);
+      const environment = { ACME_API_KEY: 'k', AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'r' };
+      const config = loadConfig(environment, { config_file });
+      expect(config.warnings).toEqual([]);
+      expect(config.models.length).toBe(1);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('decision records are numbered without gaps and listed nowhere twice', () => {

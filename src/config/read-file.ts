@@ -101,7 +101,8 @@ function found(value: unknown, path: Path): string {
   for (const step of path) here = (here as Record<string | number, unknown>)[step];
   const secret = path.includes('api_key') || path.includes('headers') || path.includes('extra_body');
   if (here === null) return ', but nothing stands there';
-  if (typeof here === 'object') return `, but ${Array.isArray(here) ? 'a list' : 'an object'} stands there`;
+  if (Array.isArray(here)) return `, but ${here.length === 0 ? 'an empty' : 'a'} list stands there`;
+  if (typeof here === 'object') return ', but an object stands there';
   return secret || String(here).length > 60 ? '' : `, not ${JSON.stringify(here)}`;
 }
 
