@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthenticate } from './api/authenticate.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
+import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
 import { createKey } from './api/keys/create-key.ts';
@@ -14,6 +15,7 @@ import { GatewayError } from './errors.ts';
 import { logRequests } from './http/access-log.ts';
 import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
+import { createRateLimit } from './http/rate-limit.ts';
 import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
@@ -25,11 +27,11 @@ import type { ChatDialect } from './providers/dialect.ts';
 import { openaiChat } from './providers/openai-chat/index.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
+import { localChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import type { Home } from './storage/organizations.ts';
-import { organizationStore } from './storage/organizations.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -61,7 +63,6 @@ const DIALECTS: Readonly<Record<string, ChatDialect>> = {
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, catalog, database, home, recorder, clock, log, metrics } = options;
   const keys = keyStore(database.queries);
-  const organizations = organizationStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
   let draining = false;
@@ -75,6 +76,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     }),
     logger: log,
     body_bytes_max: config.body_bytes_max,
+    limitManagement: createRateLimit(config.management_requests_per_minute, clock.monotonic_ms),
     observe: (server) => logRequests(server, log, metrics),
   });
   server.addHook('onRequest', (request, _reply, done) => {
@@ -103,6 +105,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
+  const changes = localChangeFeed();
+  const change = createChange({ database, changes, now: clock.now_ms });
   metrics.watchRecorder(() => recorder.state());
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
@@ -116,7 +120,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
-      createKey(api, { keys, organizations, now: clock.now_ms });
+      createKey(api, { change });
       getKey(api, { keys, recorder, now: clock.now_ms });
       done();
     },

@@ -45,6 +45,8 @@ export interface Config {
     /** Whether an endpoint whose price is not known may serve; what it serves is then recorded as costing nothing. */
     unknown_price: 'refuse' | 'allow';
   };
+  /** What one management credential may ask in a minute. */
+  management_requests_per_minute: number;
   /** Unix seconds. */
   loaded_at: number;
   /** Said once at the start and by `doctor`: what is configured but will not work. */
@@ -102,6 +104,8 @@ export function loadConfig(environment: Environment, options: { config_file?: st
       journal_sync: read?.value.ledger?.journal_sync ?? 'group',
       unknown_price,
     },
+    management_requests_per_minute:
+      read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
       ...unknownSettings(environment),
@@ -140,6 +144,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     providers_on: config.providers.map(({ slug }) => slug),
     models_declared: config.models.length,
     timeouts: config.timeouts,
+    management_requests_per_minute: config.management_requests_per_minute,
     journal_sync: config.ledger.journal_sync,
     unknown_price: config.ledger.unknown_price,
   };

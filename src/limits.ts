@@ -16,6 +16,30 @@ export const limits = {
   session_id_chars_max: 256,
   attribution_chars_max: 512,
   key_name_chars_max: 200,
+  workspace_name_chars_max: 100,
+  workspace_slug_chars_max: 50,
+  description_chars_max: 500,
+  guardrail_name_chars_max: 200,
+  guardrail_description_chars_max: 1_000,
+  /** Models, providers or filters of one guardrail, each list. */
+  guardrail_entries_max: 1_000,
+  filter_label_chars_max: 100,
+  filter_pattern_chars_max: 100_000,
+  /** Users or keys that one request adds, removes or assigns. */
+  bulk_entries_max: 100,
+  page_records_max: 100,
+  page_records_default: 50,
+  /** How long a revocation waits for nodes that do not say that they heard of it. */
+  announce_ms_max: 1_000,
+  /** A node that has heard nothing for so long no longer trusts what it remembers. */
+  feed_silence_ms_max: 500,
+  /** Management requests of one credential; setting `limits.management_requests_per_minute`. */
+  management_requests_per_minute: 6_000,
+  rate_limit_callers_max: 10_000,
+  /** An authorization code waits so long for its exchange, and survives so many wrong verifiers. */
+  authorization_code_ms_max: 600_000,
+  authorization_code_failures_max: 5,
+  session_ms_max: 12 * 3_600_000,
   /** Above it, nano-USD no longer fit an exact JavaScript integer. */
   usd_max: 9_007_199,
 

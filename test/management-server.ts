@@ -1,37 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { createChange } from '../src/api/change.ts';
 import { GatewayError } from '../src/errors.ts';
+import type { Principal } from '../src/http/principal.ts';
 import { createServer, type Server } from '../src/http/server.ts';
+import { localChangeFeed } from '../src/storage/change-feed.ts';
 import type { Database } from '../src/storage/database.ts';
 import { organizationStore } from '../src/storage/organizations.ts';
 
-/** The real shell over a store with a fresh home, where `management` and `ordinary` are the two credentials there are. */
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/**
+ * The real shell over a store with a fresh home, where `management` and `ordinary` are the two credentials there are, and
+ * `foreign` is the management credential of another organization.
+ */
 export async function managementServer(database: Database, at: string) {
   const home = await organizationStore(database.queries).insertFirst({ at, management: undefined });
+  const foreign = await otherOrganization(database, at);
+  const changes = localChangeFeed();
+  const principals: Readonly<Record<string, Principal>> = {
+    management: principalOf('management', home),
+    ordinary: principalOf('key', home),
+    foreign: principalOf('management', foreign),
+  };
   const server: Server = createServer({
     logger: false,
     body_bytes_max: 1024 * 1024,
     authenticate: (secret) => {
-      if (secret !== 'management' && secret !== 'ordinary') throw new GatewayError(401, 'Invalid API key');
-      return {
-        kind: secret === 'management' ? 'management' : 'key',
-        key_hash: null,
-        key_id: null,
-        organization_id: home.organization_id,
-        workspace_id: home.default_workspace_id,
-        user_id: home.owner_user_id,
-      };
+      const principal = principals[secret];
+      if (principal === undefined) throw new GatewayError(401, 'Invalid API key');
+      return principal;
     },
   });
-  const call = async (method: 'GET' | 'POST', url: string, body?: unknown, credential = 'management') => {
+  const call = async (
+    method: Method,
+    url: string,
+    body?: unknown,
+    credential = 'management',
+    headers: Record<string, string> = {},
+  ) => {
     const answer = await server.inject({
       method,
       url,
       headers: {
         ...(credential === '' ? {} : { authorization: `Bearer ${credential}` }),
         ...(typeof body === 'string' ? { 'content-type': 'application/json' } : {}),
+        ...headers,
       },
       ...(body === undefined ? {} : { payload: body as object | string }),
     });
-    return { status: answer.statusCode, body: answer.json() as Record<string, never> };
+    return { status: answer.statusCode, body: answer.json() as Record<string, never>, headers: answer.headers };
   };
-  return { server, home, call };
+  const now = () => Date.parse(at);
+  return { server, home, foreign, call, changes, now, change: createChange({ database, changes, now }) };
+}
+
+interface Organization {
+  organization_id: string;
+  default_workspace_id: string;
+  owner_user_id: string;
+}
+
+function principalOf(kind: Principal['kind'], organization: Organization): Principal {
+  return {
+    kind,
+    key_hash: null,
+    key_id: null,
+    organization_id: organization.organization_id,
+    workspace_id: organization.default_workspace_id,
+    user_id: organization.owner_user_id,
+  };
+}
+
+/** A second organization in the same store, whose records nobody else may see. */
+async function otherOrganization({ queries }: Database, at: string): Promise<Organization> {
+  const made = {
+    organization_id: randomUUID(),
+    default_workspace_id: randomUUID(),
+    owner_user_id: randomUUID(),
+  };
+  const { organization_id, owner_user_id: user_id, default_workspace_id } = made;
+  await queries.insertInto('organizations').values({ id: organization_id, name: 'Foreign', created_at: at }).execute();
+  await queries
+    .insertInto('users')
+    .values({
+      id: user_id,
+      name: 'Stranger',
+      email: null,
+      created_at: at,
+      first_name: null,
+      last_name: null,
+      issuer: null,
+      subject: null,
+    })
+    .execute();
+  await queries
+    .insertInto('organization_members')
+    .values({ id: randomUUID(), organization_id, user_id, role: 'admin', created_at: at, seq: 900_001 })
+    .execute();
+  const home = await organizationStore(queries).findDefaultWorkspace(organization_id);
+  if (home) throw new Error('the other organization is made twice');
+  const pattern = await queries.selectFrom('workspaces').selectAll().where('is_default', '=', true).executeTakeFirst();
+  if (!pattern) throw new Error('the home has no default workspace');
+  await queries
+    .insertInto('workspaces')
+    .values({
+      ...pattern,
+      id: default_workspace_id,
+      organization_id,
+      created_by: user_id,
+      io_logging_api_key_ids: null,
+      seq: 900_001,
+    })
+    .execute();
+  return made;
 }

@@ -32,6 +32,7 @@ function stored(over: Partial<StoredKey> = {}): StoredKey {
     expires_at: null,
     created_at: '2026-11-01T00:00:00.000Z',
     updated_at: null,
+    version: 1,
     ...over,
   };
 }

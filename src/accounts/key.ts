@@ -20,6 +20,8 @@ export interface StoredKey {
   expires_at: string | null;
   created_at: string;
   updated_at: string | null;
+  /** Rises with every change. */
+  version: number;
 }
 
 /** Nano-USD over the four periods that the key record shows. */
@@ -78,6 +80,22 @@ export function windowStarts(now: number): WindowStarts {
 function countedUsage(key: StoredKey, { usage, byok_usage }: KeyUsage): number {
   const period = key.limit_reset ?? 'total';
   return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
+}
+
+/** What the audit keeps of a key: everything that management may set. */
+export function keyState(key: StoredKey): Record<string, unknown> {
+  const { name, label, disabled, workspace_id, creator_user_id, limit_nano, limit_reset, include_byok_in_limit } = key;
+  return {
+    name,
+    label,
+    disabled,
+    workspace_id,
+    creator_user_id,
+    limit: limit_nano === null ? null : toUsd(limit_nano),
+    limit_reset,
+    include_byok_in_limit,
+    expires_at: key.expires_at,
+  };
 }
 
 /** The public record of a key. */

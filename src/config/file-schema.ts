@@ -203,6 +203,12 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with journal_sync and unknown_price' },
       ),
     ),
+    limits: Type.Optional(
+      Type.Object(
+        { management_requests_per_minute: Type.Optional(count) },
+        { ...strict, description: 'an object with management_requests_per_minute' },
+      ),
+    ),
     logging: Type.Optional(
       Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
     ),

@@ -53,6 +53,8 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
+  /** Counts a management request of a caller; throws when it is one too many. */
+  limitManagement?: ((caller: string) => void) | undefined;
   /** Adds hooks that see every request, those included that authentication refuses. */
   observe?: ((server: Server) => void) | undefined;
 }
@@ -88,7 +90,11 @@ function requireAccess(route: RouteOptions): void {
 }
 
 /** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
-function identify(authenticate: Authenticate, request: FastifyRequest, done: (error?: Error) => void): void {
+function identify(
+  { authenticate, limitManagement }: ServerOptions,
+  request: FastifyRequest,
+  done: (error?: Error) => void,
+): void {
   const access = request.routeOptions.config.access ?? 'open';
   if (access === 'open') {
     done();
@@ -102,6 +108,7 @@ function identify(authenticate: Authenticate, request: FastifyRequest, done: (er
   const accept = (principal: Principal) => {
     request.principal = principal;
     if (access === 'key' || access === 'management') allow(access, principal);
+    if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
     done();
   };
   if (secret === undefined) {
@@ -182,7 +189,7 @@ export function createServer(options: ServerOptions): Server {
   });
   options.observe?.(server);
   server.addHook('onRequest', answerBrowsers);
-  server.addHook('onRequest', (request, _reply, done) => identify(options.authenticate, request, done));
+  server.addHook('onRequest', (request, _reply, done) => identify(options, request, done));
 
   const known = new Map<string, Set<string>>();
   server.addHook('onRoute', (route) => {

@@ -61,7 +61,7 @@ describeStores('the database', ({ open }) => {
 
   test('a reference to what does not exist is refused', async () => {
     const { queries } = await open();
-    const member = { id: 'm', organization_id: 'none', user_id: 'none', role: 'admin', created_at: 'now' };
+    const member = { id: 'm', organization_id: 'none', user_id: 'none', role: 'admin', created_at: 'now', seq: 1 };
     await expect(queries.insertInto('organization_members').values(member).execute()).rejects.toThrow(/foreign key/i);
   });
 

@@ -90,3 +90,10 @@ export function isUniqueViolation(error: unknown): boolean {
   // 23505 (PostgreSQL, appendix A).
   return code === '23505' || errcode === 2067 || errcode === 1555;
 }
+
+/** Whether the store gave a transaction up because of another one; trying again is right. */
+export function isConflict(error: unknown): boolean {
+  // serialization_failure 40001, deadlock_detected 40P01 (PostgreSQL, appendix A). SQLite's writers wait for each other.
+  const { code } = error as { code?: unknown };
+  return code === '40001' || code === '40P01';
+}

@@ -11,7 +11,7 @@ describeStores('organizations and keys', ({ open }) => {
   async function home() {
     const database = await open();
     const made = await organizationStore(database.queries).insertFirst({ at: AT, management: undefined });
-    const key = (over: Partial<StoredKey> = {}): Omit<StoredKey, 'id'> => {
+    const key = (over: Partial<StoredKey> = {}): Omit<StoredKey, 'id' | 'version'> => {
       const { hash, label } = createSecret();
       return {
         hash,

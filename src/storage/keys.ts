@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { KeyUsage, StoredKey, WindowStarts } from '../accounts/key.ts';
 import type { Queries } from './database.ts';
 import type { Tables } from './schema.ts';
+import { nextNumber } from './sequence.ts';
 
 /** The column's CHECK names the values that TypeScript cannot know. */
 function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
@@ -12,15 +13,9 @@ function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
 export function keyStore(queries: Queries) {
   return {
     /** Stores a key under the next number. Numbers are never given twice, also after a key was deleted. */
-    insert: (key: Omit<StoredKey, 'id'>): Promise<StoredKey> =>
+    insert: (key: Omit<StoredKey, 'id' | 'version'>): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
-        const { value } = await tx
-          .insertInto('counters')
-          .values({ name: 'api_keys', value: 1 })
-          .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: sql`counters.value + 1` }))
-          .returning('value')
-          .executeTakeFirstOrThrow();
-        const row = { ...key, id: value };
+        const row = { ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
         return row;
       }),

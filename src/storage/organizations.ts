@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Queries } from './database.ts';
 import { keyStore } from './keys.ts';
+import { nextNumber } from './sequence.ts';
 
 /** Where everything of a fresh installation belongs. */
 export interface Home {
@@ -84,10 +85,29 @@ async function insertHome(
   const user_id = randomUUID();
   const workspace_id = randomUUID();
   await tx.insertInto('organizations').values({ id: organization_id, name: 'Default', created_at: at }).execute();
-  await tx.insertInto('users').values({ id: user_id, name: 'Owner', email: null, created_at: at }).execute();
+  await tx
+    .insertInto('users')
+    .values({
+      id: user_id,
+      name: 'Owner',
+      email: null,
+      created_at: at,
+      first_name: null,
+      last_name: null,
+      issuer: null,
+      subject: null,
+    })
+    .execute();
   await tx
     .insertInto('organization_members')
-    .values({ id: randomUUID(), organization_id, user_id, role: 'admin', created_at: at })
+    .values({
+      id: randomUUID(),
+      organization_id,
+      user_id,
+      role: 'admin',
+      created_at: at,
+      seq: await nextNumber(tx, 'organization_members'),
+    })
     .execute();
   await tx
     .insertInto('workspaces')
@@ -109,11 +129,21 @@ async function insertHome(
       is_data_discount_logging_enabled: false,
       is_observability_broadcast_enabled: false,
       is_observability_io_logging_enabled: false,
+      seq: await nextNumber(tx, 'workspaces'),
+      version: 1,
+      include_byok_in_budgets: false,
     })
     .execute();
   await tx
     .insertInto('workspace_members')
-    .values({ id: randomUUID(), workspace_id, user_id, role: 'admin', created_at: at })
+    .values({
+      id: randomUUID(),
+      workspace_id,
+      user_id,
+      role: 'admin',
+      created_at: at,
+      seq: await nextNumber(tx, 'workspace_members'),
+    })
     .execute();
   if (!management) return;
   await keyStore(tx).insert({

@@ -4,6 +4,7 @@
  * declared type.
  */
 import type { ColumnType as KyselyColumn } from 'kysely';
+import type { BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 
 type Kind = 'text' | 'bigint' | 'boolean' | 'json';
 
@@ -14,18 +15,37 @@ interface Column<T> {
   readonly value?: T;
 }
 
+/** JSON goes in as text and comes out parsed. */
+interface JsonColumn<T> extends Column<T> {
+  readonly kind: 'json';
+}
+
 const text: Column<string> = { kind: 'text', nullable: false };
 const textOrNull: Column<string | null> = { kind: 'text', nullable: true };
 const bigint: Column<number> = { kind: 'bigint', nullable: false };
 const bigintOrNull: Column<number | null> = { kind: 'bigint', nullable: true };
 const boolean: Column<boolean> = { kind: 'boolean', nullable: false };
-const integersOrNull: Column<number[] | null> = { kind: 'json', nullable: true };
+const booleanOrNull: Column<boolean | null> = { kind: 'boolean', nullable: true };
+const integersOrNull: JsonColumn<number[] | null> = { kind: 'json', nullable: true };
+const textsOrNull: JsonColumn<string[] | null> = { kind: 'json', nullable: true };
+const builtinsOrNull: JsonColumn<BuiltinFilter[] | null> = { kind: 'json', nullable: true };
+const filtersOrNull: JsonColumn<CustomFilter[] | null> = { kind: 'json', nullable: true };
+const stateOrNull: JsonColumn<Record<string, unknown> | null> = { kind: 'json', nullable: true };
 
 /** Every table and column of the store. */
 export const tables = {
   organizations: { id: text, name: text, created_at: text },
-  users: { id: text, name: text, email: textOrNull, created_at: text },
-  organization_members: { id: text, organization_id: text, user_id: text, role: text, created_at: text },
+  users: {
+    id: text,
+    name: text,
+    email: textOrNull,
+    created_at: text,
+    first_name: textOrNull,
+    last_name: textOrNull,
+    issuer: textOrNull,
+    subject: textOrNull,
+  },
+  organization_members: { id: text, organization_id: text, user_id: text, role: text, created_at: text, seq: bigint },
   workspaces: {
     id: text,
     organization_id: text,
@@ -45,8 +65,19 @@ export const tables = {
     is_data_discount_logging_enabled: boolean,
     is_observability_broadcast_enabled: boolean,
     is_observability_io_logging_enabled: boolean,
+    seq: bigint,
+    version: bigint,
+    include_byok_in_budgets: boolean,
   },
-  workspace_members: { id: text, workspace_id: text, user_id: text, role: text, created_at: text },
+  workspace_members: { id: text, workspace_id: text, user_id: text, role: text, created_at: text, seq: bigint },
+  workspace_budgets: {
+    id: text,
+    workspace_id: text,
+    reset_interval: text,
+    limit_nano: bigint,
+    created_at: text,
+    updated_at: textOrNull,
+  },
   api_keys: {
     id: bigint,
     hash: text,
@@ -63,6 +94,127 @@ export const tables = {
     expires_at: textOrNull,
     created_at: text,
     updated_at: textOrNull,
+    version: bigint,
+  },
+  guardrails: {
+    id: text,
+    seq: bigint,
+    version: bigint,
+    organization_id: text,
+    workspace_id: text,
+    name: text,
+    description: textOrNull,
+    allowed_models: textsOrNull,
+    ignored_models: textsOrNull,
+    allowed_providers: textsOrNull,
+    ignored_providers: textsOrNull,
+    limit_nano: bigintOrNull,
+    reset_interval: textOrNull,
+    enforce_zdr: booleanOrNull,
+    enforce_zdr_anthropic: booleanOrNull,
+    enforce_zdr_openai: booleanOrNull,
+    enforce_zdr_google: booleanOrNull,
+    enforce_zdr_other: booleanOrNull,
+    content_filter_builtins: builtinsOrNull,
+    content_filters: filtersOrNull,
+    created_at: text,
+    updated_at: textOrNull,
+  },
+  guardrail_key_assignments: {
+    id: text,
+    seq: bigint,
+    organization_id: text,
+    guardrail_id: text,
+    key_hash: text,
+    assigned_by: textOrNull,
+    created_at: text,
+  },
+  guardrail_member_assignments: {
+    id: text,
+    seq: bigint,
+    organization_id: text,
+    guardrail_id: text,
+    user_id: text,
+    assigned_by: textOrNull,
+    created_at: text,
+  },
+  apps: { id: bigint, organization_id: text, origin: text, created_at: text },
+  authorization_codes: {
+    code_hash: text,
+    organization_id: text,
+    workspace_id: text,
+    user_id: textOrNull,
+    app_id: bigint,
+    callback_url: text,
+    code_challenge: textOrNull,
+    code_challenge_method: textOrNull,
+    key_label: text,
+    limit_nano: bigintOrNull,
+    limit_reset: textOrNull,
+    key_expires_at: textOrNull,
+    failures: bigint,
+    created_at: text,
+    expires_at: text,
+    used_at: textOrNull,
+  },
+  sessions: {
+    token_hash: text,
+    organization_id: text,
+    user_id: text,
+    created_at: text,
+    rotated_at: text,
+    expires_at: text,
+  },
+  byok_credentials: {
+    id: text,
+    seq: bigint,
+    version: bigint,
+    organization_id: text,
+    workspace_id: text,
+    provider: text,
+    label: text,
+    sealed: text,
+    name: textOrNull,
+    disabled: boolean,
+    is_fallback: boolean,
+    sort_order: bigint,
+    allowed_models: textsOrNull,
+    allowed_api_key_hashes: textsOrNull,
+    allowed_user_ids: textsOrNull,
+    created_at: text,
+    updated_at: textOrNull,
+  },
+  audit_events: {
+    seq: bigint,
+    id: text,
+    organization_id: text,
+    created_at: text,
+    actor_key_hash: textOrNull,
+    actor_user_id: textOrNull,
+    actor: text,
+    action: text,
+    resource_type: text,
+    resource_id: text,
+    state_before: stateOrNull,
+    state_after: stateOrNull,
+    request_id: textOrNull,
+  },
+  activity_days: {
+    organization_id: text,
+    workspace_id: text,
+    key_hash: text,
+    user_id: text,
+    day: text,
+    model: text,
+    model_permaslug: text,
+    endpoint_id: text,
+    provider_name: text,
+    usage_nano: bigint,
+    byok_usage_nano: bigint,
+    requests: bigint,
+    prompt_tokens: bigint,
+    completion_tokens: bigint,
+    reasoning_tokens: bigint,
   },
   /** The last number given out under a name; the engines share no syntax for generated integers. */
   counters: { name: text, value: bigint },
@@ -92,8 +244,7 @@ export const tables = {
 } as const satisfies Record<string, Record<string, Column<unknown>>>;
 
 type Value<C> = C extends Column<infer T> ? T : never;
-/** JSON goes in as text and comes out parsed. */
-type Written<C> = C extends { kind: Kind } & Column<infer T> ? (T extends unknown[] | null ? string | null : T) : never;
+type Written<C> = C extends JsonColumn<unknown> ? string | null : Value<C>;
 
 /** The row of each table, for Kysely. */
 export type Tables = {

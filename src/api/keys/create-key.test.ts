@@ -2,8 +2,6 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { hashSecret } from '../../accounts/key.ts';
-import { keyStore } from '../../storage/keys.ts';
-import { organizationStore } from '../../storage/organizations.ts';
 import { createKey } from './create-key.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
@@ -12,11 +10,7 @@ describeStores('POST /keys', ({ open }) => {
   async function setUp() {
     const database = await open();
     const made = await managementServer(database, NOW);
-    createKey(made.server, {
-      keys: keyStore(database.queries),
-      organizations: organizationStore(database.queries),
-      now: () => Date.parse(NOW),
-    });
+    createKey(made.server, made);
     return { ...made, database };
   }
 

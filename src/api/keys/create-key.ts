@@ -1,20 +1,19 @@
 import Type from 'typebox';
-import { createSecret, describeKey, parseExpiry } from '../../accounts/key.ts';
+import { createSecret, describeKey, keyState, parseExpiry } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateKeyBody, Key } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
-import type { KeyStore } from '../../storage/keys.ts';
-import type { OrganizationStore } from '../../storage/organizations.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
 
 const UNUSED = { total: 0, daily: 0, weekly: 0, monthly: 0 };
 
 export interface CreateKeyDependencies {
-  keys: KeyStore;
-  organizations: OrganizationStore;
-  now: () => number;
+  change: Change;
 }
 
 function checkText(body: CreateKeyBody): void {
@@ -41,7 +40,7 @@ async function creatorOf({ organizations, organization_id, user_id }: Owned<{ us
 }
 
 /** Serves `POST /keys`. The secret is in this answer and nowhere else. */
-export function createKey(server: Server, { keys, organizations, now }: CreateKeyDependencies): void {
+export function createKey(server: Server, { change }: CreateKeyDependencies): void {
   server.route({
     method: 'POST',
     url: '/keys',
@@ -57,29 +56,38 @@ export function createKey(server: Server, { keys, organizations, now }: CreateKe
       },
     },
     handler: async (request, reply) => {
-      const { body, principal } = request;
-      if (!principal) throw new Error('a management operation without a principal');
+      const { body } = request;
       checkText(body);
-      const { organization_id } = principal;
-      const owned = { organizations, organization_id };
-      const at = now();
-      const creator = body.creator_user_id ?? undefined;
+      const { organization_id, user_id } = principalOf(request);
       const { secret, hash, label } = createSecret();
-      const key = await keys.insert({
-        hash,
-        label,
-        organization_id,
-        workspace_id: await workspaceOf({ ...owned, id: body.workspace_id }),
-        creator_user_id: creator === undefined ? principal.user_id : await creatorOf({ ...owned, user_id: creator }),
-        name: body.name,
-        is_management: false,
-        disabled: false,
-        limit_nano: typeof body.limit === 'number' ? toNano(body.limit) : null,
-        limit_reset: body.limit_reset ?? null,
-        include_byok_in_limit: body.include_byok_in_limit ?? false,
-        expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, at) : null,
-        created_at: new Date(at).toISOString(),
-        updated_at: null,
+      const key = await change(actorOf(request), async ({ tx, at, audit }) => {
+        const owned = { organizations: organizationStore(tx), organization_id };
+        const made = await keyStore(tx).insert({
+          hash,
+          label,
+          organization_id,
+          workspace_id: await workspaceOf({ ...owned, id: body.workspace_id }),
+          creator_user_id: body.creator_user_id
+            ? await creatorOf({ ...owned, user_id: body.creator_user_id })
+            : user_id,
+          name: body.name,
+          is_management: false,
+          disabled: false,
+          limit_nano: typeof body.limit === 'number' ? toNano(body.limit) : null,
+          limit_reset: body.limit_reset ?? null,
+          include_byok_in_limit: body.include_byok_in_limit ?? false,
+          expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, Date.parse(at)) : null,
+          created_at: at,
+          updated_at: null,
+        });
+        await audit({
+          action: 'create',
+          resource_type: 'api_key',
+          resource_id: hash,
+          before: null,
+          after: keyState(made),
+        });
+        return made;
       });
       return reply.code(201).send({ data: describeKey(key, { usage: UNUSED, byok_usage: UNUSED }), key: secret });
     },

@@ -3,7 +3,6 @@ import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { keyStore } from '../../storage/keys.ts';
-import { organizationStore } from '../../storage/organizations.ts';
 import { createKey } from './create-key.ts';
 import { getKey } from './get-key.ts';
 
@@ -15,7 +14,7 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     const made = await managementServer(database, NOW);
     const now = () => Date.parse(NOW);
     const keys = keyStore(database.queries);
-    createKey(made.server, { keys, organizations: organizationStore(database.queries), now });
+    createKey(made.server, made);
     getKey(made.server, { keys, recorder: { flush }, now });
     const { body } = await made.call('POST', '/keys', { name: 'ci', limit: 10, limit_reset: 'weekly' });
     const key = body['data'] as unknown as { hash: string };
@@ -24,7 +23,7 @@ describeStores('GET /keys/{hash}', ({ open }) => {
 
   test('200: the record, as it was at creation', async () => {
     const { call, key } = await setUp();
-    expect(await call('GET', `/keys/${key.hash}`)).toEqual({ status: 200, body: { data: key } });
+    expect(await call('GET', `/keys/${key.hash}`)).toMatchObject({ status: 200, body: { data: key } });
   });
 
   test('200: usage is what the store adds up after the last outcomes are in it', async () => {

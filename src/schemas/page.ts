@@ -1,0 +1,41 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+
+/** The query of every list that is read in pages. */
+export const PageQuery = {
+  offset: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Records to skip.' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.page_records_max,
+      description: `Records to return; default ${limits.page_records_default}.`,
+    }),
+  ),
+};
+
+/** A part of a list: in the order of creation, which does not move under those who read it in pages. */
+export interface Page {
+  offset: number;
+  limit: number;
+}
+
+/** The page that a query asks for. */
+export function pageOf(query: { offset?: number | undefined; limit?: number | undefined }): Page {
+  return { offset: query.offset ?? 0, limit: query.limit ?? limits.page_records_default };
+}
+
+/** The envelope of a page: its records, and how many there are in all. */
+export const PageOf = <T extends TSchema>(record: T) =>
+  Type.Object({ data: Type.Array(record), total_count: Type.Integer({ description: 'How many there are in all.' }) });
+
+/** One page of records as a store gives it. */
+export interface Paged<T> {
+  data: T[];
+  total_count: number;
+}
+
+/** The answer of every deletion. */
+export const Deleted = Type.Object({ deleted: Type.Literal(true) });
+export type Deleted = Static<typeof Deleted>;

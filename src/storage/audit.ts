@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import type { Page, Paged } from '../schemas/page.ts';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** What kinds of thing are changed by management. */
+export type ResourceType =
+  | 'api_key'
+  | 'authorization_code'
+  | 'byok_credential'
+  | 'guardrail'
+  | 'guardrail_assignment'
+  | 'session'
+  | 'user'
+  | 'workspace'
+  | 'workspace_budget'
+  | 'workspace_member';
+
+/** One change: what was before (null: nothing) and after (null: nothing any more), without secrets. */
+export interface AuditEntry {
+  action: 'create' | 'update' | 'delete' | 'assign' | 'unassign' | 'rotate' | 'exchange' | 'sign-in' | 'sign-out';
+  resource_type: ResourceType;
+  resource_id: string;
+  before: object | null;
+  after: object | null;
+}
+
+/** Who changed something, and by which request. */
+export interface Actor {
+  organization_id: string;
+  /** How they came in: with a key, the environment's management key, a command, or signed in on a page. */
+  actor: 'key' | 'environment' | 'command' | 'page' | 'callback';
+  key_hash: string | null;
+  user_id: string | null;
+  request_id: string | null;
+}
+
+/** A stored change. */
+export interface AuditEvent extends AuditEntry {
+  id: string;
+  created_at: string;
+  actor: Actor['actor'];
+  actor_key_hash: string | null;
+  actor_user_id: string | null;
+  request_id: string | null;
+}
+
+/** Which changes a reader wants; an absent filter lets all through. */
+export interface AuditFilter {
+  organization_id: string;
+  resource_type?: ResourceType | undefined;
+  resource_id?: string | undefined;
+  actor_user_id?: string | undefined;
+}
+
+/** Who changed what, for good: events are only ever added. */
+export function auditStore(queries: Queries) {
+  return {
+    /** Writes an event in the transaction of its change, so that there is never one without the other. Last in it: writers wait for each other here. */
+    insert: async (entry: AuditEntry, actor: Actor, at: string): Promise<void> => {
+      const state = (value: object | null) => (value === null ? null : JSON.stringify(value));
+      await queries
+        .insertInto('audit_events')
+        .values({
+          seq: await nextNumber(queries, 'audit_events'),
+          id: randomUUID(),
+          organization_id: actor.organization_id,
+          created_at: at,
+          actor_key_hash: actor.key_hash,
+          actor_user_id: actor.user_id,
+          actor: actor.actor,
+          action: entry.action,
+          resource_type: entry.resource_type,
+          resource_id: entry.resource_id,
+          state_before: state(entry.before),
+          state_after: state(entry.after),
+          request_id: actor.request_id,
+        })
+        .execute();
+    },
+
+    /** The newest first. */
+    listBy: async (filter: AuditFilter, page: Page): Promise<Paged<AuditEvent>> => {
+      let found = queries.selectFrom('audit_events').where('organization_id', '=', filter.organization_id);
+      for (const column of ['resource_type', 'resource_id', 'actor_user_id'] as const) {
+        const value = filter[column];
+        if (value !== undefined) found = found.where(column, '=', value);
+      }
+      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await found.selectAll().orderBy('seq', 'desc').limit(page.limit).offset(page.offset).execute();
+      return {
+        total_count: count,
+        data: rows.map((row) => ({
+          id: row.id,
+          created_at: row.created_at,
+          actor: row.actor as Actor['actor'],
+          actor_key_hash: row.actor_key_hash,
+          actor_user_id: row.actor_user_id,
+          action: row.action as AuditEntry['action'],
+          resource_type: row.resource_type as ResourceType,
+          resource_id: row.resource_id,
+          before: row.state_before,
+          after: row.state_after,
+          request_id: row.request_id,
+        })),
+      };
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { sql } from 'kysely';
+import type { Queries } from './database.ts';
+
+/** What has numbers of its own; each name is a row of `counters`. */
+type Sequence =
+  | 'api_keys'
+  | 'apps'
+  | 'audit_events'
+  | 'byok_credentials'
+  | 'guardrails'
+  | 'guardrail_assignments'
+  | 'organization_members'
+  | 'workspaces'
+  | 'workspace_members';
+
+/**
+ * The next of `count` numbers of a sequence, the first of them. No number is given twice. Others who want one wait until
+ * this transaction ends, so the order of numbers is the order of commits.
+ */
+export async function nextNumber(tx: Queries, sequence: Sequence, count = 1): Promise<number> {
+  const { value } = await tx
+    .insertInto('counters')
+    .values({ name: sequence, value: count })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: sql`counters.value + ${count}` }))
+    .returning('value')
+    .executeTakeFirstOrThrow();
+  return value - count + 1;
+}
