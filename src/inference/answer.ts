@@ -1,17 +1,13 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, internalError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
-import { type ChatDialect, type Report, UpstreamError } from '../providers/dialect.ts';
-import type { Provider } from '../providers/provider.ts';
+import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
-import type { ChatChunk, ChatCompletion, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { toUsd } from '../schemas/money.ts';
-import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {
   attemptStream,
@@ -22,17 +18,12 @@ import {
   prepareAttempt,
 } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
-import { clientError, type FailedAttempt, fallsOver, isOfEndpoint } from './failure.ts';
-import { closeRecord, openRecord, type PricesOf, priceAttempt } from './generation.ts';
-import { routingMetadata, type ShownAttempt } from './metadata.ts';
+import { clientError, fallsOver, isOfEndpoint } from './failure.ts';
+import { openRecord } from './generation.ts';
+import { routingMetadata } from './metadata.ts';
 import { createMeter, type Meter } from './meter.ts';
-
-/** The part of the catalog that inference looks at. */
-export interface ModelSource {
-  find(id: string): Model | undefined;
-  models(): readonly Model[];
-  provider(slug_or_name: string): Provider | undefined;
-}
+import { type ModelSource, requestedModels } from './requested-models.ts';
+import { type AnswerUsage, createSettlement, type Session } from './settlement.ts';
 
 export interface InferenceOptions {
   /** Asked once a request, so that a reload takes effect at once. */
@@ -47,17 +38,6 @@ export interface InferenceOptions {
   allow_unpriced: boolean;
   first_token_ms_max: number;
   total_ms_max: number;
-}
-
-/** The public usage with what it cost, in USD. */
-export interface AnswerUsage extends PublicUsage {
-  cost: number;
-  is_byok: boolean;
-  cost_details: {
-    upstream_inference_cost: number | null;
-    upstream_inference_prompt_cost: number;
-    upstream_inference_completions_cost: number;
-  };
 }
 
 /** Who answered, as the client may know it. */
@@ -93,72 +73,6 @@ export interface Inference {
   stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
 }
 
-/** Everything one call gathers on its way. */
-interface Session {
-  call: Call;
-  plan: Plan;
-  requested: string;
-  record: GenerationRecord | undefined;
-  attempts: AttemptRecord[];
-  shown: ShownAttempt[];
-  failed: FailedAttempt[];
-  report: Report[];
-  bodies: JsonObject[];
-  /** Monotonic time of the last send. */
-  sent_ms: number;
-  first_token_ms: number | undefined;
-}
-
-const NO_USAGE: AnswerUsage = {
-  ...publicUsage({}),
-  cost: 0,
-  is_byok: false,
-  cost_details: {
-    upstream_inference_cost: null,
-    upstream_inference_prompt_cost: 0,
-    upstream_inference_completions_cost: 0,
-  },
-};
-
-/** The models that a request names, in order: `model`, then `models`, each once; the default when it names none. */
-function modelsOf(call: Call, options: InferenceOptions): { models: Model[]; requested: string } {
-  const { request } = call;
-  const named: [string, string][] = [];
-  if (request.model) named.push(['model', request.model]);
-  for (const [index, id] of (request.models ?? []).entries()) named.push([`models[${index}]`, id]);
-  if (named.length === 0) {
-    if (options.default_model === undefined) {
-      throw new GatewayError(400, 'model is required: no default model is configured');
-    }
-    named.push(['model', options.default_model]);
-  }
-  const catalog = options.catalog();
-  const models = new Map<string, Model>();
-  for (const [field, id] of named) {
-    const model = catalog.find(id);
-    if (model === undefined) throw new GatewayError(400, `${id} is not a valid model ID`, { metadata: { field } });
-    if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
-      throw new GatewayError(400, `${id} does not answer chat completions`, { metadata: { field } });
-    }
-    models.set(model.id, model);
-  }
-  checkBound(call, [...models.values()]);
-  return { models: [...models.values()], requested: named[0]?.[1] ?? '' };
-}
-
-/** An output bound must be below the context length of a model that is to answer (specification, section Limits). */
-function checkBound(call: Call, models: Model[]): void {
-  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
-    const bound = call.request[field];
-    if (typeof bound !== 'number') continue;
-    const contexts = models.map((model) => model.context_length ?? Number.POSITIVE_INFINITY);
-    const largest = Math.max(...contexts);
-    if (bound >= largest) {
-      throw new GatewayError(400, `${field} must be less than ${largest}, the model's context length`);
-    }
-  }
-}
-
 /** The same error, with the routing that led to it. */
 function withRouting(error: GatewayError, gateway_metadata: Record<string, unknown>): GatewayError {
   const { status, message, metadata, headers, cause } = error;
@@ -172,23 +86,14 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
 
 export function createInference(options: InferenceOptions): Inference {
   const { clock, health, metrics, recorder } = options;
-  // Rare (a provider that ran a second model inside a call), so a scan will do.
-  const pricesOf: PricesOf = (provider, upstream_model) => {
-    for (const model of options.catalog().models()) {
-      for (const endpoint of model.endpoints) {
-        if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint.pricing;
-      }
-    }
-    return undefined;
-  };
-
+  const { note, settle } = createSettlement(options);
   function open(call: Call): Session {
     if (!recorder.state().admitting) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });
     }
-    const { models, requested } = modelsOf(call, options);
+    const { models, requested } = requestedModels(call.request, options.catalog(), options.default_model);
     return {
       call,
       plan: planFor(call, models, requested),
@@ -224,78 +129,6 @@ export function createInference(options: InferenceOptions): Inference {
     if (!session.call.wants_metadata) return undefined;
     const { plan, requested, shown: attempts, report } = session;
     return routingMetadata({ plan, requested, attempts, selected, report });
-  }
-
-  function note(
-    session: Session,
-    candidate: Candidate,
-    facts: { status: number | null; failure: string | null },
-  ): AttemptRecord {
-    const attempt: AttemptRecord = {
-      endpoint_id: candidate.endpoint.id,
-      provider_name: candidate.provider.name,
-      model_permaslug: candidate.model.canonical_slug,
-      status: facts.status,
-      latency: Math.round(clock.monotonic_ms() - session.sent_ms),
-      is_byok: false,
-      upstream_id: null,
-      failure: facts.failure,
-      cost_nano: 0,
-    };
-    session.attempts.push(attempt);
-    session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: facts.status ?? 0 });
-    metrics.attempt(candidate.provider.slug, facts.failure ?? 'answered');
-    return attempt;
-  }
-
-  /** Writes the record, once a call; the journal has it when this resolves. */
-  async function settle(
-    session: Session,
-    outcome: GenerationRecord['outcome'],
-    answered: { meter: Meter; candidate: Candidate; prepared: PreparedAttempt; attempt: AttemptRecord } | undefined,
-  ): Promise<AnswerUsage> {
-    const { record, call } = session;
-    if (record === undefined) return NO_USAGE;
-    const now = clock.monotonic_ms();
-    const usage: TokenClasses | null = answered?.meter.usage(answered.prepared.request) ?? null;
-    const candidate = answered?.candidate ?? session.plan.attempts[0];
-    if (candidate === undefined) return NO_USAGE;
-    const charge = priceAttempt(usage, call.request, candidate, pricesOf);
-    if (answered) {
-      answered.attempt.cost_nano = charge.cost_nano;
-      answered.attempt.upstream_id = answered.meter.upstream_id;
-    }
-    const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
-    const closed = closeRecord(record, {
-      meter: answered?.meter,
-      usage,
-      charge,
-      attempts: session.attempts,
-      outcome,
-      latency: latency === null ? null : Math.round(latency),
-      generation_time: answered ? Math.round(now - session.sent_ms) : null,
-    });
-    metrics.generation({
-      model: closed.model,
-      provider: candidate.provider.slug,
-      outcome,
-      prompt_tokens: usage === null ? 0 : inputTokens(usage),
-      completion_tokens: usage === null ? 0 : outputTokens(usage),
-      cost_usd: toUsd(closed.cost_nano),
-      first_token_s: latency === null ? undefined : latency / 1000,
-    });
-    await recorder.outcome(closed);
-    if (usage === null) return NO_USAGE;
-    return {
-      ...publicUsage(usage),
-      cost: toUsd(charge.cost_nano),
-      is_byok: false,
-      cost_details: {
-        upstream_inference_cost: null,
-        upstream_inference_prompt_cost: toUsd(charge.input_nano),
-        upstream_inference_completions_cost: toUsd(charge.output_nano),
-      },
-    };
   }
 
   /** Encodes for an endpoint, makes the attempt durable, and sends it. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import type { AnswerUsage } from '../../inference/answer.ts';
+import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { publicUsage } from '../../schemas/usage.ts';
 import { createStreamEncoder } from './encode.ts';
