@@ -25,8 +25,13 @@ export const limits = {
   guardrail_entries_max: 1_000,
   filter_label_chars_max: 100,
   filter_pattern_chars_max: 100_000,
+  byok_name_chars_max: 255,
+  byok_credential_chars_max: 16_384,
+  byok_scope_entries_max: 100,
   /** Users or keys that one request adds, removes or assigns. */
   bulk_entries_max: 100,
+  /** The days that activity tells of. */
+  activity_days_max: 30,
   page_records_max: 100,
   page_records_default: 50,
   /** How long a revocation waits for nodes that do not say that they heard of it. */

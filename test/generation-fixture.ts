@@ -10,6 +10,7 @@ export function generation(over: Partial<GenerationRecord> & { id: string }): Ge
     key_hash: 'a'.repeat(64),
     workspace_id: '6f2c1d1e-3c1b-4b7a-9f43-0c8f5a4c2b11',
     organization_id: '1e0f5a4c-9f43-4b7a-3c1b-6f2c1d1e0c8f',
+    user_id: '7c1e9d3a-5b2f-4c8d-8e6a-1f0b2d4c6e8a',
     model: 'acme/fast-1',
     requested_model: 'acme/fast-1',
     provider_name: 'Acme AI',

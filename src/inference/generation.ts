@@ -36,6 +36,7 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
     key_hash: principal.key_hash ?? '',
     workspace_id: principal.workspace_id,
     organization_id: principal.organization_id,
+    user_id: principal.user_id,
     model: candidate.model.id,
     requested_model: request.model ?? null,
     provider_name: candidate.provider.name,

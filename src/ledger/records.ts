@@ -34,6 +34,8 @@ export interface GenerationRecord {
   key_hash: string;
   workspace_id: string;
   organization_id: string;
+  /** The owner of the key. Absent in records of older versions. */
+  user_id?: string | null;
   model: string;
   requested_model: string | null;
   provider_name: string | null;

@@ -1,3 +1,4 @@
+import { publicUsage } from '../schemas/usage.ts';
 import type { GenerationRecord } from './records.ts';
 
 /** One finished call on its way to the store: what money is added up from, and the record as it will be read. */
@@ -11,8 +12,21 @@ export interface Settle {
   /** What the provider charged the organization's own account. */
   byok_usage_nano: number;
   created_at: string;
+  activity: Activity;
   /** The generation record as JSON text: encoded once, for journal and store alike. */
   record: string;
+}
+
+/** What activity is told apart by, and what it counts besides money. */
+interface Activity {
+  user_id: string;
+  model: string;
+  model_permaslug: string;
+  endpoint_id: string;
+  provider_name: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  reasoning_tokens: number;
 }
 
 /** What a node tells the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
@@ -79,7 +93,23 @@ export function toSettle(generation: GenerationRecord, record: string): Settle {
     cost_nano: generation.cost_nano,
     byok_usage_nano,
     created_at: generation.created_at,
+    activity: activityOf(generation),
     record,
+  };
+}
+
+function activityOf(generation: GenerationRecord): Activity {
+  const answered = generation.attempts.at(-1);
+  const tokens = generation.usage === null ? undefined : publicUsage(generation.usage);
+  return {
+    user_id: generation.user_id ?? '',
+    model: generation.model,
+    model_permaslug: answered?.model_permaslug ?? generation.model,
+    endpoint_id: generation.endpoint_id ?? '',
+    provider_name: generation.provider_name ?? '',
+    prompt_tokens: tokens?.prompt_tokens ?? 0,
+    completion_tokens: tokens?.completion_tokens ?? 0,
+    reasoning_tokens: tokens?.completion_tokens_details.reasoning_tokens ?? 0,
   };
 }
 
@@ -103,6 +133,47 @@ export function raisesOf(settles: readonly Settle[]): DayRaise[] {
     raise.byok_usage_nano += byok_usage_nano;
     raise.requests += 1;
     raises.set(name, raise);
+  }
+  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+}
+
+/** What one day of one key at one model and endpoint rises by. */
+export interface ActivityRaise extends Activity {
+  organization_id: string;
+  workspace_id: string;
+  key_hash: string;
+  day: string;
+  usage_nano: number;
+  byok_usage_nano: number;
+  requests: number;
+}
+
+/** Adds up settles by key, UTC day, model and endpoint, in one fixed order. */
+export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
+  const raises = new Map<string, ActivityRaise>();
+  for (const { key_hash, created_at, cost_nano, byok_usage_nano, activity, ...settle } of settles) {
+    const day = new Date(created_at).toISOString().slice(0, 10);
+    const name = `${key_hash} ${day} ${activity.model} ${activity.endpoint_id}`;
+    const raise = raises.get(name);
+    if (raise === undefined) {
+      raises.set(name, {
+        organization_id: settle.organization_id,
+        workspace_id: settle.workspace_id,
+        key_hash,
+        day,
+        ...activity,
+        usage_nano: cost_nano,
+        byok_usage_nano,
+        requests: 1,
+      });
+      continue;
+    }
+    raise.usage_nano += cost_nano;
+    raise.byok_usage_nano += byok_usage_nano;
+    raise.requests += 1;
+    raise.prompt_tokens += activity.prompt_tokens;
+    raise.completion_tokens += activity.completion_tokens;
+    raise.reasoning_tokens += activity.reasoning_tokens;
   }
   return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
 }

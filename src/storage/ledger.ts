@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import {
+  type ActivityRaise,
+  activityRaisesOf,
   type DayRaise,
   type LedgerStore,
   type Position,
@@ -58,6 +60,27 @@ function usageRow({ key_hash, ...raise }: DayRaise) {
   return { scope: 'key', scope_id: key_hash, ...raise };
 }
 
+/** Field by field: the order of the columns is the order of the parameters. */
+function activityRow(raise: ActivityRaise) {
+  return {
+    organization_id: raise.organization_id,
+    workspace_id: raise.workspace_id,
+    key_hash: raise.key_hash,
+    user_id: raise.user_id,
+    day: raise.day,
+    model: raise.model,
+    model_permaslug: raise.model_permaslug,
+    endpoint_id: raise.endpoint_id,
+    provider_name: raise.provider_name,
+    usage_nano: raise.usage_nano,
+    byok_usage_nano: raise.byok_usage_nano,
+    requests: raise.requests,
+    prompt_tokens: raise.prompt_tokens,
+    completion_tokens: raise.completion_tokens,
+    reasoning_tokens: raise.reasoning_tokens,
+  };
+}
+
 /** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
 export function ledgerStore(queries: Queries): LedgerStore {
   /** Inserts what is new; what comes back may be charged, the rest was charged before. */
@@ -82,6 +105,22 @@ export function ledgerStore(queries: Queries): LedgerStore {
       )
       .compile(),
   );
+  const raiseActivity = bulkInsert<ReturnType<typeof activityRow>, never>((tx, rows) =>
+    tx
+      .insertInto('activity_days')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['key_hash', 'day', 'model', 'endpoint_id']).doUpdateSet({
+          usage_nano: sql`activity_days.usage_nano + excluded.usage_nano`,
+          byok_usage_nano: sql`activity_days.byok_usage_nano + excluded.byok_usage_nano`,
+          requests: sql`activity_days.requests + excluded.requests`,
+          prompt_tokens: sql`activity_days.prompt_tokens + excluded.prompt_tokens`,
+          completion_tokens: sql`activity_days.completion_tokens + excluded.completion_tokens`,
+          reasoning_tokens: sql`activity_days.reasoning_tokens + excluded.reasoning_tokens`,
+        }),
+      )
+      .compile(),
+  );
   return {
     settle: (batch) =>
       queries.transaction().execute(async (tx) => {
@@ -92,6 +131,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
         // Each id that came back once, also if a batch should name it twice.
         const charged = batch.settles.filter(({ id }) => inserted.delete(id));
         await raiseUsage(tx, raisesOf(charged).map(usageRow));
+        await raiseActivity(tx, activityRaisesOf(charged).map(activityRow));
         return answer;
       }),
 

@@ -1,0 +1,44 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+
+/** Keeps secrets so that the store alone cannot give them away. */
+export interface Vault {
+  /** Encrypts a text for one place: what was sealed for another place does not open there. */
+  seal(text: string, place: string): string;
+  /** Gives the text back. Throws a plain sentence when it was sealed with another secret, for another place, or changed since. */
+  open(sealed: string, place: string): string;
+}
+
+const FORMAT = 'v1';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Makes the vault of a gateway's secret: AES-256-GCM (NIST SP 800-38D) under a key derived by HKDF (RFC 5869), a fresh nonce each time. */
+export function createVault(secret: string): Vault {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway credentials', 32));
+  // Tells which secret sealed something; says nothing about it.
+  const key_id = createHash('sha256').update('key id').update(key).digest('hex').slice(0, 8);
+  return {
+    seal(text, place) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place));
+      const hidden = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      return `${FORMAT}.${key_id}.${hidden.toString('base64url')}`;
+    },
+    open(sealed, place) {
+      const [format, sealed_by, body = ''] = sealed.split('.');
+      if (format !== FORMAT) throw new Error('A stored credential has a format that this version does not know');
+      if (sealed_by !== key_id) throw new Error('A stored credential was encrypted with another GATEWAY_SECRET');
+      const bytes = Buffer.from(body, 'base64url');
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
+      try {
+        const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8');
+        return text + decipher.final('utf8');
+      } catch (cause) {
+        throw new Error('A stored credential was changed, or belongs to another record', { cause });
+      }
+    },
+  };
+}

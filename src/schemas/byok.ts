@@ -1,0 +1,68 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+
+const nullable = <T extends TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
+
+/** A credential of one's own account at a provider; the credential itself is never shown. */
+export const ByokCredential = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    provider: Type.String({ description: 'Slug of the provider.' }),
+    label: Type.String({ description: 'The credential, masked.' }),
+    name: nullable(Type.String(), 'What it is called here.'),
+    disabled: Type.Boolean(),
+    is_fallback: Type.Boolean({ description: 'Used after the shared endpoints, not before them.' }),
+    sort_order: Type.Integer({ description: 'Among the credentials for one provider, the lowest is used first.' }),
+    allowed_models: nullable(Type.Array(Type.String()), 'Canonical slugs; null: all models.'),
+    allowed_api_key_hashes: nullable(Type.Array(Type.String()), 'null: all keys of the workspace.'),
+    allowed_user_ids: nullable(Type.Array(Type.String()), 'null: all users.'),
+    workspace_id: Type.String(),
+    created_at: Type.String({ format: 'date-time' }),
+    updated_at: nullable(Type.String({ format: 'date-time' }), 'When it was last changed.'),
+  },
+  { title: 'ByokCredential' },
+);
+export type ByokCredential = Static<typeof ByokCredential>;
+
+const credential = Type.String({
+  minLength: 1,
+  maxLength: limits.byok_credential_chars_max,
+  description: 'The credential: an API key, or JSON text where the provider takes that. Stored encrypted, never shown.',
+});
+const scope = (description: string) =>
+  nullable(
+    Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: limits.byok_scope_entries_max }),
+    description,
+  );
+
+const settings = {
+  name: Type.Optional(
+    nullable(Type.String({ minLength: 1, maxLength: limits.byok_name_chars_max }), 'A name of your own.'),
+  ),
+  disabled: Type.Optional(Type.Boolean()),
+  is_fallback: Type.Optional(Type.Boolean({ description: 'Used after the shared endpoints, not before them.' })),
+  sort_order: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  allowed_models: Type.Optional(scope('Ids or canonical slugs of models; null: all.')),
+  allowed_api_key_hashes: Type.Optional(scope('Hashes of keys; null: all.')),
+  allowed_user_ids: Type.Optional(scope('Members of the organization; null: all.')),
+};
+
+/** Body of `POST /byok`. */
+export const CreateByokBody = Type.Object(
+  {
+    provider: Type.String({ minLength: 1, description: 'Slug or display name of a provider.' }),
+    key: credential,
+    workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+    ...settings,
+  },
+  { additionalProperties: false },
+);
+export type CreateByokBody = Static<typeof CreateByokBody>;
+
+/** Body of `PATCH /byok/{id}`; a new `key` takes the place of the old one. */
+export const UpdateByokBody = Type.Object(
+  { key: Type.Optional(credential), ...settings },
+  { additionalProperties: false },
+);
+export type UpdateByokBody = Static<typeof UpdateByokBody>;

@@ -1,0 +1,78 @@
+import type { Queries } from './database.ts';
+
+/** Which days are asked for; an absent filter lets all through. Days are YYYY-MM-DD, both ends included. */
+export interface ActivityFilter {
+  organization_id: string;
+  from: string;
+  to: string;
+  key_hash?: string | undefined;
+  user_id?: string | undefined;
+  workspace_id?: string | undefined;
+}
+
+/** A day of a model at an endpoint, over the keys that the filter let through. Money is nano-USD. */
+export interface ActivityRow {
+  day: string;
+  workspace_id: string | undefined;
+  model: string;
+  model_permaslug: string;
+  endpoint_id: string;
+  provider_name: string;
+  usage_nano: number;
+  byok_usage_nano: number;
+  requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  reasoning_tokens: number;
+}
+
+const sums = [
+  'usage_nano',
+  'byok_usage_nano',
+  'requests',
+  'prompt_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+] as const;
+
+/** What was used, by day. Rows are raised by the ledger, with the generations they count. */
+export function activityStore(queries: Queries) {
+  return {
+    /** The newest day first; by workspace as well when asked. */
+    listBy: async (filter: ActivityFilter, { by_workspace }: { by_workspace: boolean }): Promise<ActivityRow[]> => {
+      let found = queries
+        .selectFrom('activity_days')
+        .where('organization_id', '=', filter.organization_id)
+        .where('day', '>=', filter.from)
+        .where('day', '<=', filter.to);
+      for (const column of ['key_hash', 'user_id', 'workspace_id'] as const) {
+        const value = filter[column];
+        if (value !== undefined) found = found.where(column, '=', value);
+      }
+      const groups = ['day', 'model', 'model_permaslug', 'endpoint_id', 'provider_name'] as const;
+      const grouped = by_workspace
+        ? found.select('workspace_id').groupBy([...groups, 'workspace_id'])
+        : found.groupBy(groups);
+      const rows = await grouped
+        .select(groups)
+        .select(({ fn, cast }) => sums.map((column) => cast<number>(fn.sum(column), 'bigint').as(column)))
+        .orderBy('day', 'desc')
+        .orderBy('model')
+        .orderBy('endpoint_id')
+        .execute();
+      return rows.map((row) => ({ workspace_id: undefined, ...row }));
+    },
+
+    /** All that the organization ever spent on the gateway's accounts, nano-USD. */
+    sumUsage: async (organization_id: string): Promise<number> => {
+      const { total } = await queries
+        .selectFrom('activity_days')
+        .where('organization_id', '=', organization_id)
+        .select(({ fn, cast, val }) => cast<number>(fn.coalesce(fn.sum('usage_nano'), val(0)), 'bigint').as('total'))
+        .executeTakeFirstOrThrow();
+      return total;
+    },
+  };
+}
+
+export type ActivityStore = ReturnType<typeof activityStore>;

@@ -1,0 +1,113 @@
+import type { StoredByok } from '../accounts/byok.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** A credential of an organization; another organization's is not found. */
+export interface ByokId {
+  organization_id: string;
+  id: string;
+}
+
+/** Which credentials a reader wants; an absent filter lets all through. */
+export interface ByokFilter {
+  organization_id: string;
+  workspace_id?: string | undefined;
+  provider?: string | undefined;
+}
+
+type Settings = Pick<
+  StoredByok,
+  'name' | 'disabled' | 'is_fallback' | 'sort_order' | 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids'
+>;
+
+const json = (list: string[] | null) => (list === null ? null : JSON.stringify(list));
+
+function written<T extends Partial<Settings>>(settings: T) {
+  const { allowed_models, allowed_api_key_hashes, allowed_user_ids, ...rest } = settings;
+  return {
+    ...rest,
+    ...(allowed_models === undefined ? {} : { allowed_models: json(allowed_models) }),
+    ...(allowed_api_key_hashes === undefined ? {} : { allowed_api_key_hashes: json(allowed_api_key_hashes) }),
+    ...(allowed_user_ids === undefined ? {} : { allowed_user_ids: json(allowed_user_ids) }),
+  };
+}
+
+/** Credentials of organizations' own provider accounts, sealed. */
+export function byokStore(queries: Queries) {
+  const one = ({ organization_id, id }: ByokId) =>
+    queries.selectFrom('byok_credentials').where('organization_id', '=', organization_id).where('id', '=', id);
+  return {
+    insert: async (made: Omit<StoredByok, 'seq' | 'version'>): Promise<StoredByok> => {
+      const stored = { ...made, seq: await nextNumber(queries, 'byok_credentials'), version: 1 };
+      const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = stored;
+      await queries
+        .insertInto('byok_credentials')
+        .values({
+          ...stored,
+          allowed_models: json(allowed_models),
+          allowed_api_key_hashes: json(allowed_api_key_hashes),
+          allowed_user_ids: json(allowed_user_ids),
+        })
+        .execute();
+      return stored;
+    },
+
+    find: (which: ByokId): Promise<StoredByok | undefined> => one(which).selectAll().executeTakeFirst(),
+
+    /** The credential, held against every other change until the transaction ends. */
+    lock: ({ organization_id, id }: ByokId): Promise<StoredByok | undefined> =>
+      queries
+        .updateTable('byok_credentials')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst(),
+
+    update: (
+      { organization_id, id }: ByokId,
+      change: Partial<Settings & Pick<StoredByok, 'sealed' | 'label'>> & { updated_at: string },
+    ): Promise<StoredByok> =>
+      queries
+        .updateTable('byok_credentials')
+        .set(written(change))
+        .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirstOrThrow(),
+
+    delete: async ({ organization_id, id }: ByokId): Promise<void> => {
+      await queries
+        .deleteFrom('byok_credentials')
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .execute();
+    },
+
+    /** The place after the last credential of a workspace for a provider. */
+    nextSortOrder: async ({ workspace_id, provider }: { workspace_id: string; provider: string }): Promise<number> => {
+      const { last } = await queries
+        .selectFrom('byok_credentials')
+        .where('workspace_id', '=', workspace_id)
+        .where('provider', '=', provider)
+        .select(({ fn, val }) => fn.coalesce(fn.max('sort_order'), val(-1)).as('last'))
+        .executeTakeFirstOrThrow();
+      return Number(last) + 1;
+    },
+
+    listBy: async (filter: ByokFilter, page: Page): Promise<Paged<StoredByok>> => {
+      let found = queries.selectFrom('byok_credentials').where('organization_id', '=', filter.organization_id);
+      for (const column of ['workspace_id', 'provider'] as const) {
+        const value = filter[column];
+        if (value !== undefined) found = found.where(column, '=', value);
+      }
+      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const data = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+      return { total_count: count, data };
+    },
+  };
+}
+
+export type ByokStore = ReturnType<typeof byokStore>;
