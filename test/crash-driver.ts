@@ -39,21 +39,25 @@ const recorder = await startRecorder({
 });
 say('started');
 
+async function attempt(id: string, key_hash: string): Promise<void> {
+  const record = generation({
+    id,
+    key_hash,
+    outcome: 'unknown',
+    usage: null,
+    charges: [],
+    attempts: [],
+    cost_nano: 0,
+  });
+  await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record });
+}
+
 async function call(client: number): Promise<never> {
   for (let ordinal = 0; ; ordinal++) {
     const id = `gen-${round}-${client}-${ordinal}`;
     const key_hash = `key-${client % 3}`;
     const cost_nano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
-    const attempted = generation({
-      id,
-      key_hash,
-      outcome: 'unknown',
-      usage: null,
-      charges: [],
-      attempts: [],
-      cost_nano: 0,
-    });
-    await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record: attempted });
+    await attempt(id, key_hash);
     say(`attempt ${id}`);
     if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal });
     await new Promise((resolve) => setTimeout(resolve, ordinal % 5));
@@ -85,4 +89,8 @@ async function makeKeys(): Promise<never> {
   }
 }
 
+// A call that is still open whenever the process is killed.
+const endless = `gen-${round}-endless`;
+await attempt(endless, 'key-0');
+say(`endless ${endless}`);
 await Promise.all([...Array.from({ length: 6 }, (_, client) => call(client)), makeKeys()]);

@@ -3,11 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
 import { describeStores } from '../store-variants.ts';
-import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop } from './gateway-process.ts';
+import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
-const ROUNDS = 15;
-/** The kill comes this long after the load began, at most. */
-const LIFE_MS_MAX = 700;
+const ROUNDS = 20;
+/** What a gateway must have acknowledged before it may be killed, however slow the machine. */
+const ANSWERS_MIN = 24;
+const KEYS_MIN = 2;
+/** The kill comes this long after that, at most. */
+const LIFE_MS_MAX = 500;
 const CLIENTS = 8;
 
 interface Acknowledged {
@@ -20,6 +23,8 @@ interface Acknowledged {
 class Witness {
   readonly answers: Acknowledged[] = [];
   readonly keys: { key: string; hash: string }[] = [];
+  /** Answers of which a first part was seen, and which no gateway lives to finish. */
+  readonly begun: string[] = [];
   stopped = false;
 
   /** One request after another until the gateway is gone. */
@@ -51,6 +56,26 @@ class Witness {
     }
   }
 
+  /** One stream that goes on until the gateway is gone. */
+  async followEndless(gateway: GatewayProcess, key: string): Promise<void> {
+    const body = chat('sandbox/slow', { sandbox: { tokens: 1_000_000 }, stream: true });
+    try {
+      const answer = await gateway.call('POST', '/chat/completions', { key, body });
+      let text = '';
+      let noted = false;
+      for await (const bytes of answer.body ?? []) {
+        if (noted) continue;
+        text += Buffer.from(bytes).toString();
+        const id = /"id":"(gen-[^"]+)"/.exec(text)?.[1];
+        if (id === undefined) continue;
+        noted = true;
+        this.begun.push(id);
+      }
+    } catch {
+      // It is killed, as the test wants it.
+    }
+  }
+
   async makeKeys(gateway: GatewayProcess): Promise<void> {
     while (!this.stopped) {
       const made = await makeKey(gateway).catch(() => undefined);
@@ -66,7 +91,7 @@ interface Found {
 
 describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
   test(`after ${ROUNDS} kills under load every answer and every key that a client saw is there as it was told`, {
-    timeout: 240_000,
+    timeout: 900_000,
   }, async () => {
     const data_dir = join(freshDir(), 'data');
     const port = await freePort();
@@ -79,8 +104,14 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       if (witness.keys.length === 0) witness.keys.push(await makeKey(gateway));
       const { key } = witness.keys[round % witness.keys.length] as { key: string };
       const clients = Array.from({ length: CLIENTS }, (_, client) => witness.ask(gateway, key, client));
-      clients.push(witness.makeKeys(gateway));
-      await sleep(100 + Math.random() * LIFE_MS_MAX);
+      clients.push(witness.makeKeys(gateway), witness.followEndless(gateway, key));
+      const before = { answers: witness.answers.length, keys: witness.keys.length };
+      const worked = () =>
+        witness.answers.length >= before.answers + ANSWERS_MIN &&
+        witness.keys.length >= before.keys + KEYS_MIN &&
+        witness.begun.length > round;
+      await until('the gateway has work behind it and before it', worked, 60_000);
+      await sleep(Math.random() * LIFE_MS_MAX);
       witness.stopped = true;
       gateway.child.kill('SIGKILL');
       expect(await gateway.ended).toBe('SIGKILL');
@@ -123,10 +154,11 @@ describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
       const own = rows.filter(({ key_hash }) => key_hash === hash);
       expect(usage).toBe(own.reduce((sum, { cost }) => sum + cost, 0));
     }
-    // A test that never killed in the middle of something has shown nothing.
-    expect(witness.answers.length).toBeGreaterThan(0);
-    expect(witness.keys.length).toBeGreaterThan(0);
-    expect(rows.filter(({ outcome }) => outcome === 'unknown').length).toBeGreaterThan(0);
+    // What was killed in the middle of something is told so.
+    const outcomes = new Map(rows.map(({ id, outcome }) => [id, outcome]));
+    expect(witness.begun.map((id) => outcomes.get(id))).toEqual(Array(ROUNDS).fill('unknown'));
+    expect(witness.answers.length).toBeGreaterThanOrEqual(ROUNDS * ANSWERS_MIN);
+    expect(witness.keys.length).toBeGreaterThanOrEqual(ROUNDS * KEYS_MIN);
     process.stdout.write(
       `${witness.answers.length} answers and ${witness.keys.length} keys acknowledged; ` +
         `${rows.filter(({ outcome }) => outcome === 'unknown').length} attempts cut off\n`,
