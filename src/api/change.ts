@@ -11,6 +11,7 @@ export interface Work {
   tx: Queries;
   /** The moment of the change, ISO 8601. */
   at: string;
+  actor: Actor;
   /** Leaves who, what, before and after. Every change leaves at least one. */
   audit(entry: AuditEntry): Promise<void>;
   /** Tells all nodes to forget what they remember of it, once the change is committed. */
@@ -54,6 +55,7 @@ export function createChange(options: { database: Database; changes: ChangeFeed;
           const made = await run({
             tx,
             at,
+            actor,
             audit: async (entry) => void entries.push(entry),
             announce: (change) => void announced.push(change),
           });

@@ -1,56 +1,33 @@
 import { randomUUID } from 'node:crypto';
+import type { AuditEvent } from '../schemas/audit.ts';
 import type { Page, Paged } from '../schemas/page.ts';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
-/** What kinds of thing are changed by management. */
-export type ResourceType =
-  | 'api_key'
-  | 'authorization_code'
-  | 'byok_credential'
-  | 'guardrail'
-  | 'guardrail_assignment'
-  | 'session'
-  | 'user'
-  | 'workspace'
-  | 'workspace_budget'
-  | 'workspace_member';
-
 /** One change: what was before (null: nothing) and after (null: nothing any more), without secrets. */
-export interface AuditEntry {
-  action: 'create' | 'update' | 'delete' | 'assign' | 'unassign' | 'rotate' | 'exchange' | 'sign-in' | 'sign-out';
-  resource_type: ResourceType;
-  resource_id: string;
+export type AuditEntry = Pick<AuditEvent, 'action' | 'resource_type' | 'resource_id'> & {
   before: object | null;
   after: object | null;
-}
+};
 
 /** Who changed something, and by which request. */
 export interface Actor {
   organization_id: string;
   /** How they came in: with a key, the environment's management key, a command, or signed in on a page. */
-  actor: 'key' | 'environment' | 'command' | 'page' | 'callback';
+  actor: AuditEvent['actor'];
   key_hash: string | null;
   user_id: string | null;
-  request_id: string | null;
-}
-
-/** A stored change. */
-export interface AuditEvent extends AuditEntry {
-  id: string;
-  created_at: string;
-  actor: Actor['actor'];
-  actor_key_hash: string | null;
-  actor_user_id: string | null;
   request_id: string | null;
 }
 
 /** Which changes a reader wants; an absent filter lets all through. */
 export interface AuditFilter {
   organization_id: string;
-  resource_type?: ResourceType | undefined;
+  resource_type?: AuditEvent['resource_type'] | undefined;
   resource_id?: string | undefined;
   actor_user_id?: string | undefined;
+  /** Only what is older than this event; none of an organization's own is older than a stranger's. */
+  before?: string | undefined;
 }
 
 /** Who changed what, for good: events are only ever added. */
@@ -86,6 +63,15 @@ export function auditStore(queries: Queries) {
         const value = filter[column];
         if (value !== undefined) found = found.where(column, '=', value);
       }
+      const { before, organization_id } = filter;
+      if (before !== undefined) {
+        found = found.where('seq', '<', ({ selectFrom }) =>
+          selectFrom('audit_events')
+            .select('seq')
+            .where('id', '=', before)
+            .where('organization_id', '=', organization_id),
+        );
+      }
       const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
       const rows = await found.selectAll().orderBy('seq', 'desc').limit(page.limit).offset(page.offset).execute();
       return {
@@ -96,8 +82,8 @@ export function auditStore(queries: Queries) {
           actor: row.actor as Actor['actor'],
           actor_key_hash: row.actor_key_hash,
           actor_user_id: row.actor_user_id,
-          action: row.action as AuditEntry['action'],
-          resource_type: row.resource_type as ResourceType,
+          action: row.action as AuditEvent['action'],
+          resource_type: row.resource_type as AuditEvent['resource_type'],
           resource_id: row.resource_id,
           before: row.state_before,
           after: row.state_after,
@@ -107,3 +93,5 @@ export function auditStore(queries: Queries) {
     },
   };
 }
+
+export type AuditStore = ReturnType<typeof auditStore>;

@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import Type from 'typebox';
+import type { Server } from '../../http/server.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import { limits } from '../../limits.ts';
+import { errors } from '../../schemas/error.ts';
+import { toUsd } from '../../schemas/money.ts';
+import type { ActivityStore } from '../../storage/activity.ts';
+import { principalOf } from '../change.ts';
+
+export interface GetCreditsDependencies {
+  activity: ActivityStore;
+  recorder: Pick<Recorder, 'flush'>;
+}
+
+const Credits = Type.Object(
+  {
+    total_credits: Type.Number({
+      description: 'Credits granted, USD. 0: none were, and spending is not bounded by credits.',
+    }),
+    total_usage: Type.Number({ description: 'All that was ever spent, USD; own provider accounts (BYOK) apart.' }),
+  },
+  { title: 'Credits' },
+);
+
+/** Serves `GET /credits`. */
+export function getCredits(server: Server, { activity, recorder }: GetCreditsDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/credits',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'getCredits',
+      tags: ['Accounting'],
+      summary: 'Returns the credits of the organization and what it has spent.',
+      response: { 200: Type.Object({ data: Credits }), ...errors(401, 403, 429, 500) },
+    },
+    handler: async (request) => {
+      const { organization_id } = principalOf(request);
+      // As for a key's usage: who asks right after a request wants to see it.
+      await Promise.race([recorder.flush(), sleep(limits.flush_read_ms_max, undefined, { ref: false })]);
+      return { data: { total_credits: 0, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
+    },
+  });
+}

@@ -1,0 +1,108 @@
+import Type, { type Static } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
+import { errors } from '../../schemas/error.ts';
+import { toUsd } from '../../schemas/money.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { ActivityRow, ActivityStore } from '../../storage/activity.ts';
+import { principalOf } from '../change.ts';
+
+export interface ListActivityDependencies {
+  activity: ActivityStore;
+  now: () => number;
+}
+
+const ActivityItem = Type.Object(
+  {
+    date: Type.String({ description: 'The UTC day, YYYY-MM-DD.' }),
+    model: Type.String(),
+    model_permaslug: Type.String(),
+    endpoint_id: Type.String(),
+    provider_name: Type.String(),
+    usage: Type.Number({ description: 'USD.' }),
+    byok_usage_inference: Type.Number({ description: 'What own provider accounts were charged, USD.' }),
+    requests: Type.Integer(),
+    prompt_tokens: Type.Integer(),
+    completion_tokens: Type.Integer(),
+    reasoning_tokens: Type.Integer(),
+    workspace_id: Type.Optional(Type.String({ description: 'With group_by=workspace.' })),
+  },
+  { title: 'ActivityItem' },
+);
+
+type ActivityItem = Static<typeof ActivityItem>;
+
+const DAY_MS = 86_400_000;
+const dayOf = (moment: number) => new Date(moment).toISOString().slice(0, 10);
+
+/** The days asked for: the last completed ones, or the one that is named. Today can be named, and is not complete. */
+function daysOf(date: string | undefined, now: number): { from: string; to: string } {
+  const [from, yesterday, today] = [
+    dayOf(now - limits.activity_days_max * DAY_MS),
+    dayOf(now - DAY_MS),
+    dayOf(now),
+  ] as const;
+  if (date === undefined) return { from, to: yesterday };
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(date) && !Number.isNaN(Date.parse(date)) && dayOf(Date.parse(date)) === date;
+  if (!isDay) throw new GatewayError(400, 'date must be a UTC day such as 2026-01-31');
+  if (date < from || date > today) {
+    throw new GatewayError(
+      400,
+      `date must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`,
+    );
+  }
+  return { from: date, to: date };
+}
+
+function describeRow(row: ActivityRow): ActivityItem {
+  return {
+    date: row.day,
+    model: row.model,
+    model_permaslug: row.model_permaslug,
+    endpoint_id: row.endpoint_id,
+    provider_name: row.provider_name,
+    usage: toUsd(row.usage_nano),
+    byok_usage_inference: toUsd(row.byok_usage_nano),
+    requests: row.requests,
+    prompt_tokens: row.prompt_tokens,
+    completion_tokens: row.completion_tokens,
+    reasoning_tokens: row.reasoning_tokens,
+    ...(row.workspace_id === undefined ? {} : { workspace_id: row.workspace_id }),
+  };
+}
+
+/** Serves `GET /activity`: what was used, by day, model and endpoint. */
+export function listActivity(server: Server, { activity, now }: ListActivityDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/activity',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'listActivity',
+      tags: ['Accounting'],
+      summary: 'Lists usage by day, model and endpoint.',
+      querystring: Type.Object({
+        date: Type.Optional(
+          Type.String({
+            description: `One UTC day of the last ${limits.activity_days_max}, or today so far. Default: all ${limits.activity_days_max} completed ones.`,
+          }),
+        ),
+        api_key_hash: Type.Optional(Type.String({ description: 'Only what this key used.' })),
+        user_id: Type.Optional(Type.String({ description: "Only what this member's keys used." })),
+        workspace_id: Type.Optional(Type.String({ description: 'Only what keys of this workspace used.' })),
+        group_by: Type.Optional(Type.Literal('workspace')),
+      }),
+      response: { 200: Type.Object({ data: Type.Array(ActivityItem) }), ...errors(400, 401, 403, 429, 500) },
+    },
+    handler: async (request) => {
+      const { organization_id } = principalOf(request);
+      const { date, api_key_hash: key_hash, user_id, workspace_id, group_by } = request.query;
+      const days = daysOf(date, now());
+      if (![key_hash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      const filter = { organization_id, ...days, key_hash, user_id, workspace_id };
+      const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
+      return { data: rows.map(describeRow) };
+    },
+  });
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import Type from 'typebox';
+import { describeByok, labelOfCredential, placeOf } from '../../accounts/byok.ts';
+import type { Vault } from '../../accounts/vault.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { GatewayError } from '../../errors.ts';
+import { setVersion } from '../../http/preconditions.ts';
+import type { Server } from '../../http/server.ts';
+import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
+import { errors } from '../../schemas/error.ts';
+import { isStorable } from '../../schemas/text.ts';
+import { byokStore } from '../../storage/byok.ts';
+import type { Queries } from '../../storage/database.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import { actorOf, type Change } from '../change.ts';
+import { checkSettings } from './scope.ts';
+
+export interface CreateByokDependencies {
+  change: Change;
+  catalog: () => Catalog;
+  /** The slug of a provider that this gateway knows, by slug or display name; also one that is off. */
+  providerSlug: (slugOrName: string) => string | undefined;
+  vault: Vault;
+}
+
+/** The specification's siblings list no 404 for a creation: a wrong workspace in a body is a wrong body. */
+async function workspaceOf(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
+  const organizations = organizationStore(tx);
+  const found = await (id === undefined
+    ? organizations.findDefaultWorkspace(organization_id)
+    : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+  if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
+  return found.id;
+}
+
+/** Serves `POST /byok`. The credential is sealed before it is stored; no answer and no log ever has it. */
+export function createByok(server: Server, { change, catalog, providerSlug, vault }: CreateByokDependencies): void {
+  server.route({
+    method: 'POST',
+    url: '/byok',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'createByok',
+      tags: ['BYOK'],
+      summary: 'Stores a credential of your own account at a provider.',
+      body: CreateByokBody,
+      response: { 201: Type.Object({ data: ByokCredential }), ...errors(400, 401, 403, 409, 429, 500) },
+    },
+    handler: async (request, reply) => {
+      const { body } = request;
+      const provider = providerSlug(body.provider);
+      if (provider === undefined) throw new GatewayError(400, `provider ${body.provider} is not known to this gateway`);
+      const made = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+        const { organization_id } = actor;
+        const { provider: _, workspace_id: wanted, ...rest } = body;
+        const settings = await checkSettings(rest, { tx, organization_id, catalog: catalog() });
+        const workspace_id = await workspaceOf(tx, organization_id, wanted);
+        const store = byokStore(tx);
+        const id = randomUUID();
+        const stored = await store.insert({
+          id,
+          organization_id,
+          workspace_id,
+          provider,
+          label: labelOfCredential(body.key),
+          sealed: vault.seal(body.key, placeOf({ organization_id, id })),
+          name: settings.name ?? null,
+          disabled: settings.disabled ?? false,
+          is_fallback: settings.is_fallback ?? false,
+          sort_order: settings.sort_order ?? (await store.nextSortOrder({ workspace_id, provider })),
+          allowed_models: settings.allowed_models ?? null,
+          allowed_api_key_hashes: settings.allowed_api_key_hashes ?? null,
+          allowed_user_ids: settings.allowed_user_ids ?? null,
+          created_at: at,
+          updated_at: null,
+        });
+        const after = describeByok(stored);
+        await audit({ action: 'create', resource_type: 'byok_credential', resource_id: id, before: null, after });
+        announce({ topic: 'policy', id: workspace_id });
+        return stored;
+      });
+      setVersion(reply, made.version);
+      return reply.code(201).send({ data: describeByok(made) });
+    },
+  });
+}

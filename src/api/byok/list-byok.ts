@@ -1,0 +1,55 @@
+import Type from 'typebox';
+import { describeByok } from '../../accounts/byok.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { ByokCredential } from '../../schemas/byok.ts';
+import { errors } from '../../schemas/error.ts';
+import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { ByokStore } from '../../storage/byok.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
+import { principalOf } from '../change.ts';
+
+export interface ListByokDependencies {
+  byok: ByokStore;
+  organizations: OrganizationStore;
+  providerSlug: (slugOrName: string) => string | undefined;
+}
+
+/** Serves `GET /byok`: the credentials of all workspaces, or of one, for all providers, or for one. */
+export function listByok(server: Server, { byok, organizations, providerSlug }: ListByokDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/byok',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'listByok',
+      tags: ['BYOK'],
+      summary: 'Lists the credentials of your own provider accounts.',
+      querystring: Type.Object({
+        ...PageQuery,
+        workspace_id: Type.Optional(Type.String({ description: 'Default: all workspaces.' })),
+        provider: Type.Optional(Type.String({ description: 'Slug or display name; default: all providers.' })),
+      }),
+      response: { 200: PageOf(ByokCredential), ...errors(400, 401, 403, 404, 429, 500) },
+    },
+    handler: async (request) => {
+      const { organization_id } = principalOf(request);
+      const { workspace_id, provider } = request.query;
+      if (workspace_id !== undefined) {
+        const found =
+          isStorable(workspace_id) && (await organizations.findWorkspace({ organization_id, id: workspace_id }));
+        if (!found) throw new GatewayError(404, 'workspace_id: workspace not found');
+      }
+      const slug = provider === undefined ? undefined : providerSlug(provider);
+      if (provider !== undefined && slug === undefined) {
+        throw new GatewayError(400, `provider ${provider} is not known to this gateway`);
+      }
+      const { data, total_count } = await byok.listBy(
+        { organization_id, workspace_id, provider: slug },
+        pageOf(request.query),
+      );
+      return { data: data.map(describeByok), total_count };
+    },
+  });
+}

@@ -1,0 +1,53 @@
+import Type, { type Static, type TSchema } from 'typebox';
+
+const nullable = <T extends TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
+
+/** What kinds of thing management changes. */
+export const resourceTypes = [
+  'api_key',
+  'authorization_code',
+  'byok_credential',
+  'guardrail',
+  'guardrail_assignment',
+  'session',
+  'user',
+  'workspace',
+  'workspace_budget',
+  'workspace_member',
+] as const;
+export type ResourceType = (typeof resourceTypes)[number];
+
+const State = Type.Object({}, { additionalProperties: true });
+
+/** One change: who, what, before and after. Never a secret. */
+export const AuditEvent = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    created_at: Type.String({ format: 'date-time' }),
+    actor: Type.Enum(['key', 'environment', 'command', 'page', 'callback'] as const, {
+      description:
+        'How they came in: a management key, the one of the environment, a command, a page, or a code exchange.',
+    }),
+    actor_key_hash: nullable(Type.String(), 'The key that acted.'),
+    actor_user_id: nullable(Type.String(), 'The user behind it.'),
+    action: Type.Enum([
+      'create',
+      'update',
+      'delete',
+      'assign',
+      'unassign',
+      'rotate',
+      'exchange',
+      'sign-in',
+      'sign-out',
+    ] as const),
+    resource_type: Type.Enum(resourceTypes),
+    resource_id: Type.String(),
+    before: nullable(State, 'null: there was nothing.'),
+    after: nullable(State, 'null: there is nothing any more.'),
+    request_id: nullable(Type.String(), 'The x-request-id of the request.'),
+  },
+  { title: 'AuditEvent' },
+);
+export type AuditEvent = Static<typeof AuditEvent>;
