@@ -1,6 +1,7 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { Wire } from '../schemas/inner.ts';
-import type { Prices, PriceTier } from './model.ts';
+import type { Prices } from '../schemas/prices.ts';
+import type { PriceTier } from './model.ts';
 
 /** What a model can do at one provider, as far as facts tell; anything else follows from the provider's row. */
 export type Ability = 'tools' | 'structured' | 'reasoning' | 'effort' | 'sampling';

@@ -1,8 +1,10 @@
 import type { Provider, Quirks } from '../providers/provider.ts';
-import { type EndpointParameter, type ProviderRow, providerRow } from '../providers/table.ts';
+import { type ProviderRow, providerRow } from '../providers/table.ts';
+import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
+import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
-import type { Endpoint, Model, Prices } from './model.ts';
+import type { Endpoint, Model } from './model.ts';
 
 /** An endpoint as an operator declares it. */
 export interface DeclaredEndpoint {
@@ -232,27 +234,19 @@ function cachesUnasked(provider: Provider, pricing: Prices): boolean {
   return pricing.input_cache_read !== undefined && provider.dialect !== 'anthropic-messages';
 }
 
-const sampling: readonly EndpointParameter[] = [
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'top_a',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-];
-
 /** What a model refuses although its provider takes it from others. */
 function refusedParameters(provider: Provider, { can, model }: BundledEndpoint): readonly EndpointParameter[] {
   if (can.includes('sampling') || provider.dialect !== 'openai-chat') return [];
-  if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure')) return sampling;
+  if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure'))
+    return samplingParameters;
   // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create),
   // those before GPT-5 parallel_tool_calls as well (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning).
-  return [...sampling, 'stop', 'prediction', ...(/^o\d/.test(model) ? (['parallel_tool_calls'] as const) : [])];
+  return [
+    ...samplingParameters,
+    'stop',
+    'prediction',
+    ...(/^o\d/.test(model) ? (['parallel_tool_calls'] as const) : []),
+  ];
 }
 
 /** Whether the model thinks without levels, which the usual field would be refused for. */
@@ -266,7 +260,7 @@ const needs: [Ability, readonly EndpointParameter[]][] = [
   ['structured', ['structured_outputs']],
   ['reasoning', ['reasoning', 'include_reasoning', 'reasoning_effort']],
   ['effort', ['reasoning_effort']],
-  ['sampling', sampling],
+  ['sampling', samplingParameters],
 ];
 
 function supportedParameters(

@@ -1,8 +1,9 @@
 import { type Pricing, type PublicEndpoint, parameters, type Quantization } from '../schemas/endpoint.ts';
 import type { InputModality, ModelEndpoints, OutputModality, PublicModel, tokenizers } from '../schemas/model.ts';
+import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
 import type { Catalog } from './catalog.ts';
-import type { Endpoint, Model, Prices } from './model.ts';
-import { tokenPrices, unitPrices, usdText } from './price.ts';
+import type { Endpoint, Model } from './model.ts';
+import { usdText } from './price.ts';
 
 /** The public record of a model: `GET /models`. */
 export function describeModel(model: Model): PublicModel {

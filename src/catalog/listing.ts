@@ -1,7 +1,8 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
+import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledEndpoint } from './bundled.ts';
-import type { Prices, PriceTier } from './model.ts';
+import type { PriceTier } from './model.ts';
 import { nearestPicoUsd } from './price.ts';
 
 type Cost = Record<string, unknown> & { tiers?: ({ tier?: { size?: number } } & Record<string, unknown>)[] };

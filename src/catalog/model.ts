@@ -1,24 +1,5 @@
 import type { Quirks } from '../providers/provider.ts';
-
-/** Integer pico-USD per token, image, request, search or second. An absent class has no price of its own. */
-export interface Prices {
-  prompt?: number;
-  completion?: number;
-  request?: number;
-  image?: number;
-  image_token?: number;
-  image_output?: number;
-  audio?: number;
-  audio_output?: number;
-  input_audio_cache?: number;
-  input_cache_read?: number;
-  input_cache_write?: number;
-  input_cache_write_1h?: number;
-  internal_reasoning?: number;
-  web_search?: number;
-  /** A fraction taken off, 0 to 1. */
-  discount?: number;
-}
+import type { Prices } from '../schemas/prices.ts';
 
 /** The price list that holds from a number of prompt tokens on, in place of the endpoint's plain one. */
 export interface PriceTier {

@@ -1,21 +1,4 @@
 import { limits } from '../limits.ts';
-import type { Prices } from './model.ts';
-
-/** Price names that count tokens: stated per million tokens where people write them. The others are stated per unit. */
-export const tokenPrices = [
-  'prompt',
-  'completion',
-  'image_token',
-  'image_output',
-  'audio',
-  'audio_output',
-  'input_audio_cache',
-  'input_cache_read',
-  'input_cache_write',
-  'input_cache_write_1h',
-  'internal_reasoning',
-] as const satisfies (keyof Prices)[];
-export const unitPrices = ['request', 'image', 'web_search'] as const satisfies (keyof Prices)[];
 
 const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
 

@@ -1,9 +1,9 @@
 import Type, { type Static, type TSchema } from 'typebox';
-import { tokenPrices, unitPrices } from '../catalog/price.ts';
 import type { Quirks } from '../providers/provider.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import { inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
+import { tokenPrices, unitPrices } from '../schemas/prices.ts';
 
 /**
  * What `gateway.yaml` may hold. Every `description` completes the sentence "… must be", so that it is also the message

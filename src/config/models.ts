@@ -1,7 +1,7 @@
 import type { DeclaredEndpoint, DeclaredModel } from '../catalog/catalog.ts';
-import type { Prices } from '../catalog/model.ts';
-import { type PriceFault, picoUsd, tokenPrices, unitPrices } from '../catalog/price.ts';
+import { type PriceFault, picoUsd } from '../catalog/price.ts';
 import { limits } from '../limits.ts';
+import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
 import { didYouMean } from './config-error.ts';
 import type { EndpointSection, ModelSection } from './file-schema.ts';
 import type { Path, ReadFile } from './read-file.ts';

@@ -1,9 +1,10 @@
-import type { Endpoint, Prices } from '../catalog/model.ts';
-import { type Charge, charge, type UnitPrices } from '../ledger/charge.ts';
+import type { Endpoint } from '../catalog/model.ts';
+import { type Charge, charge } from '../ledger/charge.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { Prices } from '../schemas/prices.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
 import type { Meter } from './meter.ts';
@@ -68,7 +69,7 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
 }
 
 /** Prices of models that a provider ran on the side of a call, by its own name for them. */
-export type PricesOf = (provider: string, upstream_model: string) => UnitPrices | undefined;
+export type PricesOf = (provider: string, upstream_model: string) => Prices | undefined;
 
 /** The endpoint's price list for a prompt of this length: the highest tier that it passes, else the plain one. */
 function pricesFor(endpoint: Endpoint, usage: TokenClasses): Prices {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens, publicUsage } from '../schemas/usage.ts';
-import { charge, isPriced } from './charge.ts';
+import { charge } from './charge.ts';
 
 // Claude Sonnet's list price: 3, 15, read 0.30, write 3.75 (5 m) and 6 (1 h) USD per million tokens.
 const SONNET = {
@@ -73,12 +73,6 @@ describe('cache_discount', () => {
   test('is null without caching', () => {
     expect(charge({ in_uncached: 1000 }, SONNET).cache_discount_nano).toBeNull();
   });
-});
-
-test('an absent price is unknown, which is not zero', () => {
-  expect(isPriced({ prompt: 0, completion: 0 })).toBe(true);
-  expect(isPriced({ prompt: 1 })).toBe(false);
-  expect(isPriced({})).toBe(false);
 });
 
 const count = fc.option(fc.integer({ min: 0, max: 10_000_000 }), { nil: undefined });

@@ -1,23 +1,6 @@
 import type { TokenClasses } from '../schemas/inner.ts';
+import type { Prices } from '../schemas/prices.ts';
 import type { ChargeLine } from './records.ts';
-
-/** Integer pico-USD per unit; the classes of `Prices` in the catalog. */
-export interface UnitPrices {
-  prompt?: number;
-  completion?: number;
-  request?: number;
-  image?: number;
-  image_token?: number;
-  image_output?: number;
-  audio?: number;
-  audio_output?: number;
-  input_cache_read?: number;
-  input_cache_write?: number;
-  input_cache_write_1h?: number;
-  internal_reasoning?: number;
-  web_search?: number;
-  discount?: number;
-}
 
 /** What a call costs, with the arithmetic that led there. */
 export interface Charge {
@@ -46,7 +29,7 @@ interface Priced {
 }
 
 /** Every class that costs something, with its unit price. A class without a price of its own falls back to `prompt` or `completion`. */
-function priced(usage: TokenClasses, prices: UnitPrices, images: number): Priced[] {
+function priced(usage: TokenClasses, prices: Prices, images: number): Priced[] {
   const prompt = prices.prompt ?? 0;
   const completion = prices.completion ?? 0;
   const write = prices.input_cache_write ?? prompt;
@@ -70,17 +53,8 @@ function priced(usage: TokenClasses, prices: UnitPrices, images: number): Priced
   return found;
 }
 
-/** Whether a price list says enough to charge by: without `prompt` or `completion` the price is unknown, which is not zero. */
-export function isPriced(prices: UnitPrices): boolean {
-  return prices.prompt !== undefined && prices.completion !== undefined;
-}
-
 /** Prices a call's token classes: integer arithmetic, rounded up once, at the end. `images` counts the prompt's, for models priced by the image. */
-export function charge(
-  usage: TokenClasses,
-  prices: UnitPrices,
-  { images }: { images: number } = { images: 0 },
-): Charge {
+export function charge(usage: TokenClasses, prices: Prices, { images }: { images: number } = { images: 0 }): Charge {
   const lines: ChargeLine[] = [];
   const sums = { input: 0n, output: 0n, fee: 0n };
   for (const item of priced(usage, prices, images)) {
@@ -102,7 +76,7 @@ export function charge(
   };
 }
 
-function cacheDiscount(usage: TokenClasses, prices: UnitPrices): number | null {
+function cacheDiscount(usage: TokenClasses, prices: Prices): number | null {
   const read = usage.in_cache_read ?? 0;
   const write5m = usage.in_cache_write_5m ?? 0;
   const write1h = usage.in_cache_write_1h ?? 0;

@@ -1,9 +1,6 @@
-import type { Parameter } from '../schemas/endpoint.ts';
+import type { EndpointParameter, Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Quirks } from './provider.ts';
-
-/** A parameter that an endpoint may take; `prediction` came after the public enumeration was closed (api-facts 2.1). */
-export type EndpointParameter = Parameter | 'prediction';
 
 /** A provider that the gateway knows without a configuration file: data, no code. */
 export interface ProviderRow {

@@ -1,8 +1,10 @@
-import type { Endpoint, Model, Prices } from '../catalog/model.ts';
+import type { Endpoint, Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
+import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
+import { isPriced, type Prices } from '../schemas/prices.ts';
 import type { Health } from './health.ts';
 
 /** One endpoint that a request could go to, and why it does not when it does not. */
@@ -86,39 +88,19 @@ function inputModalities(request: ChatRequest): Set<string> {
   return found;
 }
 
-/** Request parameters that an endpoint may or may not support, by their name in `supported_parameters`. */
-const PARAMETERS = [
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'top_a',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'seed',
-  'stop',
-  'response_format',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'reasoning',
-  'reasoning_effort',
-  'include_reasoning',
-  'web_search_options',
-  'verbosity',
-  'prediction',
-] as const;
+type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;
+
+/** Request fields that an endpoint may not support. A bound is lowered rather than taken away; the last is no field. */
+const FIELDS = endpointParameters.filter(
+  (name): name is Field => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name),
+);
 
 /** The parameters of a request that this endpoint does not list as supported. */
 export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
   const supported = endpoint.supported_parameters;
   if (supported === undefined) return [];
   const found: string[] = [];
-  for (const name of PARAMETERS) {
+  for (const name of FIELDS) {
     const value = request[name];
     if (value === undefined || value === null || supported.includes(name)) continue;
     // One capability under several names.
@@ -155,8 +137,7 @@ function filters(request: ChatRequest, context: PlanContext): Filter[] {
   if (!context.allow_unpriced) {
     list.push({
       step: 'Filter by Known Price',
-      reason: ({ endpoint: { pricing } }) =>
-        pricing.prompt === undefined || pricing.completion === undefined ? 'its price is not known' : undefined,
+      reason: ({ endpoint }) => (isPriced(endpoint.pricing) ? undefined : 'its price is not known'),
     });
   }
   if (preferences.only?.length) {

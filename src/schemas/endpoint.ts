@@ -1,4 +1,5 @@
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
+import type { Prices } from './prices.ts';
 
 /** The parameters that a model or an endpoint may say it supports (specification, Model record, Parameter enumeration). */
 export const parameters = [
@@ -31,6 +32,25 @@ export const parameters = [
 export const Parameter = Type.Enum(parameters);
 export type Parameter = (typeof parameters)[number];
 
+/** What an endpoint may take; `prediction` came after the public enumeration was closed (api-facts 2.1). */
+export const endpointParameters = [...parameters, 'prediction'] as const;
+export type EndpointParameter = (typeof endpointParameters)[number];
+
+/** Those that say how the next token is chosen: a model takes them all or refuses them all. */
+export const samplingParameters = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'top_a',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+] as const satisfies readonly Parameter[];
+
 export const quantizations = ['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32', 'unknown'] as const;
 export const Quantization = Type.Enum(quantizations);
 export type Quantization = (typeof quantizations)[number];
@@ -55,7 +75,7 @@ export const Pricing = Type.Object(
     internal_reasoning: Type.Optional(Price),
     web_search: Type.Optional(Price),
     discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  },
+  } satisfies Record<keyof Prices, TSchema>,
   { title: 'Pricing' },
 );
 export type Pricing = Static<typeof Pricing>;
