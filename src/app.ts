@@ -1,7 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createVault } from './accounts/vault.ts';
+import { getCredits } from './api/accounting/get-credits.ts';
+import { listActivity } from './api/accounting/list-activity.ts';
+import { listAudit } from './api/audit/list-audit.ts';
 import { createAuthenticate } from './api/authenticate.ts';
+import { createByok } from './api/byok/create-byok.ts';
+import { deleteByok } from './api/byok/delete-byok.ts';
+import { getByok } from './api/byok/get-byok.ts';
+import { listByok } from './api/byok/list-byok.ts';
+import { updateByok } from './api/byok/update-byok.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
+import { listProviders } from './api/catalog/list-providers.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
@@ -22,16 +32,18 @@ import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
-import { anthropicMessages } from './providers/anthropic-messages/index.ts';
-import type { ChatDialect } from './providers/dialect.ts';
-import { openaiChat } from './providers/openai-chat/index.ts';
+import { dialects } from './providers/dialects.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
+import { activityStore } from './storage/activity.ts';
+import { auditStore } from './storage/audit.ts';
+import { byokStore } from './storage/byok.ts';
 import { localChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import type { Home } from './storage/organizations.ts';
+import { organizationStore } from './storage/organizations.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -41,6 +53,8 @@ export interface AppOptions {
   catalog: Catalog;
   database: Database;
   home: Home;
+  /** What stored credentials are encrypted with. */
+  secret: string;
   recorder: Recorder;
   clock: Clock;
   log: Logger;
@@ -53,11 +67,6 @@ export interface App {
   /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left. */
   drain(): Promise<void>;
 }
-
-const DIALECTS: Readonly<Record<string, ChatDialect>> = {
-  'openai-chat': openaiChat,
-  'anthropic-messages': anthropicMessages,
-};
 
 /** The composition root: builds the service from its parts. Nothing listens yet. */
 export async function createApp(options: AppOptions): Promise<App> {
@@ -94,7 +103,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const inference = createInference({
     catalog: () => catalog,
-    dialect: (wire) => DIALECTS[wire],
+    dialect: (wire) => dialects.get(wire),
     upstream,
     recorder,
     health: createHealth(),
@@ -107,6 +116,17 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const changes = localChangeFeed();
   const change = createChange({ database, changes, now: clock.now_ms });
+  const organizations = organizationStore(database.queries);
+  const activity = activityStore(database.queries);
+  const byok = byokStore(database.queries);
+  const vault = createVault(options.secret);
+  const slugs = new Map(
+    [...config.providers_off, ...config.providers].flatMap(({ slug, name }) => [
+      [name.toLowerCase(), slug],
+      [slug.toLowerCase(), slug],
+    ]),
+  );
+  const providerSlug = (slugOrName: string) => slugs.get(slugOrName.toLowerCase());
   metrics.watchRecorder(() => recorder.state());
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
@@ -120,6 +140,15 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
+      listProviders(api, { catalog: () => catalog });
+      getCredits(api, { activity, recorder });
+      listActivity(api, { activity, now: clock.now_ms });
+      listAudit(api, { audit: auditStore(database.queries) });
+      listByok(api, { byok, organizations, providerSlug });
+      getByok(api, { byok });
+      createByok(api, { change, catalog: () => catalog, providerSlug, vault });
+      updateByok(api, { change, catalog: () => catalog, vault });
+      deleteByok(api, { change });
       createKey(api, { change });
       getKey(api, { keys, recorder, now: clock.now_ms });
       done();

@@ -109,6 +109,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
       ...unknownSettings(environment),
+      ...secretWarnings(environment),
       ...providers.warnings,
       ...(models.length === 0
         ? []
@@ -220,6 +221,17 @@ function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
     shutdown_ms_max: limits.shutdown_ms_max,
     ...section,
   };
+}
+
+/** Nodes of one fleet must read each other's credentials. */
+function secretWarnings(environment: Environment): string[] {
+  const alone =
+    variable(environment, 'DATABASE_URL') === undefined || variable(environment, 'GATEWAY_SECRET') !== undefined;
+  return alone
+    ? []
+    : [
+        'DATABASE_URL is set and GATEWAY_SECRET is not: provider credentials stored through this node can be read by it alone',
+      ];
 }
 
 function unknownSettings(environment: Environment): string[] {

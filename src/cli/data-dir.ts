@@ -1,7 +1,45 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { accessSync, constants, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { limits } from '../limits.ts';
 
 /** Makes the data directory where it is missing, for this user alone; fails where it may not be written. */
 export function prepareDataDir(data_dir: string): void {
   mkdirSync(data_dir, { recursive: true, mode: 0o700 });
   accessSync(data_dir, constants.W_OK | constants.X_OK);
+}
+
+/**
+ * The secret that stored credentials are encrypted with, where `GATEWAY_SECRET` names none: made at the first start,
+ * readable for this user alone. Processes that start together get the same one.
+ */
+export function secretOf(data_dir: string): string {
+  const file = join(data_dir, 'secret');
+  const own = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  try {
+    return readSecret(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  try {
+    writeFileSync(own, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx', flush: true });
+    // A link is never made over an existing file, and shows the file only when it is whole.
+    linkSync(own, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(own, { force: true });
+  }
+  return readSecret(file);
+}
+
+function readSecret(file: string): string {
+  const secret = readFileSync(file, 'utf8').trim();
+  if (secret.length < limits.management_key_chars_min) {
+    throw new Error(
+      `${file} does not hold a secret of ${limits.management_key_chars_min} characters or more. Restore it from a backup, ` +
+        'or remove it: stored BYOK credentials can then no longer be read.',
+    );
+  }
+  return secret;
 }

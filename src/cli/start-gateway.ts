@@ -11,7 +11,7 @@ import { openDatabase } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
-import { prepareDataDir } from './data-dir.ts';
+import { prepareDataDir, secretOf } from './data-dir.ts';
 import { firstStart } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 import { withSandbox } from './with-sandbox.ts';
@@ -107,6 +107,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     catalog: catalogOf(config),
     database,
     home,
+    secret: config.secret ?? secretOf(config.data_dir),
     recorder,
     clock,
     log,
