@@ -1,5 +1,6 @@
+import { dialects } from '../providers/dialects.ts';
 import type { DataPolicy, Provider } from '../providers/provider.ts';
-import { availableWires, type ProviderRow, providerRows } from '../providers/table.ts';
+import { type ProviderRow, providerRows } from '../providers/table.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
 import type { ProviderSection } from './file-schema.ts';
 import type { Path, ReadFile } from './read-file.ts';
@@ -112,7 +113,7 @@ function resolveOne(
     off(`${address.unset} is not set`);
     return;
   }
-  if (!availableWires.has(dialect)) {
+  if (!dialects.has(dialect)) {
     if (section)
       result.warnings.push(`Provider "${slug}" is off: its dialect ${dialect} is not available in this version`);
     off(`its dialect ${dialect} is not available in this version`);

@@ -25,9 +25,6 @@ export interface ProviderRow {
   abort_stops_billing?: true;
 }
 
-/** Wires that a dialect is registered for. Rows of other wires are listed, and reported as not available. */
-export const availableWires: ReadonlySet<Wire> = new Set<Wire>(['openai-chat', 'anthropic-messages']);
-
 const chat: readonly Parameter[] = [
   'temperature',
   'top_p',

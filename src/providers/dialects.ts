@@ -1,0 +1,10 @@
+import type { Wire } from '../schemas/inner.ts';
+import { anthropicMessages } from './anthropic-messages/index.ts';
+import type { ChatDialect } from './dialect.ts';
+import { openaiChat } from './openai-chat/index.ts';
+
+/** The dialect of each wire that there is one for. A provider of another wire is listed, and reported as not available. */
+export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialect>([
+  ['openai-chat', openaiChat],
+  ['anthropic-messages', anthropicMessages],
+]);
