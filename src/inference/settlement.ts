@@ -103,7 +103,8 @@ export function createSettlement(options: {
     };
     session.attempts.push(attempt);
     session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: facts.status ?? 0 });
-    metrics.attempt(candidate.provider.slug, facts.failure ?? 'answered');
+    // One that answered may still break off: it is counted when its end is known.
+    if (facts.failure !== null) metrics.attempt(candidate.provider.slug, facts.failure);
     return attempt;
   }
 
@@ -120,6 +121,7 @@ export function createSettlement(options: {
     if (candidate === undefined) return NO_USAGE;
     const charge = priceAttempt(usage, call.request, candidate, pricesOf);
     if (answered) {
+      metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
       answered.attempt.cost_nano = charge.cost_nano;
       answered.attempt.upstream_id = answered.meter.upstream_id;
     }

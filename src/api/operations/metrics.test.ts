@@ -33,3 +33,22 @@ test('200: counts requests, tokens, cost and attempts, and tells the lag of the 
   expect(text).not.toContain(gateway.key);
   expect(text).not.toContain(gateway.key_hash);
 });
+
+test('an attempt that breaks off late is counted once, as the failure that it became', async () => {
+  const before = await attempts();
+  const body = { model: 'sandbox/fail-late', messages: [{ role: 'user', content: 'Hello' }], stream: true };
+  expect(await (await gateway.call('POST', '/chat/completions', body)).text()).toContain('"finish_reason":"error"');
+  const after = await attempts();
+  const risen = [...after].flatMap(([outcome, count]) => {
+    const rise = count - (before.get(outcome) ?? 0);
+    return rise === 0 ? [] : [[outcome, rise]];
+  });
+  expect(risen).toEqual([['sandbox overloaded', 1]]);
+});
+
+/** `gateway_attempts_total` by provider and outcome. */
+async function attempts(): Promise<Map<string, number>> {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text();
+  const lines = text.matchAll(/^gateway_attempts_total\{provider="(.+)",outcome="(.+)"\} (\d+)$/gm);
+  return new Map([...lines].map(([, provider, outcome, count]) => [`${provider} ${outcome}`, Number(count)]));
+}
