@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startRecorder } from '../src/ledger/recorder.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
@@ -24,6 +24,7 @@ async function runAndKill(args: string[]): Promise<string[]> {
   });
   let said = '';
   let complained = '';
+  onTestFinished(() => void child.kill('SIGKILL'));
   const killed = Promise.withResolvers<void>();
   child.stderr.on('data', (bytes) => {
     complained += bytes;
@@ -43,7 +44,7 @@ async function runAndKill(args: string[]): Promise<string[]> {
   return said.split('\n').slice(0, -1);
 }
 
-/** Starts the driver; `said` is what it has told so far. */
+/** Starts the driver, which the end of the test kills; `said` is what it has told so far. */
 function run(args: string[]) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-driver.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -57,6 +58,7 @@ function run(args: string[]) {
     child.kill('SIGKILL');
     return ended;
   };
+  onTestFinished(kill);
   return { child, kill, said: () => said.split('\n').slice(0, -1) };
 }
 
