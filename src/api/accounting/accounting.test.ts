@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest';
+import { generation } from '../../../test/generation-fixture.ts';
+import { managementServer } from '../../../test/management-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { toSettle } from '../../ledger/settle.ts';
+import { activityStore } from '../../storage/activity.ts';
+import { ledgerStore } from '../../storage/ledger.ts';
+import { getCredits } from './get-credits.ts';
+import { listActivity } from './list-activity.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+
+describeStores('credits and activity', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const made = await managementServer(database, NOW);
+    const activity = activityStore(database.queries);
+    let flushed = async () => {};
+    getCredits(made.server, { activity, recorder: { flush: () => flushed() } });
+    listActivity(made.server, { activity, now: made.now });
+    const ledger = ledgerStore(database.queries);
+    const { epoch } = await ledger.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
+    const { organization_id, default_workspace_id: workspace_id } = made.home;
+    let number = 0;
+    const settle = async (...over: Parameters<typeof generation>[0][]) => {
+      number += 1;
+      const records = over.map((one) => generation({ organization_id, workspace_id, cost_nano: 1_000, ...one }));
+      const settles = records.map((record) => toSettle(record, JSON.stringify(record)));
+      expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles })).toEqual({ is: 'applied' });
+    };
+    return {
+      ...made,
+      database,
+      settle,
+      onFlush(run: () => Promise<void>) {
+        flushed = run;
+      },
+    };
+  }
+
+  test('credits: nothing was granted, and usage is all that was ever spent here, the last second included', async () => {
+    const { call, settle, onFlush } = await setUp();
+    expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 0, total_usage: 0 } });
+    await settle({ id: 'a' }, { id: 'b', created_at: '2020-01-01T00:00:00.000Z' });
+    onFlush(() => settle({ id: 'c', is_byok: true, cost_nano: 0, upstream_cost_nano: 5 }, { id: 'd' }));
+    expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 0, total_usage: 0.000003 } });
+    expect((await call('GET', '/credits', undefined, 'foreign')).body['data']).toEqual({
+      total_credits: 0,
+      total_usage: 0,
+    });
+  });
+
+  test('activity: one row a day, model and endpoint, adding up requests, tokens and money', async () => {
+    const { call, settle } = await setUp();
+    const at = { created_at: '2026-11-20T23:59:59.999Z' };
+    const usage = { in_uncached: 10, in_cache_read: 5, out_text: 3, out_reasoning: 4 };
+    await settle({ id: 'a', ...at, usage }, { id: 'b', ...at, usage, key_hash: 'other' });
+    await settle({ id: 'c', ...at, usage, is_byok: true, upstream_cost_nano: 70 }, { id: 'b', ...at, usage });
+    await settle({ id: 'd', ...at, endpoint_id: 'acme|b', usage: null }, { id: 'e' });
+    const { body } = await call('GET', '/activity');
+    expect(body['data']).toEqual([
+      {
+        date: '2026-11-20',
+        model: 'acme/fast-1',
+        model_permaslug: 'acme/fast-1',
+        endpoint_id: 'acme|acme/fast-1',
+        provider_name: 'Acme AI',
+        usage: 0.000003,
+        byok_usage_inference: 7e-8,
+        requests: 3,
+        prompt_tokens: 45,
+        completion_tokens: 21,
+        reasoning_tokens: 12,
+      },
+      expect.objectContaining({ endpoint_id: 'acme|b', requests: 1, prompt_tokens: 0 }),
+    ]);
+    expect((await call('GET', '/activity?date=2026-11-21')).body['data']).toMatchObject([{ requests: 1 }]);
+  });
+
+  test('activity: by key, member and workspace; the last 30 completed days and no more', async () => {
+    const { call, settle, home } = await setUp();
+    const at = { created_at: '2026-11-20T10:00:00.000Z' };
+    await settle(
+      { id: 'a', ...at, key_hash: 'k1', user_id: 'u1' },
+      { id: 'b', ...at, key_hash: 'k2', user_id: 'u2', workspace_id: 'w2' },
+      { id: 'c', key_hash: 'k1', created_at: '2026-10-22T00:00:00.000Z' },
+      { id: 'd', key_hash: 'k1', created_at: '2026-10-21T23:59:59.000Z' },
+    );
+    const requests = async (query: string) =>
+      ((await call('GET', `/activity?${query}`)).body['data'] as unknown as { requests: number }[]).map(
+        (row) => row.requests,
+      );
+    expect(await requests('')).toEqual([2, 1]);
+    expect(await requests('api_key_hash=k2')).toEqual([1]);
+    expect(await requests('user_id=u1')).toEqual([1]);
+    expect(await requests('workspace_id=w2')).toEqual([1]);
+    expect(await requests('workspace_id=%00')).toEqual([]);
+    expect(await requests('date=2026-11-20')).toEqual([2]);
+    const grouped = (await call('GET', '/activity?group_by=workspace&date=2026-11-20')).body['data'];
+    expect(grouped).toMatchObject(
+      [home.default_workspace_id, 'w2'].map((workspace_id) => expect.objectContaining({ workspace_id, requests: 1 })),
+    );
+    expect((await call('GET', '/activity', undefined, 'foreign')).body).toEqual({ data: [] });
+  });
+
+  test.each(['2026-13-01', '2026-02-30', 'yesterday', '2026-10-21', '2026-11-22', ''])(
+    '400: %j is not a day that activity tells of',
+    async (date) => {
+      const { call } = await setUp();
+      expect(await call('GET', `/activity?date=${date}`)).toMatchObject({
+        status: 400,
+        body: { error: { message: expect.stringMatching(/^date must be/) } },
+      });
+    },
+  );
+
+  test.each(['/credits', '/activity'])('401, 403, 500: %s', async (url) => {
+    const { call, database } = await setUp();
+    expect((await call('GET', url, undefined, '')).status).toBe(401);
+    expect((await call('GET', url, undefined, 'ordinary')).status).toBe(403);
+    await database.queries.schema.dropTable('activity_days').execute();
+    expect((await call('GET', url)).status).toBe(500);
+  });
+});
