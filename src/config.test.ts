@@ -378,6 +378,14 @@ test('what may be printed of a configuration holds no secret', () => {
   expect(printed).not.toContain('very-secret');
 });
 
+test("a fleet is warned where its nodes could not read each other's credentials", () => {
+  const fleet = { DATABASE_URL: 'postgres://db.example/gateway' };
+  const secret = { GATEWAY_SECRET: 'an-encryption-key-0123456789-0123456789' };
+  expect(load('{}', fleet).warnings).toEqual([expect.stringMatching(/^DATABASE_URL is set and GATEWAY_SECRET is not/)]);
+  expect(load('{}', { ...fleet, ...secret }).warnings).toEqual([]);
+  expect(load('{}', secret).warnings).toEqual([]);
+});
+
 test('the bundled catalog is read from the program', () => {
   expect(readBundledCatalog().models.length).toBeGreaterThan(300);
 });

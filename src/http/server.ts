@@ -124,6 +124,14 @@ function identify(
   }
 }
 
+/** Clients that name a content type with every request name it for an empty body too, which is no JSON. */
+function forgetEmptyBody(headers: IncomingMessage['headers']): void {
+  const length = headers['content-length'];
+  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) {
+    delete headers['content-type'];
+  }
+}
+
 /** Whether a path is one that a route pattern (`/keys/:hash`) stands for. */
 function fits(pattern: string, path: string): boolean {
   const wanted = pattern.split('/');
@@ -185,6 +193,7 @@ export function createServer(options: ServerOptions): Server {
 
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
     done();
   });
   options.observe?.(server);

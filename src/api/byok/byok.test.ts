@@ -198,7 +198,8 @@ describeStores('BYOK credentials', ({ open }) => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     expect(await call('DELETE', `/byok/${id}`)).toMatchObject({ status: 200, body: { deleted: true } });
-    expect((await call('DELETE', `/byok/${id}`)).status).toBe(404);
+    const json = { 'content-type': 'application/json' };
+    expect((await call('DELETE', `/byok/${id}`, undefined, 'management', json)).status).toBe(404);
     expect((await call('GET', `/byok/${id}`)).status).toBe(404);
   });
 
