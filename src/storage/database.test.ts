@@ -2,9 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { describeStores } from '../../test/store-variants.ts';
 import { DATABASE_FILE, openDatabase } from './database.ts';
+import { MIGRATION_LOCK } from './migrations.ts';
+
+const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 
 const organization = (id: string) => ({ id, name: 'n', created_at: '2026-11-21T10:00:00.000Z' });
 
@@ -91,6 +95,29 @@ describeStores('the database', ({ open }) => {
       .catch((error: unknown) => error);
     expect(String(refused)).toMatch(/null/i);
     expect(String(refused)).not.toContain(secret);
+  });
+});
+
+describe.skipIf(TEST_DATABASE_URL === undefined)('the bound of a statement (postgres)', () => {
+  test('does not hold for migrations, nor for the wait until another process has made them', async () => {
+    const url = new URL(TEST_DATABASE_URL ?? '');
+    const schema = `test_${process.pid}_patience`;
+    url.searchParams.set('options', `-c search_path=${schema} -c statement_timeout=150`);
+    const other = new Client({ connectionString: TEST_DATABASE_URL });
+    await other.connect();
+    try {
+      await other.query(`CREATE SCHEMA ${schema}`);
+      await other.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`);
+      const opening = openDatabase({ database_url: url.href, statement_ms_max: 150 });
+      await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, 800))]);
+      await other.query(`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`);
+      const { queries, close } = await opening;
+      await expect(sql`SELECT pg_sleep(2)`.execute(queries)).rejects.toThrow(/timeout/);
+      await close();
+    } finally {
+      await other.query(`DROP SCHEMA ${schema} CASCADE`);
+      await other.end();
+    }
   });
 });
 

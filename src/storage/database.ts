@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Kysely, sql } from 'kysely';
+import { limits } from '../limits.ts';
 import { migrate } from './migrations.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import type { Tables } from './schema.ts';
@@ -15,6 +16,8 @@ export interface DatabaseOptions {
   database_url?: string | undefined;
   /** Told about idle connections that broke; they are replaced. */
   onConnectionLost?: ((error: Error) => void) | undefined;
+  /** What a statement may take on PostgreSQL, migrations apart. */
+  statement_ms_max?: number | undefined;
 }
 
 /** The open store. One set of queries serves both engines. */
@@ -39,8 +42,16 @@ function serverOf(database_url: string): string {
   }
 }
 
-async function openPostgres(url: string, onConnectionLost: (error: Error) => void): Promise<Database> {
-  const queries = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost) });
+async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
+  const { onConnectionLost = () => {}, statement_ms_max = limits.database_statement_ms_max } = options;
+  // A migration, and the wait for another process that migrates, take as long as they take.
+  const patient = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost, 0) });
+  try {
+    await migrate(patient, 'postgres');
+  } finally {
+    await patient.destroy();
+  }
+  const queries = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost, statement_ms_max) });
   return {
     engine: 'postgres',
     queries,
@@ -52,31 +63,28 @@ async function openPostgres(url: string, onConnectionLost: (error: Error) => voi
 async function openSqlite(data_dir: string | undefined): Promise<Database> {
   const thread = await SqliteThread.start(data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE));
   const queries = new Kysely<Tables>({ dialect: sqliteDialect(thread, data_dir === undefined) });
-  return {
-    engine: 'sqlite',
-    queries,
-    ping: async () => void (await sql`SELECT 1`.execute(queries)),
-    close: async () => {
-      await queries.destroy();
-      // Kysely's destroy does nothing when no query was ever run.
-      await thread.close();
-    },
+  const close = async () => {
+    await queries.destroy();
+    // Kysely's destroy does nothing when no query was ever run.
+    await thread.close();
   };
+  try {
+    await migrate(queries, 'sqlite');
+  } catch (error) {
+    await close().catch(() => {});
+    throw error;
+  }
+  return { engine: 'sqlite', queries, ping: async () => void (await sql`SELECT 1`.execute(queries)), close };
 }
 
 /** Opens the store and brings it to this version. Fails with a plain sentence where it cannot. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { database_url, onConnectionLost = () => {} } = options;
-  const database =
-    database_url === undefined
-      ? await openSqlite(options.data_dir)
-      : await openPostgres(database_url, onConnectionLost);
+  const { database_url } = options;
+  if (database_url === undefined) return openSqlite(options.data_dir);
   try {
-    await migrate(database.queries, database.engine);
-    return database;
+    return await openPostgres(database_url, options);
   } catch (error) {
-    await database.close().catch(() => {});
-    if (database_url !== undefined && /ECONNREFUSED|ENOTFOUND|timeout/.test(String(error))) {
+    if (/ECONNREFUSED|ENOTFOUND|timeout/.test(String(error))) {
       throw new Error(`PostgreSQL at ${serverOf(database_url)} does not answer`, { cause: error });
     }
     throw error;

@@ -15,7 +15,7 @@ interface Migrated extends Tables {
 
 const FOLDER = new URL('./migrations/', import.meta.url);
 /** Any constant: whoever migrates a PostgreSQL database holds this advisory lock. */
-const LOCK = 7_205_931;
+export const MIGRATION_LOCK = 7_205_931;
 
 function statementsOf(text: string): string[] {
   return text
@@ -64,7 +64,11 @@ export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'post
   const db = database as unknown as Kysely<Migrated>;
   const step = (migration: Migration | undefined) =>
     db.transaction().execute(async (tx) => {
-      if (engine === 'postgres') await sql`SELECT pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
+      if (engine === 'postgres') {
+        // Also where the server, the database or the role has a bound of its own.
+        await sql`SET LOCAL statement_timeout = 0`.execute(tx);
+        await sql`SELECT pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
+      }
       await sql`CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)`.execute(
         tx,
       );

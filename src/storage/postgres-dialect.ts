@@ -51,12 +51,8 @@ class MortalClient extends Client {
   }
 }
 
-/** Kysely on a PostgreSQL pool. Idle connections that break are replaced without a word to anybody but `onError`. */
-export function postgresDialect(
-  url: string,
-  onError: (error: Error) => void,
-  statement_ms_max: number = limits.database_statement_ms_max,
-): Dialect {
+/** Kysely on a PostgreSQL pool. `statement_ms_max` 0: no bound. Idle connections that break are replaced without a word to anybody but `onError`. */
+export function postgresDialect(url: string, onError: (error: Error) => void, statement_ms_max: number): Dialect {
   const pool = new Pool({
     Client: MortalClient,
     connectionString: url,
