@@ -101,10 +101,12 @@ CREATE TABLE apps (
 CREATE TABLE authorization_codes (
   code_hash TEXT PRIMARY KEY NOT NULL,
   organization_id TEXT NOT NULL REFERENCES organizations (id),
-  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  -- A code dies with its workspace.
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
   user_id TEXT,
-  app_id BIGINT NOT NULL REFERENCES apps (id),
-  callback_url TEXT NOT NULL,
+  -- null, both: shown to a person in place of being sent to an application.
+  app_id BIGINT REFERENCES apps (id),
+  callback_url TEXT,
   code_challenge TEXT,
   code_challenge_method TEXT CHECK (code_challenge_method IN ('S256', 'plain')),
   key_label TEXT NOT NULL,
@@ -118,18 +120,28 @@ CREATE TABLE authorization_codes (
 );
 
 CREATE INDEX authorization_codes_expiry ON authorization_codes (expires_at);
+CREATE INDEX authorization_codes_user ON authorization_codes (organization_id, user_id);
+-- Of two codes with one challenge that wait in one organization, the second is refused.
+CREATE UNIQUE INDEX authorization_codes_waiting ON authorization_codes (organization_id, code_challenge) WHERE used_at IS NULL;
 
--- Sign-ins to pages. The cookie's secret is never stored: token_hash is its SHA-256.
+-- Sign-ins to pages. The cookie's secret is never stored: token_hash is its SHA-256, previous_hash that of the secret
+-- before the last rotation, which requests already under way still carry.
 CREATE TABLE sessions (
-  token_hash TEXT PRIMARY KEY NOT NULL,
+  id TEXT PRIMARY KEY NOT NULL,
+  token_hash TEXT NOT NULL UNIQUE,
+  previous_hash TEXT,
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   user_id TEXT NOT NULL REFERENCES users (id),
+  -- What it was signed in with. A session ends with its key.
+  credential TEXT NOT NULL,
   created_at TEXT NOT NULL,
   rotated_at TEXT NOT NULL,
   expires_at TEXT NOT NULL
 );
 
+CREATE INDEX sessions_previous ON sessions (previous_hash);
 CREATE INDEX sessions_expiry ON sessions (expires_at);
+CREATE INDEX sessions_user ON sessions (user_id);
 
 -- Credentials of an organization's own accounts at providers. sealed: encrypted with GATEWAY_SECRET.
 CREATE TABLE byok_credentials (
