@@ -44,7 +44,37 @@ export const limits = {
   /** An authorization code waits so long for its exchange, and survives so many wrong verifiers. */
   authorization_code_ms_max: 600_000,
   authorization_code_failures_max: 5,
+  /** After its end a code is remembered so long, so that its late exchange is told why. */
+  authorization_code_keep_ms: 3_600_000,
+  /** Codes of one user that wait, and applications of one organization. */
+  authorization_codes_waiting_max: 1_000,
+  apps_max: 10_000,
+  authorization_code_chars_max: 256,
+  code_verifier_chars_max: 512,
+  callback_url_chars_max: 2_048,
+  key_label_chars_max: 100,
+  /** Expired codes or sessions that one new one clears away. */
+  sweep_rows_max: 100,
   session_ms_max: 12 * 3_600_000,
+  /** A session gets a new secret so often; requests that still carry the old one are served for a little while. */
+  session_rotation_ms: 900_000,
+  session_overlap_ms: 30_000,
+  sessions_per_user_max: 50,
+  /** Of one remote address: exchanges of codes, and attempts to sign in. */
+  exchanges_per_minute: 300,
+  sign_ins_per_minute: 30,
+  /** The form of a page. */
+  form_bytes_max: 16 * 1024,
+  return_path_chars_max: 4_096,
+  state_chars_max: 1_024,
+  /** A sign-in at an OpenID Connect issuer: how long a person may take, and how long each question to the issuer. */
+  issuer_sign_in_ms_max: 600_000,
+  issuer_ms_max: 10_000,
+  /** What an issuer tells about itself is asked again after so long. */
+  issuer_metadata_ms_max: 3_600_000,
+  issuer_body_bytes_max: 1024 * 1024,
+  user_name_chars_max: 200,
+  email_chars_max: 320,
   /** Above it, nano-USD no longer fit an exact JavaScript integer. */
   usd_max: 9_007_199,
 

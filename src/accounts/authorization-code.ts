@@ -1,0 +1,179 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { LimitReset } from '../schemas/key.ts';
+import { toUsd } from '../schemas/money.ts';
+
+/** How a verifier is turned into its challenge (RFC 7636, section 4.2). */
+export type ChallengeMethod = 'S256' | 'plain';
+
+/** An authorization code as it is stored: everything but the code. */
+export interface StoredCode {
+  code_hash: string;
+  organization_id: string;
+  workspace_id: string;
+  user_id: string | null;
+  /** null where no application is sent the code: a person reads it from a page. */
+  app_id: number | null;
+  callback_url: string | null;
+  code_challenge: string | null;
+  code_challenge_method: ChallengeMethod | null;
+  key_label: string;
+  limit_nano: number | null;
+  limit_reset: LimitReset | null;
+  key_expires_at: string | null;
+  failures: number;
+  created_at: string;
+  expires_at: string;
+  used_at: string | null;
+}
+
+/** Where an application wants its code: the address, and what the application is known by. */
+export interface Callback {
+  href: string;
+  /** Identifies the application; safe as a source in a content security policy. */
+  origin: string;
+  /** What a person is shown, and the name of an application that tells none. */
+  host: string;
+}
+
+/** A challenge that fits its method; both null where none was given. */
+export interface Challenge {
+  code_challenge: string | null;
+  code_challenge_method: ChallengeMethod | null;
+}
+
+/** What an exchange brings, beside the code. */
+export interface Proof {
+  code_verifier?: string | undefined;
+  code_challenge_method?: ChallengeMethod | null | undefined;
+}
+
+/** What becomes of an exchange. `wrong` counts against the code; `void` and `method` do not. */
+export type Verdict = 'granted' | 'wrong' | 'void' | 'expired' | 'method';
+
+const CODE_BYTES = 32;
+/** Ports that a callback may name (specification, section Limits). */
+const PORTS = ['', '3000'];
+// Host names as certificates know them: nothing that means something in a policy, a header or a page.
+const HOST_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.?$/;
+/** What the answer to the callback carries; a callback that has them already would be answered twice. */
+const ANSWERED = ['code', 'error'];
+// RFC 7636 section 4.2: the unpadded base64url of 32 bytes, whose last character has two bits to spare.
+const S256_CHALLENGE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
+// Section 4.1: 43 to 128 unreserved characters.
+const PLAIN_CHALLENGE = /^[\w.~-]{43,128}$/;
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest();
+
+/** What a code is stored under: lower-case hex SHA-256. */
+export function hashCode(code: string): string {
+  return sha256(code).toString('hex');
+}
+
+/** Makes a new code, the only place that does. It is told once; the hash is what is kept. */
+export function createCode(): { code: string; code_hash: string } {
+  const code = randomBytes(CODE_BYTES).toString('base64url');
+  return { code, code_hash: hashCode(code) };
+}
+
+/** Reads a callback address: https, port 443 or 3000 (specification), no credentials, no fragment. Its query is kept. */
+export function parseCallback(text: string): Callback {
+  const wrong = (rule: string) => new GatewayError(400, `callback_url ${rule}`);
+  if (text.length > limits.callback_url_chars_max) {
+    throw wrong(`must have at most ${limits.callback_url_chars_max} characters`);
+  }
+  // The parser drops white space and control characters; what a person reads and what is called should be one.
+  const url = /^[\x21-\x7e]+$/.test(text) ? URL.parse(text) : null;
+  if (url === null) throw wrong('must be an absolute URL');
+  if (url.protocol !== 'https:') throw wrong('must start with https://');
+  if (!PORTS.includes(url.port)) throw wrong('must be on port 443 or 3000');
+  if (url.username !== '' || url.password !== '') throw wrong('must not contain credentials');
+  if (text.includes('#')) throw wrong('must not have a fragment');
+  const { hostname } = url;
+  if (!HOST_NAME.test(hostname) && !isIPv6(hostname.replace(/^\[(.*)\]$/, '$1'))) {
+    throw wrong('must name a host of letters, digits, dots and hyphens');
+  }
+  const answered = ANSWERED.find((name) => url.searchParams.has(name));
+  if (answered !== undefined) throw wrong(`must not have ${answered} in its query: the answer has`);
+  return { href: url.href, origin: url.origin, host: url.host };
+}
+
+/** The callback with what it is told added to its query, which otherwise stays as it was written. */
+export function answerTo(callback_url: string, answer: Readonly<Record<string, string>>): string {
+  const url = new URL(callback_url);
+  const added = new URLSearchParams(answer).toString();
+  url.search = url.search.length > 1 ? `${url.search}&${added}` : added;
+  return url.href;
+}
+
+/** Reads a challenge: without a method it is plain (RFC 7636, section 4.3); a method without a challenge is a mistake. */
+export function parseChallenge(given: {
+  code_challenge?: string | undefined;
+  code_challenge_method?: string | undefined;
+}): Challenge {
+  const { code_challenge, code_challenge_method = 'plain' } = given;
+  if (code_challenge_method !== 'S256' && code_challenge_method !== 'plain') {
+    throw new GatewayError(400, 'code_challenge_method must be S256 or plain');
+  }
+  if (code_challenge === undefined) {
+    if (given.code_challenge_method === undefined) return { code_challenge: null, code_challenge_method: null };
+    throw new GatewayError(400, 'code_challenge_method is given without a code_challenge');
+  }
+  if (code_challenge_method === 'S256' && !S256_CHALLENGE.test(code_challenge)) {
+    throw new GatewayError(
+      400,
+      'code_challenge must be the base64url of a SHA-256, without padding: 43 characters (S256)',
+    );
+  }
+  if (code_challenge_method === 'plain' && !PLAIN_CHALLENGE.test(code_challenge)) {
+    throw new GatewayError(400, 'code_challenge must be 43 to 128 letters, digits, dots, hyphens, _ or ~ (plain)');
+  }
+  return { code_challenge, code_challenge_method };
+}
+
+/** Until when a code waits: a while, and never longer than the key that it is for would live. */
+export function codeExpiry(now: number, key_expires_at: string | null): string {
+  const until = now + limits.authorization_code_ms_max;
+  return new Date(key_expires_at === null ? until : Math.min(until, Date.parse(key_expires_at))).toISOString();
+}
+
+/** The verifier's challenge is compared as SHA-256 of SHA-256, so that time tells nothing of either. */
+function proves(code_verifier: string, method: ChallengeMethod, code_challenge: string): boolean {
+  const made = method === 'plain' ? code_verifier : sha256(code_verifier).toString('base64url');
+  return timingSafeEqual(sha256(made), sha256(code_challenge));
+}
+
+/**
+ * Decides an exchange. A code with a challenge wants its verifier; one without refuses any, so that nobody can strip the
+ * challenge from a flow unnoticed (RFC 9700, section 2.1.1). A method may be left out; one that is told must be the code's.
+ */
+export function judgeExchange(code: StoredCode, proof: Proof, now: number): Verdict {
+  if (code.used_at !== null || code.failures >= limits.authorization_code_failures_max) return 'void';
+  if (Date.parse(code.expires_at) <= now) return 'expired';
+  const { code_verifier, code_challenge_method } = proof;
+  if (code_challenge_method != null && code_challenge_method !== code.code_challenge_method) return 'method';
+  if (code.code_challenge === null || code.code_challenge_method === null) {
+    return code_verifier === undefined ? 'granted' : 'wrong';
+  }
+  if (code_verifier === undefined) return 'wrong';
+  return proves(code_verifier, code.code_challenge_method, code.code_challenge) ? 'granted' : 'wrong';
+}
+
+/** What the audit keeps of a code: for whom, and what key it is for. */
+export function codeState(code: StoredCode): Record<string, unknown> {
+  return {
+    app_id: code.app_id,
+    callback_origin: code.callback_url === null ? null : new URL(code.callback_url).origin,
+    code_challenge_method: code.code_challenge_method,
+    workspace_id: code.workspace_id,
+    user_id: code.user_id,
+    key_label: code.key_label,
+    limit: code.limit_nano === null ? null : toUsd(code.limit_nano),
+    usage_limit_type: code.limit_reset,
+    key_expires_at: code.key_expires_at,
+    expires_at: code.expires_at,
+    used_at: code.used_at,
+  };
+}
