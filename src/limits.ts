@@ -136,8 +136,8 @@ export const limits = {
   worker_restart_ms_min: 100,
   worker_restart_ms_max: 10_000,
 
-  /** Log lines are written when so much has gathered, or after this time. More would cost more: what has gathered is measured anew with every line. */
-  log_gather_bytes: 4 * 1024,
+  /** Log lines are written when so much has gathered, or after this time. */
+  log_gather_chars: 64 * 1024,
   log_gather_ms_max: 100,
 
   health_endpoints_max: 10_000,

@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger } from 'fastify';
+import type { Logger } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Server } from './server.ts';
 
@@ -6,7 +6,7 @@ import type { Server } from './server.ts';
 const QUIET = /^\/(?:health\/|metrics)/;
 
 /** One log line and one measurement a request, at its end, also when the client left. No content, no query, no secret. */
-export function logRequests(server: Server, log: FastifyBaseLogger, metrics: Metrics): void {
+export function logRequests(server: Server, log: Logger, metrics: Metrics): void {
   server.addHook('onRequest', (request, reply, done) => {
     const started = performance.now();
     reply.raw.once('close', () => {
@@ -15,19 +15,16 @@ export function logRequests(server: Server, log: FastifyBaseLogger, metrics: Met
       const status = reply.raw.statusCode;
       metrics.request({ operation, status, seconds });
       if (QUIET.test(request.url)) return;
-      log.info(
-        {
-          request_id: request.id,
-          method: request.method,
-          path: request.routeOptions.url ?? 'unknown',
-          status,
-          ms: Math.round(seconds * 1000),
-          key_id: request.principal?.key_id ?? null,
-          ...(reply.raw.writableFinished ? {} : { client_left: true }),
-          ...request.log_facts,
-        },
-        'request',
-      );
+      log.request({
+        request_id: request.id,
+        method: request.method,
+        path: request.routeOptions.url ?? 'unknown',
+        status,
+        ms: Math.round(seconds * 1000),
+        key_id: request.principal?.key_id ?? null,
+        ...(reply.raw.writableFinished ? {} : { client_left: true }),
+        ...request.log_facts,
+      });
     });
     done();
   });

@@ -28,6 +28,17 @@ export interface Metrics {
   watchRecorder(state: () => RecorderState): void;
 }
 
+/** What generations of one model, provider and outcome added up to since the counters were last read. */
+interface GenerationCounts {
+  model: string;
+  provider: string;
+  outcome: string;
+  count: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cost_usd: number;
+}
+
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 /** Bounds a label's values: a client can name any number of models where a provider takes any. */
@@ -46,11 +57,22 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const modelLabel = boundedLabel();
   const registers = [registry];
-  const requests = new Counter({
+  // prom-client sorts and joins the labels of every count. So what is counted is kept by name, and handed to the counters
+  // when they are read.
+  const requests = new Map<string, { operation: string; status: number; count: number }>();
+  const attempts = new Map<string, { provider: string; outcome: string; count: number }>();
+  const generations = new Map<string, GenerationCounts>();
+  new Counter({
     name: 'gateway_requests_total',
     help: 'HTTP requests by operation and status.',
     labelNames: ['operation', 'status'],
     registers,
+    collect() {
+      for (const cell of requests.values()) {
+        this.inc({ operation: cell.operation, status: cell.status }, cell.count);
+        cell.count = 0;
+      }
+    },
   });
   const duration = new Histogram({
     name: 'gateway_request_seconds',
@@ -66,29 +88,56 @@ export function createMetrics(): Metrics {
     buckets: SECONDS,
     registers,
   });
-  const generations = new Counter({
+  new Counter({
     name: 'gateway_generations_total',
     help: 'Finished generations by outcome.',
     labelNames: ['model', 'provider', 'outcome'],
     registers,
+    collect() {
+      for (const cell of generations.values()) {
+        this.inc({ model: cell.model, provider: cell.provider, outcome: cell.outcome }, cell.count);
+        cell.count = 0;
+      }
+    },
   });
-  const tokens = new Counter({
+  new Counter({
     name: 'gateway_tokens_total',
     help: 'Tokens by direction.',
     labelNames: ['model', 'provider', 'direction'],
     registers,
+    collect() {
+      for (const cell of generations.values()) {
+        const { model, provider } = cell;
+        this.inc({ model, provider, direction: 'prompt' }, cell.prompt_tokens);
+        this.inc({ model, provider, direction: 'completion' }, cell.completion_tokens);
+        cell.prompt_tokens = 0;
+        cell.completion_tokens = 0;
+      }
+    },
   });
-  const cost = new Counter({
+  new Counter({
     name: 'gateway_cost_usd_total',
     help: 'What generations cost, in USD.',
     labelNames: ['model', 'provider'],
     registers,
+    collect() {
+      for (const cell of generations.values()) {
+        this.inc({ model: cell.model, provider: cell.provider }, cell.cost_usd);
+        cell.cost_usd = 0;
+      }
+    },
   });
-  const attempts = new Counter({
+  new Counter({
     name: 'gateway_attempts_total',
     help: 'Attempts at upstreams by outcome.',
     labelNames: ['provider', 'outcome'],
     registers,
+    collect() {
+      for (const cell of attempts.values()) {
+        this.inc({ provider: cell.provider, outcome: cell.outcome }, cell.count);
+        cell.count = 0;
+      }
+    },
   });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
@@ -96,17 +145,36 @@ export function createMetrics(): Metrics {
 
   return {
     registry,
-    attempt: (provider, outcome) => attempts.inc({ provider, outcome }),
+    attempt(provider, outcome) {
+      const name = `${provider} ${outcome}`;
+      const known = attempts.get(name);
+      if (known === undefined) attempts.set(name, { provider, outcome, count: 1 });
+      else known.count += 1;
+    },
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
       const model = modelLabel(named);
-      generations.inc({ model, provider, outcome });
-      tokens.inc({ model, provider, direction: 'prompt' }, prompt_tokens);
-      tokens.inc({ model, provider, direction: 'completion' }, completion_tokens);
-      cost.inc({ model, provider }, cost_usd);
+      const name = `${model} ${provider} ${outcome}`;
+      const cell = generations.get(name) ?? {
+        model,
+        provider,
+        outcome,
+        count: 0,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        cost_usd: 0,
+      };
+      if (cell.count === 0) generations.set(name, cell);
+      cell.count += 1;
+      cell.prompt_tokens += prompt_tokens;
+      cell.completion_tokens += completion_tokens;
+      cell.cost_usd += cost_usd;
       if (first_token_s !== undefined) firstToken.observe({ provider }, first_token_s);
     },
     request({ operation, status, seconds }) {
-      requests.inc({ operation, status });
+      const name = `${operation} ${status}`;
+      const known = requests.get(name);
+      if (known === undefined) requests.set(name, { operation, status, count: 1 });
+      else known.count += 1;
       duration.observe({ operation }, seconds);
     },
     streamOpened: () => streams.inc(),

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { createLog } from './log.ts';
+
+const FACTS = { request_id: 'r-1', method: 'POST', path: '/a"b', status: 200, ms: 12, key_id: null, model: 'é/x' };
+
+function logged(level: string, write: (log: ReturnType<typeof createLog>) => void): string[] {
+  const lines: string[] = [];
+  write(createLog(level, { write: (line) => void lines.push(line) }));
+  return lines;
+}
+
+test("a request's line is the one that the logger would have written", () => {
+  const [quick, plain] = logged('info', (log) => {
+    log.request(FACTS);
+    log.info(FACTS, 'request');
+  });
+  const withoutTime = (line: string | undefined) => line?.replace(/"time":"\d{4}-\d\d-\d\dT[\d:.]+Z"/, '"time":""');
+  expect(quick).toContain('"time":"2');
+  expect(withoutTime(quick)).toBe(withoutTime(plain));
+});
+
+test('a level above info leaves requests out', () => {
+  expect(logged('warn', (log) => log.request(FACTS))).toEqual([]);
+});
