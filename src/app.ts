@@ -44,6 +44,7 @@ import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import type { Home } from './storage/organizations.ts';
 import { organizationStore } from './storage/organizations.ts';
+import { isUnavailable } from './storage/unavailable.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -85,6 +86,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     }),
     logger: log,
     body_bytes_max: config.body_bytes_max,
+    translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock.monotonic_ms),
     observe: (server) => logRequests(server, log, metrics),
   });
@@ -186,6 +188,15 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },
   };
+}
+
+/** A store that cannot be asked now is no fault of ours that a client should report: it may try again. */
+function storeRefusal(error: unknown): GatewayError | undefined {
+  if (!isUnavailable(error)) return undefined;
+  return new GatewayError(503, 'The store does not answer at the moment; try again soon', {
+    headers: { 'retry-after': '1' },
+    cause: error,
+  });
 }
 
 /** Whether the store answers a trivial question within a second. */

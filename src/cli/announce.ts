@@ -15,10 +15,18 @@ export function announce(config: Config, url: string, log: Logger): void {
 
 /**
  * Runs `stop` at the first SIGTERM or SIGINT, then ends the process; a second signal ends it at once, unless it is the
- * first one's echo.
+ * first one's echo. What it gives back ends the process in the same order, as failed.
  */
-export function onceSignalled(stop: (signal: string) => Promise<void>): void {
+export function onceSignalled(stop: (reason: string) => Promise<void>): (reason: string) => void {
   let first_ms: number | undefined;
+  const end = (reason: string, code: number) =>
+    void stop(reason).then(
+      () => process.exit(code),
+      (error) => {
+        process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+        process.exit(1);
+      },
+    );
   const handle = (signal: NodeJS.Signals) => {
     const now = performance.now();
     if (first_ms !== undefined) {
@@ -26,14 +34,13 @@ export function onceSignalled(stop: (signal: string) => Promise<void>): void {
       return;
     }
     first_ms = now;
-    stop(signal).then(
-      () => process.exit(0),
-      (error) => {
-        process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-        process.exit(1);
-      },
-    );
+    end(signal, 0);
   };
   process.on('SIGTERM', handle);
   process.on('SIGINT', handle);
+  return (reason) => {
+    if (first_ms !== undefined) return;
+    first_ms = performance.now();
+    end(reason, 1);
+  };
 }

@@ -23,6 +23,7 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
   const worker = cluster.isWorker ? workerSide() : undefined;
   // The parent of workers never needs it.
   const { startGateway } = await import('./start-gateway.ts');
+  const lost = Promise.withResolvers<Error>();
   const gateway = await startGateway({
     config: worker ? await worker.adapt(config) : config,
     log,
@@ -30,14 +31,19 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     share_port: worker !== undefined,
     onMetrics: worker?.count,
     onManagementKey: announceKey,
+    onStoreLost: lost.resolve,
     onBuilt: giveBackMemory,
   });
   if (worker) worker.serving(gateway.url);
   else announce(config, gateway.url, log);
   flushCompileCache();
-  onceSignalled(async (signal) => {
-    log.info({ signal }, 'draining');
+  const fail = onceSignalled(async (reason) => {
+    log.info({ reason }, 'draining');
     await gateway.stop();
     log.info('stopped');
+  });
+  void lost.promise.then((error) => {
+    log.fatal({ err: error }, 'the embedded store is gone; draining, then ending, so that a supervisor can start anew');
+    fail('store lost');
   });
 }

@@ -36,6 +36,8 @@ export interface GatewayOptions {
   onManagementKey?: ((management_key: string) => void) | undefined;
   /** Told where this process counts. */
   onMetrics?: ((registry: Registry) => void) | undefined;
+  /** Told that the store is gone for good: the gateway cannot be ready again and should end. */
+  onStoreLost?: ((error: Error) => void) | undefined;
   /** Called when everything is built, before the first request can come. */
   onBuilt?: (() => void) | undefined;
 }
@@ -87,6 +89,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     data_dir: config.data_dir,
     database_url: config.database_url,
     onConnectionLost: (error) => log.warn({ err: error }, 'a connection to the store broke'),
+    onLost: options.onStoreLost,
   });
   opened.defer(() => database.close());
   const { home, management_key } = await firstStart(config, database, clock);

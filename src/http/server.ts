@@ -53,6 +53,8 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
+  /** What an error of another room means to a client; undefined for one that it does not know. */
+  translate?: ((error: unknown) => GatewayError | undefined) | undefined;
   /** Counts a management request of a caller; throws when it is one too many. */
   limitManagement?: ((caller: string) => void) | undefined;
   /** Adds hooks that see every request, those included that authentication refuses. */
@@ -186,7 +188,8 @@ export function createServer(options: ServerOptions): Server {
   // Only JSON: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
   server.setValidatorCompiler(validatorCompiler);
-  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  const { translate } = options;
+  server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
   server.decorateRequest('principal', undefined);
   server.decorateRequest('log_facts', undefined);
   server.addHook('onRoute', requireAccess);

@@ -16,6 +16,8 @@ export interface DatabaseOptions {
   database_url?: string | undefined;
   /** Told about idle connections that broke; they are replaced. */
   onConnectionLost?: ((error: Error) => void) | undefined;
+  /** Told that the embedded store's thread has ended by itself: nothing can be asked of it any more. */
+  onLost?: ((error: Error) => void) | undefined;
   /** What a statement may take on PostgreSQL, migrations apart. */
   statement_ms_max?: number | undefined;
 }
@@ -60,8 +62,9 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   };
 }
 
-async function openSqlite(data_dir: string | undefined): Promise<Database> {
-  const thread = await SqliteThread.start(data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE));
+async function openSqlite({ data_dir, onLost = () => {} }: DatabaseOptions): Promise<Database> {
+  const file = data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE);
+  const thread = await SqliteThread.start(file, onLost);
   const queries = new Kysely<Tables>({ dialect: sqliteDialect(thread, data_dir === undefined) });
   const close = async () => {
     await queries.destroy();
@@ -80,7 +83,7 @@ async function openSqlite(data_dir: string | undefined): Promise<Database> {
 /** Opens the store and brings it to this version. Fails with a plain sentence where it cannot. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { database_url } = options;
-  if (database_url === undefined) return openSqlite(options.data_dir);
+  if (database_url === undefined) return openSqlite(options);
   try {
     return await openPostgres(database_url, options);
   } catch (error) {

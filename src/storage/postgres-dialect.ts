@@ -1,6 +1,7 @@
 import { type Dialect, PostgresDialect } from 'kysely';
 import { Client, Pool, types } from 'pg';
 import { limits } from '../limits.ts';
+import { StoreUnavailable } from './unavailable.ts';
 
 /** Type ids of pg_type.dat in PostgreSQL's sources. */
 const INT8 = 20;
@@ -69,5 +70,14 @@ export function postgresDialect(url: string, onError: (error: Error) => void, st
   pool.on('error', onError);
   // One that breaks while it is in use tells its query; without a listener its event would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
-  return new PostgresDialect({ pool });
+  return new PostgresDialect({
+    pool: {
+      connect: () =>
+        pool.connect().catch((error: Error) => {
+          throw new StoreUnavailable(error.message, { cause: error });
+        }),
+      end: () => pool.end(),
+      options: pool.options,
+    },
+  });
 }

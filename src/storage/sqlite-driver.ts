@@ -20,6 +20,7 @@ import type {
   SqliteResult,
   SqliteWorkerOptions,
 } from './sqlite-messages.ts';
+import { StoreUnavailable } from './unavailable.ts';
 
 type Parameter = Extract<SqliteRequest, { do: 'query' }>['parameters'][number];
 type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
@@ -47,15 +48,21 @@ interface Waiting {
 export class SqliteThread {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #onLost: (error: Error) => void;
   #next = 1;
   #gone: Error | undefined;
+  #closing = false;
 
-  private constructor(worker: Worker) {
+  private constructor(worker: Worker, onLost: (error: Error) => void) {
     this.#worker = worker;
+    this.#onLost = onLost;
   }
 
-  /** Starts the thread and waits until the file is open; fails with SQLite's reason. */
-  static async start(file: string | undefined): Promise<SqliteThread> {
+  /**
+   * Starts the thread and waits until the file is open; fails with SQLite's reason. `onLost` is told, once, of a thread
+   * that ends although nobody closed it.
+   */
+  static async start(file: string | undefined, onLost: (error: Error) => void): Promise<SqliteThread> {
     // Beside this file, in TypeScript or emitted as JavaScript.
     const url = new URL('./sqlite-worker.js', import.meta.url);
     const workerData: SqliteWorkerOptions = {
@@ -64,13 +71,13 @@ export class SqliteThread {
       statements_max: limits.database_statements_max,
     };
     const worker = new Worker(url, { workerData, execArgv: [] });
-    const thread = new SqliteThread(worker);
+    const thread = new SqliteThread(worker, onLost);
     const opened = new Promise<void>((resolve, reject) => {
       thread.#waiting.set(0, { resolve: () => resolve(), reject, sql: undefined });
     });
     worker.on('message', (reply: SqliteReply) => thread.#settle(reply));
     worker.on('error', (error) => thread.#end(error));
-    worker.on('exit', () => thread.#end(new Error('The SQLite thread has ended')));
+    worker.on('exit', () => thread.#end(undefined));
     await opened;
     return thread;
   }
@@ -86,6 +93,7 @@ export class SqliteThread {
 
   async close(): Promise<void> {
     if (this.#gone) return;
+    this.#closing = true;
     await this.ask({ do: 'close' });
     await this.#worker.terminate();
   }
@@ -98,10 +106,16 @@ export class SqliteThread {
     else waiting.resolve(reply);
   }
 
-  #end(error: Error): void {
-    this.#gone ??= error;
+  #end(cause: Error | undefined): void {
+    if (this.#gone) return;
+    this.#gone = new StoreUnavailable('The SQLite thread has ended', { cause });
+    const opening = this.#waiting.get(0);
+    // A thread that never began tells its reason to who started it, in its own words.
+    opening?.reject(cause ?? this.#gone);
+    this.#waiting.delete(0);
     for (const { reject } of this.#waiting.values()) reject(this.#gone);
     this.#waiting.clear();
+    if (!opening && !this.#closing) this.#onLost(this.#gone);
   }
 }
 
@@ -118,7 +132,7 @@ class Turn {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(enter), 1);
-        reject(new Error(`Waited ${limits.database_turn_ms_max} ms for the SQLite write connection`));
+        reject(new StoreUnavailable(`Waited ${limits.database_turn_ms_max} ms for the SQLite write connection`));
       }, limits.database_turn_ms_max);
       const enter = () => {
         clearTimeout(timer);

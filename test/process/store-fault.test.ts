@@ -1,13 +1,14 @@
 import { copyFileSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { chat, freshDir, MANAGEMENT_KEY, makeKey, run, serve, start, stop, until } from './gateway-process.ts';
 
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 
-test('a store that cannot be written: 500 in one sentence, the cause in the log, requests served, all of it kept', {
+test('a store that cannot be written: 503 in one sentence, the cause in the log, requests served, all of it kept', {
   timeout: 60_000,
 }, async () => {
   const gateway = await serve();
@@ -15,9 +16,10 @@ test('a store that cannot be written: 500 in one sentence, the cause in the log,
   const locker = new DatabaseSync(join(gateway.data_dir, 'gateway.db'));
   locker.exec('BEGIN EXCLUSIVE');
   const refused = await gateway.call('POST', '/keys', { body: { name: 'x' } });
-  expect(refused.status).toBe(500);
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toBe('1');
   expect(await refused.json()).toMatchObject({
-    error: { code: 500, message: 'Internal Server Error', metadata: null },
+    error: { code: 503, message: 'The store does not answer at the moment; try again soon', metadata: null },
   });
   const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
   expect(answer.status).toBe(200);
@@ -31,11 +33,34 @@ test('a store that cannot be written: 500 in one sentence, the cause in the log,
   expect(failed).toHaveLength(1);
   expect(failed[0]).toMatchObject({
     level: 'error',
-    status: 500,
+    status: 503,
     err: { message: expect.stringContaining('database is locked') },
   });
   const next = await serve({ data_dir: gateway.data_dir });
   expect((await next.call('GET', `/generation?id=${id}`, { key })).status).toBe(200);
+  await stop(next);
+});
+
+test('a store whose thread dies: running streams finish, the process ends as failed and says why, nothing is lost', {
+  timeout: 60_000,
+}, async () => {
+  const killer = `--import=${pathToFileURL(join(import.meta.dirname, 'thread-killer.ts')).href}`;
+  const gateway = await serve({ environment: { NODE_OPTIONS: killer } });
+  const { key } = await makeKey(gateway);
+  const body = chat('sandbox/story', { stream: true, sandbox: { tokens: 100, chunk_delay_ms: 10 } });
+  const answer = await gateway.call('POST', '/chat/completions', { key, body });
+  gateway.child.kill('SIGUSR2');
+  const text = await answer.text();
+  expect(text).toContain('"finish_reason":"stop"');
+  expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  expect(await gateway.ended).toBe(1);
+  const fatal = gateway.log().filter(({ level }) => level === 'fatal');
+  expect(fatal).toMatchObject([{ msg: expect.stringContaining('store is gone; draining') }]);
+  const next = await serve({ data_dir: gateway.data_dir });
+  const id = answer.headers.get('x-generation-id') ?? '';
+  const found = await next.call('GET', `/generation?id=${id}`, { key });
+  expect(found.status).toBe(200);
+  expect(await found.json()).toMatchObject({ data: { outcome: 'completed' } });
   await stop(next);
 });
 
@@ -65,9 +90,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
       const meanwhile = await ask();
       expect(meanwhile.status).toBe(200);
       const refused = await gateway.call('POST', '/keys', { body: { name: 'x' } });
-      expect(refused.status).toBe(500);
+      expect(refused.status).toBe(503);
       expect(await refused.json()).toMatchObject({
-        error: { code: 500, message: 'Internal Server Error', metadata: null },
+        error: { code: 503, message: 'The store does not answer at the moment; try again soon', metadata: null },
       });
       expect(gateway.child.exitCode).toBeNull();
       await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
