@@ -88,7 +88,7 @@ export function createInference(options: InferenceOptions): Inference {
   const { clock, health, metrics, recorder } = options;
   const { note, settle } = createSettlement(options);
   function open(call: Call): Session {
-    if (!recorder.state().admitting) {
+    if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });

@@ -108,12 +108,14 @@ class Node implements Recorder {
       unflushed,
       refused: aside,
       oldest_unflushed_ms: oldest_at === undefined ? 0 : Math.max(0, this.#now() - oldest_at),
-      admitting: this.#hasRoom() && !this.#journal.failing,
+      admitting: this.admits(),
       store_failing: failing,
       journal_bytes: this.#segments.bytes,
       batches,
     };
   };
+
+  admits: Recorder['admits'] = () => this.#hasRoom() && !this.#journal.failing;
 
   stop: Recorder['stop'] = async () => {
     clearInterval(this.#sweeper);
@@ -227,8 +229,10 @@ function owe(segments: Segments, { epoch, batch }: Position): void {
  * journal saw acknowledged was restored from a backup: it gets again what it forgot.
  */
 export async function startNode(slot: Slot, options: RecorderOptions): Promise<Node> {
-  const { store, now } = options;
-  const segments = new Segments(slot.dir);
+  const { store, now, log } = options;
+  const segments = new Segments(slot.dir, (file, at) =>
+    log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used'),
+  );
   const left = replay(segments);
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);

@@ -26,7 +26,7 @@ interface RecorderState {
   refused: number;
   /** Age of the oldest of them; 0 when there is none. */
   oldest_unflushed_ms: number;
-  /** False: a first attempt that comes now is refused. */
+  /** See `Recorder.admits`. */
   admitting: boolean;
   /** Whether the last try to reach the store failed. */
   store_failing: boolean;
@@ -56,6 +56,8 @@ export interface Recorder {
   /** Resolves when everything recorded so far is in the store. */
   flush(): Promise<void>;
   state(): RecorderState;
+  /** False: a first attempt that comes now is refused. Asked by every request, so it costs nothing. */
+  admits(): boolean;
   /** Flushes, closes the journal, gives the slot back. What the store does not take stays in the journal. */
   stop(): Promise<void>;
 }
