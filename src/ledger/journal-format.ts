@@ -79,27 +79,39 @@ const KIND_BYTE = 6;
 
 /**
  * Reads the records of a segment, of some kinds or of all. What a crash tore off at the end is dropped; damage with
- * something good behind it is not a crash's doing, and stops the start with a message that names file and offset.
+ * something good behind it is not a crash's doing: `damaged_at` is where the first such begins.
  */
-export function readSegment(bytes: Buffer, file: string, kinds?: readonly JournalRecord['t'][]): JournalRecord[] {
+export function scanSegment(
+  bytes: Buffer,
+  kinds?: readonly JournalRecord['t'][],
+): { records: JournalRecord[]; damaged_at: number | undefined } {
   const records: JournalRecord[] = [];
-  let damaged: number | undefined;
+  let suspect: number | undefined;
+  let damaged_at: number | undefined;
   for (let at = 0; at < bytes.length; ) {
     const line = readLine(bytes, at);
+    const whole = line?.terminated === true;
     const torn = line !== undefined && !line.terminated && line.end === bytes.length;
-    if (line?.terminated && damaged === undefined) {
+    if (!whole) suspect ??= at;
+    if (line !== undefined && !torn) damaged_at ??= suspect;
+    if (whole) {
+      suspect = undefined;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
       if (kinds === undefined || kinds.includes(kind)) records.push(JSON.parse(line.json.toString()) as JournalRecord);
-    } else if (line === undefined || torn) damaged ??= at;
-    else {
-      throw new Error(
-        `The journal ${file} is damaged at byte ${damaged ?? at}, and not at the end, where a crash would tear it. ` +
-          'Restore the file, or move it away to start without the requests it records.',
-      );
     }
     const newline = bytes.indexOf(NEWLINE, line?.end ?? at);
     if (newline === -1) break;
     at = newline + 1;
   }
-  return records;
+  return { records, damaged_at };
+}
+
+/** As `scanSegment`, for what must be whole: damage is an error with a message that names file and offset. */
+export function readSegment(bytes: Buffer, file: string, kinds?: readonly JournalRecord['t'][]): JournalRecord[] {
+  const { records, damaged_at } = scanSegment(bytes, kinds);
+  if (damaged_at === undefined) return records;
+  throw new Error(
+    `The journal ${file} is damaged at byte ${damaged_at}, and not at the end, where a crash would tear it. ` +
+      'Restore the file, or move it away to start without the requests it records.',
+  );
 }

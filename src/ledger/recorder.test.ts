@@ -253,6 +253,28 @@ describeStores('the recorder', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
+  test('damage in a kept segment costs what is damaged, not the start and not the rest of what a store forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    const [kept = ''] = files(data_dir);
+    expect(kept).toMatch(/\.settled$/);
+    const file = join(data_dir, 'slots', '0', kept);
+    const bytes = readFileSync(file);
+    const damaged = bytes.indexOf('"t":"O","id":"g2"');
+    bytes[damaged + 30] = (bytes[damaged + 30] ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    const error = vi.spyOn(log, 'error');
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(['g1', 'g3']);
+    await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
+    const at = bytes.lastIndexOf(10, damaged) + 1;
+    expect(error).toHaveBeenCalledWith({ file, at }, expect.stringContaining('damaged'));
+    error.mockRestore();
+  });
+
   test('a kill while a restored store is being sent what it misses loses nothing of it', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];

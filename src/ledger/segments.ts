@@ -13,7 +13,7 @@ import {
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../limits.ts';
-import { readSegment } from './journal-format.ts';
+import { readSegment, scanSegment } from './journal-format.ts';
 import type { JournalRecord } from './records.ts';
 import type { Position } from './settle.ts';
 
@@ -60,13 +60,16 @@ function syncDirectory(dir: string): void {
  */
 export class Segments {
   readonly dir: string;
+  readonly #onDamage: (file: string, at: number) => void;
   readonly #list: Segment[] = [];
   readonly #attempts = new Map<string, Segment>();
   readonly #outcomes = new Map<string, Segment>();
   #owed: Position | undefined;
 
-  constructor(dir: string) {
+  /** `onDamage` is told of a kept file of which only a part can be read. */
+  constructor(dir: string, onDamage: (file: string, at: number) => void = () => {}) {
     this.dir = dir;
+    this.#onDamage = onDamage;
     const owed = join(dir, OWED);
     if (existsSync(owed)) this.#owed = JSON.parse(readFileSync(owed, 'utf8')) as Position;
     for (const file of readdirSync(dir).sort()) {
@@ -105,13 +108,19 @@ export class Segments {
     return readSegment(readFileSync(path), path);
   }
 
-  /** Records of some kinds, read while the node serves. */
+  /**
+   * Records of some kinds, read while the node serves. A damaged file that no restart needs gives what can be read of
+   * it: it is kept for stores that forget, and the rest of what they forgot must not wait for it.
+   */
   async records(segment: Segment, kinds: readonly JournalRecord['t'][]): Promise<JournalRecord[]> {
     const path = this.path(segment);
     try {
       // Put away between the look and the read, it has another name.
       const bytes = await readFile(path).catch(() => readFile(this.path(segment)));
-      return readSegment(bytes, path, kinds);
+      if (!segment.settled) return readSegment(bytes, path, kinds);
+      const { records, damaged_at } = scanSegment(bytes, kinds);
+      if (damaged_at !== undefined) this.#onDamage(path, damaged_at);
+      return records;
     } catch (error) {
       // A file that somebody took away has nothing to say.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
