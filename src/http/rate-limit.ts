@@ -10,7 +10,11 @@ interface Bucket {
  * Bounds how often each caller does something: `per_minute` at once and on average. Gives a function that counts a call
  * and throws 429 with `retry-after` when it is one too many. Callers seen longest ago are forgotten first.
  */
-export function createRateLimit(per_minute: number, monotonic_ms: () => number): (caller: string) => void {
+export function createRateLimit(
+  per_minute: number,
+  monotonic_ms: () => number,
+  what = 'management requests',
+): (caller: string) => void {
   const buckets = new Map<string, Bucket>();
   return (caller) => {
     const at_ms = monotonic_ms();
@@ -23,7 +27,7 @@ export function createRateLimit(per_minute: number, monotonic_ms: () => number):
     buckets.set(caller, { tokens: Math.max(0, tokens - 1), at_ms });
     if (tokens >= 1) return;
     const wait_s = Math.ceil(((1 - tokens) * 60) / per_minute);
-    throw new GatewayError(429, `More than ${per_minute} management requests a minute; try again in ${wait_s} s`, {
+    throw new GatewayError(429, `More than ${per_minute} ${what} a minute; try again in ${wait_s} s`, {
       headers: { 'retry-after': String(wait_s) },
     });
   };

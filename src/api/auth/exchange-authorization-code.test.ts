@@ -1,0 +1,256 @@
+import { expect, test } from 'vitest';
+import { managementServer } from '../../../test/management-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { hashSecret } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { createChange } from '../change.ts';
+import { createAuthorizationCode } from './create-authorization-code.ts';
+import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+const PATH = '/auth/keys';
+const callback_url = 'https://app.example/callback';
+// RFC 7636, appendix B.
+const code_verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+const code_challenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
+const S256 = { code_challenge, code_challenge_method: 'S256' };
+const WRONG = { status: 403, body: { error: { code: 403, message: 'Invalid code or code_verifier' } } };
+
+describeStores('POST /auth/keys', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const made = await managementServer(database, NOW);
+    let moment = Date.parse(NOW);
+    const change = createChange({ database, changes: made.changes, now: () => moment });
+    let budget = Number.POSITIVE_INFINITY;
+    createAuthorizationCode(made.server, { change });
+    exchangeAuthorizationCode(made.server, {
+      queries: database.queries,
+      change,
+      limitExchanges: () => {
+        budget -= 1;
+        if (budget < 0) throw new GatewayError(429, 'too many', { headers: { 'retry-after': '1' } });
+      },
+    });
+    const issue = async (body: object = {}, credential = 'management') => {
+      const answer = await made.call('POST', '/auth/keys/code', { callback_url, ...body }, credential);
+      expect(answer.status).toBe(200);
+      return String((answer.body['data'] as unknown as { id: string }).id);
+    };
+    const exchange = (body: unknown) => made.call('POST', PATH, body, '');
+    const keys = () => database.queries.selectFrom('api_keys').selectAll().execute();
+    return {
+      ...made,
+      database,
+      issue,
+      exchange,
+      keys,
+      pass: (ms: number) => {
+        moment += ms;
+      },
+      allow: (exchanges: number) => {
+        budget = exchanges;
+      },
+    };
+  }
+
+  test('200: a code becomes a key of the user who asked for it, with what was asked for', async () => {
+    const { issue, exchange, keys, home } = await setUp();
+    const code = await issue({
+      ...S256,
+      key_label: 'My app',
+      limit: 2.5,
+      usage_limit_type: 'monthly',
+      expires_at: '2027-01-31T00:00:00Z',
+    });
+    const { status, body, headers } = await exchange({ code, code_verifier, code_challenge_method: 'S256' });
+    expect(status).toBe(200);
+    expect(body).toEqual({ key: expect.stringMatching(/^sk-gw-v1-[0-9a-f]{64}$/), user_id: home.owner_user_id });
+    expect(headers['cache-control']).toBe('no-store');
+    expect(await keys()).toMatchObject([
+      {
+        hash: hashSecret(String(body['key'])),
+        name: 'My app',
+        organization_id: home.organization_id,
+        workspace_id: home.default_workspace_id,
+        creator_user_id: home.owner_user_id,
+        is_management: false,
+        disabled: false,
+        limit_nano: 2_500_000_000,
+        limit_reset: 'monthly',
+        expires_at: '2027-01-31T00:00:00.000Z',
+      },
+    ]);
+  });
+
+  test('200: a plain verifier, a code without a challenge, and no method told', async () => {
+    const { issue, exchange } = await setUp();
+    const plain = await issue({ code_challenge: code_verifier });
+    expect((await exchange({ code: plain, code_verifier, code_challenge_method: 'plain' })).status).toBe(200);
+    expect((await exchange({ code: await issue(S256), code_verifier })).status).toBe(200);
+    expect((await exchange({ code: await issue(S256), code_verifier, code_challenge_method: null })).status).toBe(200);
+    expect((await exchange({ code: await issue() })).status).toBe(200);
+    const nulls = { code_verifier: null, code_challenge_method: null };
+    expect((await exchange({ code: await issue(), ...nulls })).status).toBe(200);
+  });
+
+  test('of a hundred exchanges of one code at once, one gives a key and ninety-nine are refused', async () => {
+    const { issue, exchange, keys } = await setUp();
+    const code = await issue(S256);
+    const answers = await Promise.all(Array.from({ length: 100 }, () => exchange({ code, code_verifier })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(403)]);
+    expect(await keys()).toHaveLength(1);
+  });
+
+  test('403: a code that was used, with the words of one that never was', async () => {
+    const { issue, exchange, keys } = await setUp();
+    const code = await issue();
+    expect((await exchange({ code })).status).toBe(200);
+    expect(await exchange({ code })).toMatchObject(WRONG);
+    expect(await exchange({ code: 'never-made' })).toMatchObject(WRONG);
+    expect(await keys()).toHaveLength(1);
+  });
+
+  test('403: a wrong verifier does not use the code up, five do', async () => {
+    const { issue, exchange, keys } = await setUp();
+    const wrong = { code_verifier: `${code_verifier}x` };
+    const spared = await issue(S256);
+    for (let tries = 1; tries < 5; tries += 1) {
+      expect(await exchange({ code: spared, ...wrong })).toMatchObject(WRONG);
+    }
+    expect((await exchange({ code: spared, code_verifier })).status).toBe(200);
+    const voided = await issue(S256);
+    for (let tries = 1; tries <= 5; tries += 1) {
+      expect(await exchange({ code: voided, ...wrong })).toMatchObject(WRONG);
+    }
+    expect(await exchange({ code: voided, code_verifier })).toMatchObject(WRONG);
+    expect(await keys()).toHaveLength(1);
+  });
+
+  test('wrong verifiers that come at once are counted one by one', async () => {
+    const { issue, exchange, database } = await setUp();
+    const code = await issue(S256);
+    await Promise.all(Array.from({ length: 4 }, () => exchange({ code, code_verifier: 'wrong' })));
+    const { failures } = await database.queries
+      .selectFrom('authorization_codes')
+      .select('failures')
+      .executeTakeFirstOrThrow();
+    expect(failures).toBe(4);
+    await Promise.all(Array.from({ length: 10 }, () => exchange({ code, code_verifier: 'wrong' })));
+    expect(await exchange({ code, code_verifier })).toMatchObject(WRONG);
+  });
+
+  test('403: a code with a challenge demands its verifier; one without refuses any', async () => {
+    const { issue, exchange, keys } = await setUp();
+    expect(await exchange({ code: await issue(S256) })).toMatchObject(WRONG);
+    expect(await exchange({ code: await issue(), code_verifier })).toMatchObject(WRONG);
+    expect(await exchange({ code: await issue({ code_challenge: code_verifier }), code_verifier: '' })).toMatchObject(
+      WRONG,
+    );
+    expect(await keys()).toEqual([]);
+  });
+
+  test('403: the challenge itself is no verifier of S256', async () => {
+    const { issue, exchange } = await setUp();
+    expect(await exchange({ code: await issue(S256), code_verifier: code_challenge })).toMatchObject(WRONG);
+  });
+
+  test('403: a code lives ten minutes, and no longer than its key would', async () => {
+    const { issue, exchange, keys, pass } = await setUp();
+    const expired = { status: 403, body: { error: { code: 403, message: 'Authorization code expired' } } };
+    const code = await issue();
+    const short = await issue({ expires_at: '2026-11-21T10:00:30Z' });
+    pass(30_000);
+    expect(await exchange({ code: short })).toMatchObject(expired);
+    pass(limits.authorization_code_ms_max - 30_000);
+    expect(await exchange({ code })).toMatchObject(expired);
+    expect(await keys()).toEqual([]);
+  });
+
+  test('200: to the last millisecond of the ten minutes', async () => {
+    const { issue, exchange, pass } = await setUp();
+    const code = await issue();
+    pass(limits.authorization_code_ms_max - 1);
+    expect((await exchange({ code })).status).toBe(200);
+  });
+
+  test('403: who has left the organization gets no key', async () => {
+    const { issue, exchange, database, home } = await setUp();
+    const code = await issue();
+    await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
+    expect(await exchange({ code })).toMatchObject(WRONG);
+  });
+
+  test('a code dies with its workspace', async () => {
+    const { issue, exchange, database, home } = await setUp();
+    const code = await issue({}, 'foreign');
+    await database.queries.deleteFrom('workspaces').where('id', '!=', home.default_workspace_id).execute();
+    expect(await exchange({ code })).toMatchObject(WRONG);
+  });
+
+  test.each([
+    ['another method than the code’s', { code_challenge_method: 'plain', code_verifier }],
+    ['a method nobody knows', { code_challenge_method: 'S512', code_verifier }],
+  ])('400: %s; the code is not used up', async (_reason, body) => {
+    const { issue, exchange } = await setUp();
+    const code = await issue(S256);
+    expect(await exchange({ code, ...body })).toMatchObject({
+      status: 400,
+      body: { error: { code: 400, message: 'Invalid code_challenge_method' } },
+    });
+    expect((await exchange({ code, code_verifier })).status).toBe(200);
+  });
+
+  test.each([
+    ['no code', {}, /^code is required/],
+    ['an empty code', { code: '' }, /^code must not be empty/],
+    ['a code that is a number', { code: 5 }, /^code must be a string/],
+    ['a field nobody knows', { code: 'a', verifier: 'b' }, /^verifier is not a known field/],
+    ['an endless verifier', { code: 'a', code_verifier: 'b'.repeat(513) }, /^code_verifier .*512/],
+    ['no object', [], /body/],
+    ['no JSON', '{', /JSON/],
+  ])('400: %s', async (_reason, body, message) => {
+    const { exchange } = await setUp();
+    expect(await exchange(body)).toMatchObject({
+      status: 400,
+      body: { error: { code: 400, message: expect.stringMatching(message) } },
+    });
+  });
+
+  test('429: an address that asks too often; the code is not used up', async () => {
+    const { issue, exchange, allow } = await setUp();
+    const code = await issue();
+    allow(1);
+    expect((await exchange({ code: 'wrong' })).status).toBe(403);
+    const answer = await exchange({ code });
+    expect(answer.status).toBe(429);
+    expect(answer.headers['retry-after']).toBe('1');
+    allow(1);
+    expect((await exchange({ code })).status).toBe(200);
+  });
+
+  test('500: a store that fails', async () => {
+    const { issue, exchange, database } = await setUp();
+    const code = await issue();
+    await database.queries.schema.alterTable('api_keys').renameTo('gone').execute();
+    expect(await exchange({ code })).toMatchObject({
+      status: 500,
+      body: { error: { code: 500, message: 'Internal Server Error' } },
+    });
+  });
+
+  test('the audit tells of the exchange and of the key, under the user whose key it is', async () => {
+    const { issue, exchange, database, home } = await setUp();
+    const { body } = await exchange({ code: await issue(S256), code_verifier });
+    const hash = hashSecret(String(body['key']));
+    const events = await database.queries.selectFrom('audit_events').selectAll().orderBy('seq').execute();
+    const by = { actor: 'callback', actor_key_hash: null, actor_user_id: home.owner_user_id };
+    expect(events.slice(1)).toMatchObject([
+      { ...by, action: 'exchange', resource_type: 'authorization_code', state_before: { used_at: null } },
+      { ...by, action: 'create', resource_type: 'api_key', resource_id: hash, state_before: null },
+    ]);
+    expect(events[1]?.state_after).toMatchObject({ used_at: NOW, key_hash: hash });
+    expect(JSON.stringify(events)).not.toContain(String(body['key']).slice(12, -3));
+  });
+});

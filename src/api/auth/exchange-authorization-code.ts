@@ -1,0 +1,130 @@
+import Type from 'typebox';
+import {
+  type ChallengeMethod,
+  codeState,
+  hashCode,
+  judgeExchange,
+  type Proof,
+  type StoredCode,
+  type Verdict,
+} from '../../accounts/authorization-code.ts';
+import { createSecret, keyState } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { ExchangeAuthCodeBody } from '../../schemas/authorization-code.ts';
+import { errors } from '../../schemas/error.ts';
+import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
+import type { Queries } from '../../storage/database.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import type { Change, Work } from '../change.ts';
+
+export interface ExchangeAuthorizationCodeDependencies {
+  queries: Queries;
+  change: Change;
+  /** Counts an exchange of a remote address; throws when it is one too many. */
+  limitExchanges: (address: string) => void;
+}
+
+const invalidCode = () => new GatewayError(403, 'Invalid code or code_verifier');
+const invalidMethod = () => new GatewayError(400, 'Invalid code_challenge_method');
+
+const REFUSED: Record<Exclude<Verdict, 'granted'>, () => GatewayError> = {
+  wrong: invalidCode,
+  void: invalidCode,
+  expired: () => new GatewayError(403, 'Authorization code expired'),
+  method: invalidMethod,
+};
+
+function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMethod | null {
+  if (code_challenge_method == null) return null;
+  if (code_challenge_method !== 'S256' && code_challenge_method !== 'plain') throw invalidMethod();
+  return code_challenge_method;
+}
+
+/** Uses a code up and makes its key, or says why not. A wrong verifier is counted also though the answer is an error. */
+async function exchange(
+  { tx, at, audit }: Work,
+  code_hash: string,
+  proof: Proof,
+): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
+  const codes = authorizationCodeStore(tx);
+  const code = await codes.lock(code_hash);
+  if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
+  const verdict = judgeExchange(code, proof, Date.parse(at));
+  if (verdict === 'wrong') await codes.countFailure(code_hash);
+  if (verdict !== 'granted') return { refused: verdict };
+  await codes.use(code_hash, at);
+  const { secret, hash, label } = createSecret();
+  const key = await keyStore(tx).insert({
+    hash,
+    label,
+    organization_id: code.organization_id,
+    workspace_id: code.workspace_id,
+    creator_user_id: code.user_id,
+    name: code.key_label,
+    is_management: false,
+    disabled: false,
+    limit_nano: code.limit_nano,
+    limit_reset: code.limit_reset,
+    include_byok_in_limit: false,
+    expires_at: code.key_expires_at,
+    created_at: at,
+    updated_at: null,
+  });
+  await audit({
+    action: 'exchange',
+    resource_type: 'authorization_code',
+    resource_id: code_hash,
+    before: codeState(code),
+    after: { ...codeState({ ...code, used_at: at }), key_hash: hash },
+  });
+  await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after: keyState(key) });
+  return { secret };
+}
+
+/** Who left the organization while the code waited gets no key. */
+async function isStillMember(tx: Queries, { organization_id, user_id }: StoredCode): Promise<boolean> {
+  if (user_id === null) return true;
+  return (await organizationStore(tx).findMember({ organization_id, user_id })) !== undefined;
+}
+
+/** Serves `POST /auth/keys`. However many ask at once, one code gives one key, whose secret is in this answer and nowhere else. */
+export function exchangeAuthorizationCode(server: Server, dependencies: ExchangeAuthorizationCodeDependencies): void {
+  const { queries, change, limitExchanges } = dependencies;
+  server.route({
+    method: 'POST',
+    url: '/auth/keys',
+    config: { access: 'open' },
+    schema: {
+      operationId: 'exchangeAuthorizationCode',
+      tags: ['Authorization code'],
+      summary: 'Exchanges an authorization code for an API key.',
+      description:
+        'A code is used up by its exchange. A wrong verifier (403) does not use it up, five of them do. A code that has a challenge demands its verifier, one that has none refuses any.',
+      body: ExchangeAuthCodeBody,
+      response: {
+        200: Type.Object({
+          key: Type.String({ description: 'The secret; shown only once.' }),
+          user_id: Type.Union([Type.String(), Type.Null()], { description: 'The user whom the key belongs to.' }),
+        }),
+        ...errors(400, 403, 429, 500),
+      },
+    },
+    handler: async (request, reply) => {
+      limitExchanges(request.ip);
+      const { body } = request;
+      const code_challenge_method = methodOf(body);
+      const code_hash = hashCode(body.code);
+      const found = await authorizationCodeStore(queries).find(code_hash);
+      if (!found) throw invalidCode();
+      const { organization_id, user_id } = found;
+      const made = await change(
+        { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },
+        (work) => exchange(work, code_hash, { code_verifier: body.code_verifier ?? undefined, code_challenge_method }),
+      );
+      if ('refused' in made) throw REFUSED[made.refused]();
+      return reply.header('cache-control', 'no-store').send({ key: made.secret, user_id });
+    },
+  });
+}

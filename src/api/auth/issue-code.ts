@@ -1,0 +1,86 @@
+import {
+  type Callback,
+  type Challenge,
+  codeExpiry,
+  codeState,
+  createCode,
+  type StoredCode,
+} from '../../accounts/authorization-code.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { Actor } from '../../storage/audit.ts';
+import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
+import { isUniqueViolation } from '../../storage/database.ts';
+import type { Change, Work } from '../change.ts';
+
+/** A checked wish for a code: who it is for, who is told it, and the key that it will become. */
+export interface CodeRequest
+  extends Challenge,
+    Pick<StoredCode, 'workspace_id' | 'user_id' | 'key_label' | 'limit_nano' | 'limit_reset' | 'key_expires_at'> {
+  /** null: a person reads the code from a page. */
+  callback: Callback | null;
+}
+
+/** Makes one authorization code. `wish` reads what is still to be read in the transaction. The code is in this answer and nowhere else. */
+export async function issueCode(
+  change: Change,
+  actor: Actor,
+  wish: (work: Work) => Promise<CodeRequest>,
+): Promise<{ code: string; stored: StoredCode }> {
+  try {
+    return await change(actor, async (work) => insertCode(work, await wish(work)));
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new GatewayError(409, 'A code with this code_challenge is waiting for its exchange; use a fresh challenge', {
+      cause: error,
+    });
+  }
+}
+
+async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: string; stored: StoredCode }> {
+  const { tx, at, actor, audit } = work;
+  const { organization_id } = actor;
+  const { callback, user_id, code_challenge } = wished;
+  const codes = authorizationCodeStore(tx);
+  await codes.sweep({ organization_id, code_challenge, at });
+  if ((await codes.countWaiting({ organization_id, user_id, at })) >= limits.authorization_codes_waiting_max) {
+    throw new GatewayError(409, 'Too many codes of this user wait for their exchange; try again in ten minutes');
+  }
+  const app_id = callback && (await codes.appOf({ organization_id, origin: callback.origin, at }));
+  if (app_id === undefined) {
+    throw new GatewayError(409, `This organization knows ${limits.apps_max} applications and takes no further one`);
+  }
+  const { code, code_hash } = createCode();
+  const stored: StoredCode = {
+    code_hash,
+    organization_id,
+    workspace_id: wished.workspace_id,
+    user_id,
+    app_id,
+    callback_url: callback?.href ?? null,
+    code_challenge,
+    code_challenge_method: wished.code_challenge_method,
+    key_label: wished.key_label,
+    limit_nano: wished.limit_nano,
+    limit_reset: wished.limit_reset,
+    key_expires_at: wished.key_expires_at,
+    failures: 0,
+    created_at: at,
+    expires_at: codeExpiry(Date.parse(at), wished.key_expires_at),
+    used_at: null,
+  };
+  await codes.insert(stored);
+  await audit({
+    action: 'create',
+    resource_type: 'authorization_code',
+    resource_id: code_hash,
+    before: null,
+    after: codeState(stored),
+  });
+  return { code, stored };
+}
+
+/** The name of a key whose application tells none. */
+export function defaultLabel(callback: Callback): string {
+  return callback.host.slice(0, limits.key_label_chars_max);
+}

@@ -1,0 +1,132 @@
+import { type Selectable, sql } from 'kysely';
+import type { ChallengeMethod, StoredCode } from '../accounts/authorization-code.ts';
+import { limits } from '../limits.ts';
+import type { LimitReset } from '../schemas/key.ts';
+import type { Queries } from './database.ts';
+import type { Tables } from './schema.ts';
+import { nextNumber } from './sequence.ts';
+
+/** The columns' CHECKs name the values that TypeScript cannot know. */
+function toCode(row: Selectable<Tables['authorization_codes']>): StoredCode {
+  return {
+    ...row,
+    code_challenge_method: row.code_challenge_method as ChallengeMethod | null,
+    limit_reset: row.limit_reset as LimitReset | null,
+  };
+}
+
+/** Authorization codes, and the applications that asked for them. Writes belong in the transaction of a change. */
+export function authorizationCodeStore(queries: Queries) {
+  return {
+    /** Throws a unique violation where a code with the same challenge waits in the organization. */
+    insert: async (code: StoredCode): Promise<void> => {
+      await queries.insertInto('authorization_codes').values(code).execute();
+    },
+
+    /** Forgets what no longer waits: codes with this challenge, so that it may be used anew, and some of those that ended long ago. */
+    sweep: async (ended: { organization_id: string; code_challenge: string | null; at: string }): Promise<void> => {
+      const { organization_id, code_challenge, at } = ended;
+      if (code_challenge !== null) {
+        await queries
+          .deleteFrom('authorization_codes')
+          .where('organization_id', '=', organization_id)
+          .where('code_challenge', '=', code_challenge)
+          .where('used_at', 'is', null)
+          .where(({ eb, or }) =>
+            or([eb('expires_at', '<=', at), eb('failures', '>=', limits.authorization_code_failures_max)]),
+          )
+          .execute();
+      }
+      const kept_until = new Date(Date.parse(at) - limits.authorization_code_keep_ms).toISOString();
+      await queries
+        .deleteFrom('authorization_codes')
+        .where('code_hash', 'in', ({ selectFrom }) =>
+          selectFrom('authorization_codes')
+            .select('code_hash')
+            .where('expires_at', '<=', kept_until)
+            .orderBy('expires_at')
+            .orderBy('code_hash')
+            .limit(limits.sweep_rows_max),
+        )
+        .execute();
+    },
+
+    /** How many codes of a user wait for their exchange. */
+    countWaiting: async (of: { organization_id: string; user_id: string | null; at: string }): Promise<number> => {
+      const { count } = await queries
+        .selectFrom('authorization_codes')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('organization_id', '=', of.organization_id)
+        .where('user_id', of.user_id === null ? 'is' : '=', of.user_id)
+        .where('used_at', 'is', null)
+        .where('expires_at', '>', of.at)
+        .executeTakeFirstOrThrow();
+      return count;
+    },
+
+    find: async (code_hash: string): Promise<StoredCode | undefined> => {
+      const row = await queries
+        .selectFrom('authorization_codes')
+        .selectAll()
+        .where('code_hash', '=', code_hash)
+        .executeTakeFirst();
+      return row && toCode(row);
+    },
+
+    /** The code, held against every other exchange until the transaction ends. */
+    lock: async (code_hash: string): Promise<StoredCode | undefined> => {
+      const row = await queries
+        .updateTable('authorization_codes')
+        .set(({ ref }) => ({ failures: ref('failures') }))
+        .where('code_hash', '=', code_hash)
+        .returningAll()
+        .executeTakeFirst();
+      return row && toCode(row);
+    },
+
+    countFailure: async (code_hash: string): Promise<void> => {
+      await queries
+        .updateTable('authorization_codes')
+        .set(({ eb }) => ({ failures: eb('failures', '+', 1) }))
+        .where('code_hash', '=', code_hash)
+        .execute();
+    },
+
+    use: async (code_hash: string, at: string): Promise<void> => {
+      await queries
+        .updateTable('authorization_codes')
+        .set({ used_at: at })
+        .where('code_hash', '=', code_hash)
+        .execute();
+    },
+
+    /** The number of an application; one origin has one number in an organization. Undefined when it is new and there is no room. */
+    appOf: async (of: { organization_id: string; origin: string; at: string }): Promise<number | undefined> => {
+      const { organization_id, origin, at } = of;
+      const known = await queries
+        .selectFrom('apps')
+        .select('id')
+        .where('organization_id', '=', organization_id)
+        .where('origin', '=', origin)
+        .executeTakeFirst();
+      if (known) return known.id;
+      const { count } = await queries
+        .selectFrom('apps')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('organization_id', '=', organization_id)
+        .executeTakeFirstOrThrow();
+      if (count >= limits.apps_max) return undefined;
+      const id = await nextNumber(queries, 'apps');
+      const made = await queries
+        .insertInto('apps')
+        .values({ id, organization_id, origin, created_at: at })
+        // Somebody else may have made it meanwhile; theirs is given back.
+        .onConflict((conflict) =>
+          conflict.columns(['organization_id', 'origin']).doUpdateSet({ origin: sql`excluded.origin` }),
+        )
+        .returning('id')
+        .executeTakeFirstOrThrow();
+      return made.id;
+    },
+  };
+}

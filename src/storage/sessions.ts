@@ -1,0 +1,71 @@
+import type { StoredSession } from '../accounts/session.ts';
+import { limits } from '../limits.ts';
+import type { Queries } from './database.ts';
+
+/** Sign-ins to the pages at rest. */
+export function sessionStore(queries: Queries) {
+  return {
+    /** Stores a new session; clears away some that are over, and the user's oldest beyond what one may have. */
+    insert: async (session: StoredSession): Promise<void> => {
+      const { user_id, created_at } = session;
+      await queries
+        .deleteFrom('sessions')
+        .where('id', 'in', ({ selectFrom }) =>
+          selectFrom('sessions')
+            .select('id')
+            .where('expires_at', '<=', created_at)
+            .orderBy('expires_at')
+            .orderBy('id')
+            .limit(limits.sweep_rows_max),
+        )
+        .execute();
+      const surplus = await queries
+        .selectFrom('sessions')
+        .select('id')
+        .where('user_id', '=', user_id)
+        .orderBy('created_at', 'desc')
+        .orderBy('id')
+        .offset(limits.sessions_per_user_max - 1)
+        .limit(limits.sweep_rows_max)
+        .execute();
+      if (surplus.length > 0) {
+        const ids = surplus.map(({ id }) => id);
+        await queries.deleteFrom('sessions').where('id', 'in', ids).execute();
+      }
+      await queries.insertInto('sessions').values(session).execute();
+    },
+
+    /** The session that a cookie's secret opens now or opened before the last rotation, with who it is for. Nobody's when the user has left. */
+    find: (token_hash: string) =>
+      queries
+        .selectFrom('sessions')
+        .innerJoin('users', 'users.id', 'sessions.user_id')
+        .innerJoin('organization_members', (join) =>
+          join
+            .onRef('organization_members.user_id', '=', 'sessions.user_id')
+            .onRef('organization_members.organization_id', '=', 'sessions.organization_id'),
+        )
+        .selectAll('sessions')
+        .select(['users.name as user_name', 'users.email as user_email'])
+        .where(({ eb, or }) =>
+          or([eb('sessions.token_hash', '=', token_hash), eb('sessions.previous_hash', '=', token_hash)]),
+        )
+        .executeTakeFirst(),
+
+    /** Gives a session a new secret, unless somebody just did. */
+    rotate: async (session: { id: string; token_hash: string; next_hash: string; at: string }): Promise<boolean> => {
+      const { numUpdatedRows } = await queries
+        .updateTable('sessions')
+        .set({ token_hash: session.next_hash, previous_hash: session.token_hash, rotated_at: session.at })
+        .where('id', '=', session.id)
+        .where('token_hash', '=', session.token_hash)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    },
+
+    delete: async (id: string): Promise<boolean> => {
+      const { numDeletedRows } = await queries.deleteFrom('sessions').where('id', '=', id).executeTakeFirst();
+      return numDeletedRows === 1n;
+    },
+  };
+}
