@@ -274,6 +274,27 @@ describe('what an endpoint takes', () => {
     ]);
   });
 
+  test('the context that an operator declares for a model holds for all its endpoints but those that declare their own', () => {
+    const model = bundledModel('a/one', [endpoint('openai', { context: 1_000 }), endpoint('groq', { context: 2_000 })]);
+    const on = [provider('openai'), provider('groq')];
+    const contexts = (endpoints: DeclaredModel['endpoints']) =>
+      build([model], on, [{ id: 'a/one', context_length: 3_000, ...(endpoints ? { endpoints } : {}) }])
+        .endpoints()
+        .map(({ provider: slug, context_length }) => [slug, context_length]);
+    expect(contexts(undefined)).toEqual([
+      ['openai', 3_000],
+      ['groq', 3_000],
+    ]);
+    expect(contexts([{ provider: 'groq', upstream_model: 'a-one', context_length: 500 }])).toEqual([
+      ['groq', 500],
+      ['openai', 3_000],
+    ]);
+    expect(contexts([{ provider: 'groq', upstream_model: 'a-one' }])).toEqual([
+      ['groq', 3_000],
+      ['openai', 3_000],
+    ]);
+  });
+
   test("quirks of the model's name stand over the provider's", () => {
     const claude = bundledModel('anthropic/x', [endpoint('anthropic', { model: 'claude-x' })]);
     const catalog = build([claude], [provider('anthropic')], [], {

@@ -133,7 +133,7 @@ function mergeModel(
     const like =
       context.byUpstream.get(`${endpoint.provider} ${endpoint.upstream_model}`) ??
       bundled?.endpoints.find((fact) => fact.provider === endpoint.provider && fact.variant === endpoint.variant);
-    const known = like && bundledEndpoint(facts, like, provider, context);
+    const known = like && overrule(bundledEndpoint(facts, like, provider, context), declared);
     return [declaredEndpoint(facts, endpoint, provider, context, known)];
   });
   // What an operator declares for a provider stands in place of everything bundled for it.
@@ -143,12 +143,18 @@ function mergeModel(
     if (!provider || replaced.has(endpoint.provider)) return [];
     // An endpoint that speaks another wire than its provider's row waits for that wire.
     if (endpoint.dialect !== undefined && endpoint.dialect !== provider.dialect) return [];
-    return [bundledEndpoint(facts, endpoint, provider, context)];
+    return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
-  const endpoints = [...own, ...rest];
-  // What an operator says of the model holds for all its endpoints.
-  if (declared?.input_modalities) for (const endpoint of endpoints) endpoint.input_modalities = facts.input_modalities;
-  return { ...facts, description: declared?.description ?? describe(facts), endpoints };
+  return { ...facts, description: declared?.description ?? describe(facts), endpoints: [...own, ...rest] };
+}
+
+/** What an operator says of the model holds for all its endpoints, whatever the bundle says of them. */
+function overrule(bundled: Endpoint, declared: DeclaredModel | undefined): Endpoint {
+  return {
+    ...bundled,
+    context_length: declared?.context_length ?? bundled.context_length,
+    input_modalities: declared?.input_modalities ?? bundled.input_modalities,
+  };
 }
 
 type ModelFacts = Omit<Model, 'description' | 'endpoints'>;
