@@ -185,7 +185,7 @@ export function createInference(options: InferenceOptions): Inference {
           note(session, candidate, { status: error.status, failure: error.failure });
           session.failed.push({ provider: candidate.provider, error });
           if (error.failure === 'state_rejected' && !strip_state) continue;
-          blame(candidate, error);
+          blame(session, candidate, error);
           if (!fallsOver(error.failure)) throw await fail(session);
           break;
         }
@@ -195,8 +195,9 @@ export function createInference(options: InferenceOptions): Inference {
     throw await fail(session);
   }
 
-  function blame({ endpoint }: Candidate, error: UpstreamError): void {
-    if (isOfEndpoint(error)) health.failed(endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
+  function blame({ call }: Session, { endpoint }: Candidate, error: UpstreamError): void {
+    if (isOfEndpoint(error, call.request))
+      health.failed(endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
   }
 
   /** A fault of ours in the middle of an attempt: the record is closed all the same. */
@@ -327,7 +328,7 @@ export function createInference(options: InferenceOptions): Inference {
   }
 
   function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
-    blame(candidate, failure);
+    blame(session, candidate, failure);
     session.failed.push({ provider: candidate.provider, error: failure });
     return clientError(session.failed.slice(-1));
   }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { InnerPart } from '../schemas/inner.ts';
 import { clientError, fallsOver, isOfEndpoint, redact } from './failure.ts';
 
 const provider: Provider = {
@@ -83,5 +84,20 @@ test.each<[FailureClass, number | null, boolean]>([
   ['not_found', 400, false],
   ['invalid_response', 422, false],
 ])('a failure that says something of its endpoint: %s with status %s: %s', (failure, status, expected) => {
-  expect(isOfEndpoint(failed(failure, 'it said so', { status }).error)).toBe(expected);
+  expect(isOfEndpoint(failed(failure, 'it said so', { status }).error, { messages: [] })).toBe(expected);
+});
+
+test.each<[string, string | undefined, boolean]>([
+  ['No such File object: file-abc', 'file-abc', false],
+  ['Nothing is known of file-abc', 'file-abc', false],
+  ['File not found', 'file-abc', false],
+  ['The model does not exist', 'file-abc', true],
+  ['The profile does not exist', 'file-abc', true],
+  ['File not found', undefined, true],
+])('a 404 that says "%s" of a request with the file %s is of the endpoint: %s', (message, file_id, expected) => {
+  const content = [
+    file_id === undefined ? { type: 'text', text: 'x' } : { type: 'file', file: { file_id } },
+  ] as InnerPart[];
+  const { error } = failed('not_found', message, { status: 404 });
+  expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);
 });

@@ -2,6 +2,7 @@ import { type ErrorStatus, GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
 
 /** Failures after which the next endpoint is tried; the others are the caller's, and final. */
 export function fallsOver(failure: FailureClass): boolean {
@@ -12,9 +13,23 @@ export function fallsOver(failure: FailureClass): boolean {
  * Whether a failure says something about its endpoint. A status that refuses the request does so only where the text
  * proves the operator's account to be at fault: else one client's prompts could cool an endpoint down for all.
  */
-export function isOfEndpoint({ failure, status }: UpstreamError): boolean {
+export function isOfEndpoint(error: UpstreamError, request: ChatRequest): boolean {
+  const { failure, status } = error;
+  if (failure === 'not_found' && missesFile(error, request)) return false;
   const refuses = status === 400 || status === 413 || status === 422;
   return !refuses || failure === 'payment' || failure === 'credential';
+}
+
+/** What is not there is a file that the request names by its id, not the model. */
+function missesFile({ message }: UpstreamError, { messages }: ChatRequest): boolean {
+  return messages.some(
+    ({ content }) =>
+      Array.isArray(content) &&
+      content.some((part) => {
+        const id = part.type === 'file' ? part.file.file_id : undefined;
+        return id != null && (message.includes(id) || /\bfiles?\b/i.test(message));
+      }),
+  );
 }
 
 const STATUS: Record<FailureClass, ErrorStatus> = {
