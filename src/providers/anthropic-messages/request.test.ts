@@ -161,6 +161,55 @@ test('the end user is told only as a hash, the same as on every wire', () => {
   expect(hashUser('ada')).not.toBe(hashUser('bob'));
 });
 
+describe('members that clients leave empty', () => {
+  const user = (content: unknown[]) => ({ messages: [{ role: 'user', content } as unknown as Message] });
+  const blocksOf = (request: Partial<ChatRequest>) =>
+    (encode(request).body['messages'] as JsonObject[])[0]?.['content'];
+
+  test('a cache hint whose lifetime is null tells none', () => {
+    const cache_control = { type: 'ephemeral', ttl: null } as unknown as NonNullable<ChatRequest['cache_control']>;
+    expect(encode({ cache_control }).body['cache_control']).toEqual({ type: 'ephemeral' });
+    expect(blocksOf(user([{ type: 'text', text: 'Hi', cache_control }]))).toEqual([
+      { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
+    ]);
+  });
+
+  test('a file is what its members that are not null say', () => {
+    const file = { file_data: null, file_id: 'file_1', filename: null };
+    expect(blocksOf(user([{ type: 'file', file }]))).toEqual([
+      { type: 'document', source: { type: 'file', file_id: 'file_1' } },
+    ]);
+    const data = { file_data: 'data:text/plain,Hi', file_id: null, filename: 'a.txt' };
+    expect(blocksOf(user([{ type: 'file', file: data }]))).toEqual([
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' }, title: 'a.txt' },
+    ]);
+    const none = { file_data: null, file_id: null };
+    expect(() => encode(user([{ type: 'file', file: none }]))).toThrow('the file has neither data nor an id');
+  });
+});
+
+test('a PDF may come as bare base64', () => {
+  const file = { file_data: 'JVBERi0xLjQK', filename: 'a.pdf' };
+  const { body } = encode({ messages: [{ role: 'user', content: [{ type: 'file', file }] }] });
+  expect(body['messages']).toMatchObject([
+    { content: [{ source: { type: 'base64', media_type: 'application/pdf', data: file.file_data } }] },
+  ]);
+});
+
+test('media in what the assistant said are left out, its words stay', () => {
+  const content: Message['content'] = [
+    { type: 'text', text: 'Look' },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } },
+    { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } },
+  ];
+  const said: Message = { role: 'assistant', content };
+  const { body, fields } = encode({
+    messages: [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'So' }],
+  });
+  expect((body['messages'] as JsonObject[])[1]?.['content']).toEqual([{ type: 'text', text: 'Look' }]);
+  expect(fields).toEqual(['dropped messages[1].content[1]', 'dropped messages[1].content[2]']);
+});
+
 test('numbers in arguments arrive as written', () => {
   const text = '{"a":7006652.0,"b":12345678901234567890,"c":[-0,1e400,0.1],"d":1}';
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: text } } as const;

@@ -112,7 +112,7 @@ function encodeText(
 export function cacheHint(cache_control: CacheControl | null | undefined): { cache_control?: WireCacheControl } {
   if (cache_control?.type !== 'ephemeral') return {};
   const { ttl } = cache_control;
-  return { cache_control: ttl === undefined ? { type: 'ephemeral' } : { type: 'ephemeral', ttl } };
+  return { cache_control: ttl == null ? { type: 'ephemeral' } : { type: 'ephemeral', ttl } };
 }
 
 /** Our own fields win over what was remembered. */
@@ -190,9 +190,10 @@ function encodeDetail(
 }
 
 function encodeAssistantPart(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
+  if (part.type === 'native') return encodeNative(part, field, encoding);
   if (part.type !== 'text') {
-    const told = encodePart(part, field, encoding);
-    return told === undefined ? [] : [told];
+    encoding.report('dropped', field, 'this upstream takes no media of the assistant back');
+    return [];
   }
   const remembered: JsonObject = { ...restOf(part.ext), ...rest };
   const citations = asArray(remembered['citations']).filter(
@@ -243,7 +244,10 @@ function imageSource(url: string, field: string): WireImage['source'] {
 function encodeFile(part: FilePart, field: string): WireBlock {
   const rest = restOf(part.ext);
   const hint = cacheHint(part.cache_control);
-  const { file_data, file_id, filename } = part.file;
+  // Clients write null for what they leave out.
+  const file_data = part.file.file_data ?? undefined;
+  const file_id = part.file.file_id ?? undefined;
+  const filename = part.file.filename ?? undefined;
   if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
     const image: WireImage = { type: 'image', source: imageSource(file_data, field) };
     return block({ ...image, ...hint }, rest);
@@ -259,7 +263,11 @@ function encodeFile(part: FilePart, field: string): WireBlock {
   return block({ ...told, ...hint }, rest);
 }
 
+/** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
+const PDF_BASE64 = 'JVBERi';
+
 function fileSource(file_data: string, field: string): WireDocument['source'] {
+  if (file_data.startsWith(PDF_BASE64)) return { type: 'base64', media_type: 'application/pdf', data: file_data };
   const data = readDataUrl(file_data);
   if (data === undefined) return { type: 'url', url: webAddress(file_data, field) };
   if (data.media_type === 'application/pdf') {
