@@ -1,0 +1,85 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { toGatewayError } from './error-envelope.ts';
+import { sendPage } from './pages/html.ts';
+import { noticePage } from './pages/notice.ts';
+import type { Server } from './server.ts';
+import { checkSameSite, type Site } from './site.ts';
+
+/** The fields of a query string or a form; each at most once. */
+export type Fields = ReadonlyMap<string, string>;
+
+/** Reads what stands after the question mark of a page's address. */
+export function queryOf(request: FastifyRequest): Fields {
+  const { url } = request.raw;
+  const start = url?.indexOf('?') ?? -1;
+  return fieldsOf(new URLSearchParams(start < 0 ? '' : url?.slice(start + 1)));
+}
+
+/** The form that a page has sent. */
+export function formOf(request: FastifyRequest): Fields {
+  return request.body instanceof URLSearchParams ? fieldsOf(request.body) : new Map();
+}
+
+/** An empty field is one that was not filled in. */
+function fieldsOf(given: URLSearchParams): Fields {
+  const fields = new Map<string, string>();
+  for (const [name, value] of given) {
+    if (fields.has(name)) throw new GatewayError(400, `${name.slice(0, 50)} is given more than once`);
+    if (value !== '') fields.set(name, value);
+  }
+  return fields;
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'This request is not valid',
+  403: 'This is not allowed',
+  409: 'This was done already',
+  413: 'This request is too large',
+  429: 'Too many attempts',
+  502: 'The sign-in service does not answer',
+  503: 'The gateway is not available',
+};
+
+function sendErrorPage(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const error = toGatewayError(thrown);
+  if (error.status >= 500) {
+    request.log.error({ request_id: request.id, status: error.status, err: error.cause ?? error }, 'request failed');
+  }
+  const text = error.status === 500 ? `Something went wrong. The log tells more under ${request.id}.` : error.message;
+  const title = TITLES[error.status] ?? 'This did not work';
+  void sendPage(reply.headers(error.headers ?? {}), error.status, noticePage(title, text));
+}
+
+/**
+ * Gives pages a room of their own: forms in place of JSON, errors as pages, nothing cached, nothing for other origins. A
+ * form that another site sent meets no handler.
+ */
+export async function servePages(server: Server, site: Site, register: (scope: Server) => void): Promise<void> {
+  await server.register((instance, _options, done) => {
+    const scope = instance as unknown as Server;
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: limits.form_bytes_max },
+      (_request: FastifyRequest, body: string, parsed: (error: Error | null, form: URLSearchParams) => void) =>
+        parsed(null, new URLSearchParams(body)),
+    );
+    scope.setErrorHandler((error, request, reply) => sendErrorPage(error, request, reply));
+    scope.addHook('onRequest', (request, reply, next) => {
+      reply.removeHeader('access-control-allow-origin');
+      reply.removeHeader('access-control-expose-headers');
+      reply
+        .header('cache-control', 'no-store')
+        // `no-referrer` would have browsers hide the origin of our own forms too.
+        .header('referrer-policy', 'same-origin')
+        .header('x-content-type-options', 'nosniff')
+        .header('x-frame-options', 'DENY');
+      if (request.method === 'POST') checkSameSite(request, site);
+      next();
+    });
+    register(scope);
+    done();
+  });
+}

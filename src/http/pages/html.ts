@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
+
+/** Markup that is safe to send: made by `html`, and by nothing else. */
+export class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = string | number | Html | readonly Html[] | undefined;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function rendered(part: Part): string {
+  if (part === undefined) return '';
+  if (part instanceof Html) return part.text;
+  if (typeof part === 'object') return part.map(({ text }) => text).join('');
+  return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+/** Makes markup of a template: the one place where text becomes HTML, and is escaped. Values belong between tags or in quoted attributes. */
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return new Html(strings.map((text, index) => text + rendered(parts[index])).join(''));
+}
+
+/** A page as a view makes it. */
+export interface Page {
+  title: string;
+  body: Html;
+  /** Origins that a form of the page may lead to in the end, besides this one. */
+  form_targets?: readonly string[];
+}
+
+const STYLE = `
+:root { color-scheme: light dark; --line: light-dark(#d4d7dd, #3d4148); --dim: light-dark(#5b6270, #a2a8b4); --accent: light-dark(#1f5fd0, #6ea0ff) }
+* { box-sizing: border-box }
+body { font: 16px/1.55 system-ui, sans-serif; margin: 0; padding: 12vh 1.25rem 2rem; background: light-dark(#f5f6f8, #17191d) }
+main { max-width: 27rem; margin: 0 auto; padding: 1.75rem; border: 1px solid var(--line); border-radius: .75rem; background: light-dark(#fff, #1f2227) }
+h1 { font-size: 1.3rem; line-height: 1.3; margin: 0 0 .75rem; overflow-wrap: anywhere }
+p { margin: .6rem 0 }
+dl { margin: 1.1rem 0; border-top: 1px solid var(--line) }
+dl > div { display: flex; gap: 1rem; padding: .5rem 0; border-bottom: 1px solid var(--line) }
+dt { flex: 0 0 7.5rem; color: var(--dim) }
+dd { margin: 0; min-width: 0; overflow-wrap: anywhere }
+label { display: block; margin: 1rem 0 .3rem }
+input { font: inherit; width: 100%; padding: .5rem .6rem; border: 1px solid var(--line); border-radius: .4rem; background: transparent; color: inherit }
+.actions { display: flex; gap: .75rem; margin-top: 1.25rem }
+button, .button { font: inherit; flex: 1; padding: .55rem 1rem; border: 1px solid var(--line); border-radius: .4rem; background: transparent; color: inherit; text-align: center; text-decoration: none; cursor: pointer }
+.primary { background: light-dark(#1f5fd0, #2b6be0); border-color: transparent; color: #fff; font-weight: 600 }
+.quiet { border: 0; padding: 0; flex: none; color: var(--accent); text-decoration: underline }
+.error { padding: .6rem .8rem; border-left: 3px solid #d33; background: light-dark(#fdf0f0, #3a2224) }
+.note { color: var(--dim); font-size: .9rem }
+code { display: block; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem; overflow-wrap: anywhere; user-select: all }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
+`;
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+
+/** Sends a page that nothing may frame, script, cache or read from elsewhere. */
+export function sendPage(reply: FastifyReply, status: number, { title, body, form_targets = [] }: Page): FastifyReply {
+  // Chromium holds also the address that an answer to the form redirects to against `form-action`.
+  const targets = ["'self'", ...form_targets].join(' ');
+  const document = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} – Model Gateway</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+<main>
+${body}
+</main>
+</body>
+</html>
+`;
+  return reply
+    .code(status)
+    .header('content-type', 'text/html; charset=utf-8')
+    .header(
+      'content-security-policy',
+      `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action ${targets}; frame-ancestors 'none'; base-uri 'none'`,
+    )
+    .send(document.text);
+}

@@ -1,0 +1,64 @@
+import { html, type Page } from './html.ts';
+
+/** What the sign-in page shows. */
+export interface SignIn {
+  return_to: string | undefined;
+  /** The host of the OpenID Connect issuer, when there is one. */
+  issuer_host: string | undefined;
+  /** Why the last attempt failed. */
+  error?: string | undefined;
+}
+
+/** The form that asks for a management key, beside the way to the issuer. */
+export function signInPage({ return_to, issuer_host, error }: SignIn): Page {
+  const issuer = issuer_host === undefined ? undefined : issuerLink(issuer_host, return_to);
+  return {
+    title: 'Sign in',
+    body: html`<h1>Sign in to Model Gateway</h1>
+${error === undefined ? undefined : html`<p class="error" role="alert">${error}</p>`}
+${issuer}
+<form method="post" action="/sign-in">
+<input type="hidden" name="return_to" value="${return_to ?? ''}">
+<label for="management_key">Management key</label>
+<input id="management_key" name="management_key" type="password" autocomplete="current-password" spellcheck="false" required autofocus>
+<p class="note">The key that the first start printed, or another one of your organization.</p>
+<div class="actions"><button class="primary">Sign in</button></div>
+</form>`,
+  };
+}
+
+function issuerLink(host: string, return_to: string | undefined) {
+  const query = return_to === undefined ? '' : `?${new URLSearchParams({ return_to })}`;
+  return html`<div class="actions"><a class="button primary" href="/sign-in/issuer${query}">Sign in with ${host}</a></div>
+<p class="note">Or with a key:</p>`;
+}
+
+/** Who is signed in, for pages that show it. */
+export interface SignedIn {
+  user_name: string;
+  user_email: string | null;
+  form_token: string;
+}
+
+/** A person as they know themselves. */
+export function personText({ user_name, user_email }: SignedIn): string {
+  return user_email === null || user_email === user_name ? user_name : `${user_name} (${user_email})`;
+}
+
+/** What someone who is signed in sees where they would sign in. */
+export function signedInPage(session: SignedIn): Page {
+  return {
+    title: 'Signed in',
+    body: html`<h1>You are signed in</h1>
+<dl><div><dt>Signed in as</dt><dd><bdi>${personText(session)}</bdi></dd></div></dl>
+${signOutForm(session, html`<div class="actions"><button>Sign out</button></div>`)}`,
+  };
+}
+
+/** A form around a button that ends the session. */
+export function signOutForm({ form_token }: SignedIn, button: ReturnType<typeof html>) {
+  return html`<form method="post" action="/sign-out">
+<input type="hidden" name="form_token" value="${form_token}">
+${button}
+</form>`;
+}

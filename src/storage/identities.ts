@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** A user that an OpenID Connect issuer knows. */
+export interface NewUser {
+  name: string;
+  email: string | null;
+  first_name: string | null;
+  last_name: string | null;
+  issuer: string;
+  subject: string;
+}
+
+/** Users by who they are elsewhere. */
+export function identityStore(queries: Queries) {
+  return {
+    findBySubject: ({ issuer, subject }: { issuer: string; subject: string }) =>
+      queries
+        .selectFrom('users')
+        .selectAll()
+        .where('issuer', '=', issuer)
+        .where('subject', '=', subject)
+        .executeTakeFirst(),
+
+    /** The one user with an address, however it is capitalized; undefined when there are several. */
+    findByEmail: async (email: string) => {
+      const found = await queries
+        .selectFrom('users')
+        .selectAll()
+        .where(({ fn }) => fn<string>('lower', ['email']), '=', email.toLowerCase())
+        .limit(2)
+        .execute();
+      return found.length === 1 ? found[0] : undefined;
+    },
+
+    /** Says who a user is elsewhere, unless that is said already. */
+    link: async (user: { id: string; issuer: string; subject: string }): Promise<boolean> => {
+      const { numUpdatedRows } = await queries
+        .updateTable('users')
+        .set({ issuer: user.issuer, subject: user.subject })
+        .where('id', '=', user.id)
+        .where('issuer', 'is', null)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    },
+
+    /** Makes a user and a member of an organization. */
+    insertMember: async (
+      user: NewUser,
+      { organization_id, role, at }: { organization_id: string; role: 'admin' | 'member'; at: string },
+    ): Promise<string> => {
+      const id = randomUUID();
+      await queries
+        .insertInto('users')
+        .values({ id, ...user, created_at: at })
+        .execute();
+      await queries
+        .insertInto('organization_members')
+        .values({
+          id: randomUUID(),
+          organization_id,
+          user_id: id,
+          role,
+          created_at: at,
+          seq: await nextNumber(queries, 'organization_members'),
+        })
+        .execute();
+      return id;
+    },
+  };
+}
