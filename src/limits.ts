@@ -38,6 +38,17 @@ export const limits = {
   announce_ms_max: 1_000,
   /** A node that has heard nothing for so long no longer trusts what it remembers. */
   feed_silence_ms_max: 500,
+  /** A node that serves sends itself a message so often through PostgreSQL, and stops when it served nobody for so long. */
+  feed_beat_ms: 150,
+  feed_rest_ms: 10_000,
+  /** A message that did not come back for so long is worth a warning. */
+  feed_warn_ms: 5_000,
+  /** After a connection for notifications broke: doubled from the first to the last. */
+  feed_retry_ms_min: 100,
+  feed_retry_ms_max: 5_000,
+  /** Processes on an embedded store look for changes of others so often, when they serve; a change waits longer than that. */
+  feed_look_ms: 20,
+  feed_settle_ms: 30,
   /** Management requests of one credential; setting `limits.management_requests_per_minute`. */
   management_requests_per_minute: 6_000,
   rate_limit_callers_max: 10_000,
@@ -163,7 +174,7 @@ export const limits = {
   journal_carry_ms: 3_600_000,
   journal_record_bytes_max: 4 * 1024 * 1024,
   journal_unflushed_records_max: 50_000,
-  flush_interval_ms: 50,
+  flush_interval_ms: 100,
   flush_batch_records_max: 200,
   /** So many outcomes are flushed without waiting for `flush_interval_ms`. */
   flush_eager_records: 200,

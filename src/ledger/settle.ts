@@ -122,17 +122,26 @@ export interface DayRaise {
   requests: number;
 }
 
+/** Times of admission are UTC: the day is their beginning. */
+function dayOf({ created_at }: Settle): string {
+  return created_at.slice(0, 'YYYY-MM-DD'.length);
+}
+
 /** Adds up settles by key and by the UTC day of their admission, in one fixed order, so that two writers cannot deadlock. */
 export function raisesOf(settles: readonly Settle[]): DayRaise[] {
   const raises = new Map<string, DayRaise>();
-  for (const { key_hash, created_at, cost_nano, byok_usage_nano } of settles) {
-    const day = new Date(created_at).toISOString().slice(0, 10);
+  for (const settle of settles) {
+    const { key_hash, cost_nano, byok_usage_nano } = settle;
+    const day = dayOf(settle);
     const name = `${key_hash} ${day}`;
-    const raise = raises.get(name) ?? { key_hash, day, usage_nano: 0, byok_usage_nano: 0, requests: 0 };
+    const raise = raises.get(name);
+    if (raise === undefined) {
+      raises.set(name, { key_hash, day, usage_nano: cost_nano, byok_usage_nano, requests: 1 });
+      continue;
+    }
     raise.usage_nano += cost_nano;
     raise.byok_usage_nano += byok_usage_nano;
     raise.requests += 1;
-    raises.set(name, raise);
   }
   return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
 }
@@ -151,8 +160,9 @@ export interface ActivityRaise extends Activity {
 /** Adds up settles by key, UTC day, model and endpoint, in one fixed order. */
 export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
   const raises = new Map<string, ActivityRaise>();
-  for (const { key_hash, created_at, cost_nano, byok_usage_nano, activity, ...settle } of settles) {
-    const day = new Date(created_at).toISOString().slice(0, 10);
+  for (const settle of settles) {
+    const { key_hash, cost_nano, byok_usage_nano, activity } = settle;
+    const day = dayOf(settle);
     const name = `${key_hash} ${day} ${activity.model} ${activity.endpoint_id}`;
     const raise = raises.get(name);
     if (raise === undefined) {

@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import type { Queries } from './database.ts';
 
 /** Few sizes, so that few texts serve every count: each text is compiled once and kept prepared. */
-const SIZES = [limits.flush_batch_records_max, 64, 16, 4, 1];
+const SIZES = [limits.flush_batch_records_max, 128, 64, 32, 16, 8, 4, 2, 1];
 
 function chunksOf<T>(rows: readonly T[]): T[][] {
   const chunks: T[][] = [];

@@ -45,6 +45,8 @@ function open() {
   }
   mkdirSync(dirname(options.file), { recursive: true });
   const write = connect(false);
+  // Of a new file only. A generation takes about 2 KB: pages of twice the usual size cut the writes of a flush in half.
+  write.database.exec('PRAGMA page_size = 8192');
   const mode = enterWal(write.database);
   if (mode !== 'wal') {
     throw new Error(
