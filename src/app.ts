@@ -38,7 +38,7 @@ import { createHealth } from './routing/health.ts';
 import { activityStore } from './storage/activity.ts';
 import { auditStore } from './storage/audit.ts';
 import { byokStore } from './storage/byok.ts';
-import { localChangeFeed } from './storage/change-feed.ts';
+import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
@@ -53,6 +53,8 @@ export interface AppOptions {
   config: Config;
   catalog: Catalog;
   database: Database;
+  /** How this node hears of what others change, and tells of what it does. */
+  changes: ChangeFeed;
   home: Home;
   /** What stored credentials are encrypted with. */
   secret: string;
@@ -71,7 +73,7 @@ export interface App {
 
 /** The composition root: builds the service from its parts. Nothing listens yet. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const { config, catalog, database, home, recorder, clock, log, metrics } = options;
+  const { config, catalog, database, changes, home, recorder, clock, log, metrics } = options;
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -83,6 +85,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       management_key: config.management_key,
       home,
       clock,
+      changes,
     }),
     logger: log,
     body_bytes_max: config.body_bytes_max,
@@ -116,7 +119,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
-  const changes = localChangeFeed();
   const change = createChange({ database, changes, now: clock.now_ms });
   const organizations = organizationStore(database.queries);
   const activity = activityStore(database.queries);

@@ -9,6 +9,7 @@ import { startRecorder } from '../ledger/recorder.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { openDatabase } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
+import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
@@ -94,6 +95,14 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => database.close());
   const { home, management_key } = await firstStart(config, database, clock);
   if (management_key !== undefined) options.onManagementKey?.(management_key);
+  const changes = await openChangeFeed({
+    data_dir: config.data_dir,
+    database_url: config.database_url,
+    listens: true,
+    onSilence: (reason) => log.warn({ reason }, 'changes of others are not heard; the store is asked for every key'),
+    onReturn: () => log.info('changes of others are heard again'),
+  });
+  opened.defer(() => changes.stop());
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries),
@@ -109,6 +118,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     config,
     catalog: catalogOf(config),
     database,
+    changes,
     home,
     secret: config.secret ?? secretOf(config.data_dir),
     recorder,

@@ -6,15 +6,24 @@ export interface Announcement {
   id: string;
 }
 
-/** How nodes on one store tell each other what they must forget. */
+/**
+ * How nodes on one store tell each other what they must forget. What it promises: once `heard` has resolved, no node
+ * that asks `current` before it looks into its memory is served there with what was true before the change.
+ */
 export interface ChangeFeed {
-  /** Called in the transaction of the change: it is told if and only if that commits. */
+  /** Called in the transaction of the change, last: it is told if that commits. */
   note(tx: Queries, change: Announcement): Promise<void>;
-  /** Called after the commit: resolves when every live node has heard it, at the latest after `limits.announce_ms_max`. */
+  /** Called after the commit: resolves when no live node remembers what was before, at the latest after `limits.announce_ms_max`. */
   heard(changes: readonly Announcement[]): Promise<void>;
-  /** Adds somebody to be told of every change, this node's own included, before `heard` resolves. */
-  listen(listener: (change: Announcement) => void): void;
-  /** False while this node cannot be sure to hear of changes: what it remembers must not be used then. */
+  /**
+   * Adds somebody to be told of every change, this node's own included, before `heard` resolves. `everything`: changes
+   * may have been missed, so nothing remembered is to be used any more.
+   */
+  listen(listener: (change: Announcement | 'everything') => void): void;
+  /**
+   * False while this node cannot be sure to hear of changes: what it remembers must not be used then. Asked right before
+   * memory is looked into, since listeners may be called by it.
+   */
   current(): boolean;
   stop(): Promise<void>;
 }

@@ -1,0 +1,290 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
+import { Client } from 'pg';
+import { limits } from '../limits.ts';
+import type { Announcement, ChangeFeed } from './change-feed.ts';
+import type { Queries } from './database.ts';
+
+export interface PostgresChangeFeedOptions {
+  url: string;
+  /** False: this process remembers nothing, it only makes changes. */
+  listens: boolean;
+  /** Told that notifications do not arrive, so that everything is read from the store, and that they do again. */
+  onSilence?: ((reason: string) => void) | undefined;
+  onReturn?: (() => void) | undefined;
+}
+
+/** What nodes say to each other; one channel for all of it, so that all of it has one order. */
+type Message =
+  | { is: 'beat'; from: string; sent_ms: number }
+  | { is: 'change'; topic: Announcement['topic']; id: string }
+  /** Who hears this has heard every change that was committed before. */
+  | { is: 'ask'; from: string; number: number }
+  | { is: 'answer'; from: string; to: string; number: number };
+
+type Listener = (change: Announcement | 'everything') => void;
+
+/** A change that waits until it is heard. Who has not answered is known once the question itself has come back. */
+interface Question {
+  missing: Set<string> | undefined;
+  answered: () => void;
+}
+
+/** Notifications are told to a whole database; nodes on one schema of it share a channel. Not md5, which some servers refuse. */
+const CHANNEL = `'gateway_' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 32)`;
+
+/**
+ * The feed of nodes that share a PostgreSQL server, by its notifications. These reach every listener in the order of the
+ * commits (PostgreSQL, NOTIFY), and that is what everything here rests on:
+ *
+ * - Each serving node sends itself a beat. When one comes back, it has heard of everything that was committed before the
+ *   beat was sent. It trusts its memory for `feed_silence_ms_max` from that moment (of sending: a connection that lags is
+ *   noticed), and reads from the store after it, without any connection, and until the first beat has come back.
+ * - A change is told in its transaction. After the commit its node asks all nodes; who answers has heard of the change.
+ *   All nodes that could still trust an older memory have beaten before the question came back, so their answers can be
+ *   waited for. One that does not answer has stopped trusting before `announce_ms_max` is over.
+ */
+export class PostgresChangeFeed implements ChangeFeed {
+  readonly #options: PostgresChangeFeedOptions;
+  readonly #instance = randomUUID();
+  readonly #listeners: Listener[] = [];
+  /** When the last beat of each node came, this one's included. */
+  readonly #beaten = new Map<string, number>();
+  readonly #questions = new Map<number, Question>();
+  #asked = 0;
+  #client: Client | undefined;
+  #channel = '';
+  #listening_since_ms = Number.POSITIVE_INFINITY;
+  /** When the latest own beat that came back was sent. */
+  #current_at_ms = Number.NEGATIVE_INFINITY;
+  #needed_at_ms = Number.NEGATIVE_INFINITY;
+  #beating = false;
+  /** Since when beats have been sent in vain. */
+  #silent_since_ms: number | undefined;
+  #warned = false;
+  #retry_ms: number = limits.feed_retry_ms_min;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  private constructor(options: PostgresChangeFeedOptions) {
+    this.#options = options;
+  }
+
+  /** Starts listening, and goes on trying where that fails: until it works, nothing remembered is used. */
+  static async start(options: PostgresChangeFeedOptions): Promise<PostgresChangeFeed> {
+    const feed = new PostgresChangeFeed(options);
+    if (options.listens) {
+      await feed.#connect();
+      feed.#timer = setInterval(() => feed.#tick(), limits.feed_beat_ms).unref();
+    }
+    return feed;
+  }
+
+  async note(tx: Queries, { topic, id }: Announcement): Promise<void> {
+    const text = JSON.stringify({ is: 'change', topic, id } satisfies Message);
+    await sql`SELECT pg_notify(${sql.raw(CHANNEL)}, ${text})`.execute(tx);
+  }
+
+  async heard(changes: readonly Announcement[]): Promise<void> {
+    if (changes.length === 0) return;
+    for (const change of changes) this.#tell(change);
+    this.#asked += 1;
+    const number = this.#asked;
+    let timer: NodeJS.Timeout | undefined;
+    const bound = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.announce_ms_max);
+    });
+    const answers = new Promise<void>((resolve) => {
+      this.#questions.set(number, { missing: undefined, answered: resolve });
+      this.#send({ is: 'ask', from: this.#instance, number });
+    });
+    await Promise.race([answers, bound]);
+    clearTimeout(timer);
+    this.#questions.delete(number);
+  }
+
+  listen(listener: Listener): void {
+    this.#listeners.push(listener);
+  }
+
+  current(): boolean {
+    const now_ms = performance.now();
+    const rested = now_ms - this.#needed_at_ms > limits.feed_rest_ms;
+    this.#needed_at_ms = now_ms;
+    if (rested) this.#beat();
+    return now_ms - this.#current_at_ms < limits.feed_silence_ms_max;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    const client = this.#client;
+    this.#forgetConnection();
+    await client?.end();
+  }
+
+  async #connect(): Promise<void> {
+    const client = new Client({
+      connectionString: this.#options.url,
+      connectionTimeoutMillis: limits.database_connect_ms_max,
+      // A connection that is dead without having been told answers no beat.
+      query_timeout: limits.database_connect_ms_max,
+      keepAlive: true,
+      application_name: 'model-gateway changes',
+    });
+    let over = false;
+    const lost = () => {
+      if (over) return;
+      over = true;
+      if (this.#client === client) this.#forgetConnection();
+      this.#connectLater();
+    };
+    // The end that follows is what counts.
+    client.on('error', () => {});
+    client.once('end', lost);
+    client.on('notification', ({ payload }) => this.#hear(payload ?? ''));
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ channel: string }>(`SELECT ${CHANNEL} AS channel`);
+      this.#channel = rows[0]?.channel ?? '';
+      await client.query(`LISTEN ${this.#channel}`);
+    } catch {
+      client.connection.stream.destroy();
+      lost();
+      return;
+    }
+    if (over) return;
+    if (this.#stopped) {
+      await client.end();
+      return;
+    }
+    this.#client = client;
+    this.#retry_ms = limits.feed_retry_ms_min;
+    this.#listening_since_ms = performance.now();
+    // What was committed before this moment was told to nobody here.
+    this.#tell('everything');
+    this.#beat();
+  }
+
+  #connectLater(): void {
+    if (this.#stopped) return;
+    const wait_ms = this.#retry_ms;
+    this.#retry_ms = Math.min(wait_ms * 2, limits.feed_retry_ms_max);
+    setTimeout(() => {
+      if (!this.#stopped) void this.#connect();
+    }, wait_ms).unref();
+  }
+
+  #forgetConnection(): void {
+    this.#client = undefined;
+    this.#current_at_ms = Number.NEGATIVE_INFINITY;
+    this.#listening_since_ms = Number.POSITIVE_INFINITY;
+    this.#beaten.clear();
+    // Their answers will not be heard: they wait for the bound.
+    this.#questions.clear();
+  }
+
+  #tick(): void {
+    const now_ms = performance.now();
+    if (now_ms - this.#needed_at_ms > limits.feed_rest_ms) {
+      this.#silent_since_ms = undefined;
+      return;
+    }
+    this.#beat();
+    this.#silent_since_ms ??= now_ms;
+    if (this.#warned || now_ms - this.#silent_since_ms < limits.feed_warn_ms) return;
+    this.#warned = true;
+    this.#options.onSilence?.(
+      this.#client === undefined
+        ? 'the connection for notifications cannot be made'
+        : 'notifications do not come back; does DATABASE_URL lead through a pooler that does not pass them on?',
+    );
+  }
+
+  #beat(): void {
+    // One at a time: those that wait in line would be told late, and tell little.
+    if (this.#beating) return;
+    this.#beating = true;
+    this.#send({ is: 'beat', from: this.#instance, sent_ms: performance.now() }, () => {
+      this.#beating = false;
+    });
+  }
+
+  #send(message: Message, done = () => {}): void {
+    const client = this.#client;
+    if (client === undefined) {
+      done();
+      return;
+    }
+    client
+      .query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify(message)])
+      .catch(() => void client.connection.stream.destroy())
+      .finally(done);
+  }
+
+  #hear(text: string): void {
+    let message: Message;
+    try {
+      message = JSON.parse(text) as Message;
+    } catch {
+      return;
+    }
+    switch (message.is) {
+      case 'beat':
+        this.#hearBeat(message);
+        break;
+      case 'change':
+        this.#tell({ topic: message.topic, id: message.id });
+        break;
+      case 'ask':
+        if (message.from === this.#instance) this.#hearOwnQuestion(message.number);
+        else this.#send({ is: 'answer', from: this.#instance, to: message.from, number: message.number });
+        break;
+      case 'answer':
+        if (message.to === this.#instance) this.#hearAnswer(message);
+        break;
+      default:
+        // A newer version's word for something that may have changed.
+        this.#tell('everything');
+    }
+  }
+
+  #hearBeat({ from, sent_ms }: { from: string; sent_ms: number }): void {
+    this.#beaten.set(from, performance.now());
+    if (from !== this.#instance) return;
+    this.#current_at_ms = sent_ms;
+    this.#silent_since_ms = undefined;
+    if (this.#warned) this.#options.onReturn?.();
+    this.#warned = false;
+  }
+
+  #hearOwnQuestion(number: number): void {
+    const question = this.#questions.get(number);
+    if (question === undefined) return;
+    const now_ms = performance.now();
+    for (const [node, at_ms] of this.#beaten) {
+      if (now_ms - at_ms > limits.announce_ms_max) this.#beaten.delete(node);
+    }
+    question.missing = new Set(this.#beaten.keys());
+    question.missing.delete(this.#instance);
+    this.#settle(question);
+  }
+
+  #hearAnswer({ from, number }: { from: string; number: number }): void {
+    const question = this.#questions.get(number);
+    question?.missing?.delete(from);
+    if (question !== undefined) this.#settle(question);
+  }
+
+  #settle({ missing, answered }: Question): void {
+    if (missing === undefined || missing.size > 0) return;
+    // Who listens for a shorter time may not have heard the last beat of a node that still trusts.
+    const wait_ms = this.#listening_since_ms + limits.feed_silence_ms_max - performance.now();
+    if (wait_ms <= 0) answered();
+    else setTimeout(answered, wait_ms);
+  }
+
+  #tell(change: Announcement | 'everything'): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+}
