@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
 import type { DeclaredModel } from './catalog/catalog.ts';
+import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
 import { modelWarnings } from './config/model-warnings.ts';
@@ -45,6 +46,7 @@ export interface Config {
     /** Whether an endpoint whose price is not known may serve; what it serves is then recorded as costing nothing. */
     unknown_price: 'refuse' | 'allow';
   };
+  auth: AuthConfig;
   /** What one management credential may ask in a minute. */
   management_requests_per_minute: number;
   /** Unix seconds. */
@@ -80,6 +82,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
   const bundled_catalog = read?.value.bundled_catalog ?? true;
   const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
   const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
+  const { auth, warnings: authWarnings } = readAuth(environment, read);
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
     host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
@@ -104,12 +107,14 @@ export function loadConfig(environment: Environment, options: { config_file?: st
       journal_sync: read?.value.ledger?.journal_sync ?? 'group',
       unknown_price,
     },
+    auth,
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
       ...unknownSettings(environment),
       ...secretWarnings(environment),
+      ...authWarnings,
       ...providers.warnings,
       ...(models.length === 0
         ? []
@@ -145,6 +150,8 @@ export function describeConfig(config: Config): Record<string, unknown> {
     providers_on: config.providers.map(({ slug }) => slug),
     models_declared: config.models.length,
     timeouts: config.timeouts,
+    public_url: config.auth.public_origin ?? 'none',
+    oidc_issuer: config.auth.issuer?.issuer ?? 'none',
     management_requests_per_minute: config.management_requests_per_minute,
     journal_sync: config.ledger.journal_sync,
     unknown_price: config.ledger.unknown_price,
@@ -230,7 +237,7 @@ function secretWarnings(environment: Environment): string[] {
   return alone
     ? []
     : [
-        'DATABASE_URL is set and GATEWAY_SECRET is not: provider credentials stored through this node can be read by it alone',
+        'DATABASE_URL is set and GATEWAY_SECRET is not: provider credentials stored through this node can be read by it alone, and its pages work on it alone',
       ];
 }
 

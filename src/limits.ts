@@ -76,7 +76,9 @@ export const limits = {
   sign_ins_per_minute: 30,
   /** The form of a page. */
   form_bytes_max: 16 * 1024,
-  return_path_chars_max: 4_096,
+  return_path_chars_max: 8_192,
+  /** The value of a cookie; browsers take 4096 bytes with its name and attributes (RFC 6265, section 6.1). */
+  cookie_bytes_max: 3_800,
   state_chars_max: 1_024,
   /** A sign-in at an OpenID Connect issuer: how long a person may take, and how long each question to the issuer. */
   issuer_sign_in_ms_max: 600_000,

@@ -1,5 +1,4 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { LimitReset } from '../schemas/key.ts';
@@ -91,8 +90,7 @@ export function parseCallback(text: string): Callback {
   if (!PORTS.includes(url.port)) throw wrong('must be on port 443 or 3000');
   if (url.username !== '' || url.password !== '') throw wrong('must not contain credentials');
   if (text.includes('#')) throw wrong('must not have a fragment');
-  const { hostname } = url;
-  if (!HOST_NAME.test(hostname) && !isIPv6(hostname.replace(/^\[(.*)\]$/, '$1'))) {
+  if (!HOST_NAME.test(url.hostname)) {
     throw wrong('must name a host of letters, digits, dots and hyphens');
   }
   const answered = ANSWERED.find((name) => url.searchParams.has(name));

@@ -182,6 +182,31 @@ const TimeoutsSection = Type.Object(
   { ...strict, description: 'an object of limits in milliseconds' },
 );
 
+const AuthSection = Type.Object(
+  {
+    public_url: Type.Optional(text('a URL that starts with http:// or https://')),
+    oidc: Type.Optional(
+      Type.Object(
+        {
+          issuer: text('the URL of an OpenID Connect issuer'),
+          client_id: text(),
+          client_secret: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+          scopes: Type.Optional(names('a list of scopes')),
+          provision: Type.Optional(oneOf(['admin', 'member', 'none'])),
+          allowed_email_domains: Type.Optional(
+            Type.Array(Type.String({ pattern: '^[^@\\s]+$', description: 'a domain such as example.com' }), {
+              minItems: 1,
+              description: 'a list of domains',
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with issuer and client_id' },
+      ),
+    ),
+  },
+  { ...strict, description: 'an object with public_url and oidc' },
+);
+
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const ConfigFile = Type.Object(
@@ -193,6 +218,7 @@ export const ConfigFile = Type.Object(
     models: Type.Optional(
       Type.Record(Type.String(), ModelSection, { description: 'an object of models by author/slug' }),
     ),
+    auth: Type.Optional(AuthSection),
     timeouts: Type.Optional(TimeoutsSection),
     ledger: Type.Optional(
       Type.Object(

@@ -33,7 +33,7 @@ export function variable(environment: Environment, name: string): string | undef
 }
 
 /** Puts variables in the place of `${NAME}`; names the first one that is not set. */
-function expand(text: string, environment: Environment): { text: string; unset: string | undefined } {
+export function expand(text: string, environment: Environment): { text: string; unset: string | undefined } {
   let unset: string | undefined;
   const expanded = text.replace(REFERENCE, (_, name: string) => {
     const value = variable(environment, name);

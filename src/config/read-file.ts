@@ -99,7 +99,7 @@ function check(value: unknown, wrong: ReadFile['wrong']): void {
 function found(value: unknown, path: Path): string {
   let here = value;
   for (const step of path) here = (here as Record<string | number, unknown>)[step];
-  const secret = path.includes('api_key') || path.includes('headers') || path.includes('extra_body');
+  const secret = ['api_key', 'headers', 'extra_body', 'client_secret'].some((name) => path.includes(name));
   if (here === null) return ', but nothing stands there';
   if (Array.isArray(here)) return `, but ${here.length === 0 ? 'an empty' : 'a'} list stands there`;
   if (typeof here === 'object') return ', but an object stands there';

@@ -1,0 +1,131 @@
+import {
+  answerTo,
+  type Callback,
+  type Challenge,
+  parseCallback,
+  parseChallenge,
+} from '../../accounts/authorization-code.ts';
+import { GatewayError } from '../../errors.ts';
+import { type Fields, formOf, queryOf } from '../../http/page-routes.ts';
+import { codePage, consentPage } from '../../http/pages/consent.ts';
+import { sendPage } from '../../http/pages/html.ts';
+import { noticePage } from '../../http/pages/notice.ts';
+import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { Queries } from '../../storage/database.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import type { Change } from '../change.ts';
+import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
+import { type PageSession, type PageSessions, pageActor } from './page-sessions.ts';
+import { goTo, signInAddress } from './sign-in-pages.ts';
+
+export interface ConsentPagesDependencies {
+  sessions: PageSessions;
+  queries: Queries;
+  change: Change;
+}
+
+const PATH = '/auth';
+const FIELDS = ['callback_url', 'code_challenge', 'code_challenge_method', 'key_label', 'state'] as const;
+const HEADLESS_LABEL = 'Application without callback';
+
+/** What an application asks for, checked. */
+interface Asked {
+  callback: Callback | null;
+  challenge: Challenge;
+  key_label: string;
+  /** Given back with the answer. */
+  state: string | undefined;
+  /** As they came, for the form. */
+  fields: Record<string, string>;
+}
+
+/** Reads what an application asks for. Nothing is sent to its callback unless all of it is right. */
+function readAsked(given: Fields): Asked {
+  const url = given.get('callback_url');
+  const callback = url === undefined ? null : parseCallback(url);
+  const challenge = parseChallenge({
+    code_challenge: given.get('code_challenge'),
+    code_challenge_method: given.get('code_challenge_method'),
+  });
+  if (callback === null && challenge.code_challenge === null) {
+    throw new GatewayError(400, 'Without a callback_url there must be a code_challenge.');
+  }
+  const key_label = given.get('key_label') ?? (callback === null ? HEADLESS_LABEL : defaultLabel(callback));
+  if (key_label.length > limits.key_label_chars_max || !isStorable(key_label)) {
+    throw new GatewayError(400, `key_label must be text of at most ${limits.key_label_chars_max} characters.`);
+  }
+  const state = given.get('state');
+  if (state !== undefined && state.length > limits.state_chars_max) {
+    throw new GatewayError(400, `state must have at most ${limits.state_chars_max} characters.`);
+  }
+  if (state !== undefined && callback && new URL(callback.href).searchParams.has('state')) {
+    throw new GatewayError(400, 'state is given twice: in the query of the callback_url, and beside it.');
+  }
+  const fields = Object.fromEntries(
+    FIELDS.flatMap((name) => {
+      const value = given.get(name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  return { callback, challenge, key_label, state, fields };
+}
+
+async function defaultWorkspace(queries: Queries, { organization_id }: PageSession) {
+  const workspace = await organizationStore(queries).findDefaultWorkspace(organization_id);
+  if (!workspace) throw new Error('an organization without a default workspace');
+  return workspace;
+}
+
+/** Serves `GET|POST /auth`: a person who is signed in lets an application have a key, or not. */
+export function consentPages(server: Server, { sessions, queries, change }: ConsentPagesDependencies): void {
+  server.route({
+    method: 'GET',
+    url: PATH,
+    exposeHeadRoute: false,
+    config: { access: 'open' },
+    handler: async (request, reply) => {
+      const { callback, key_label, fields } = readAsked(queryOf(request));
+      const session = await sessions.find(request, reply);
+      if (!session) return goTo(reply, signInAddress(`${PATH}?${new URLSearchParams(fields)}`));
+      const { name: workspace_name } = await defaultWorkspace(queries, session);
+      return sendPage(reply, 200, consentPage({ callback, key_label, workspace_name, session, fields }));
+    },
+  });
+
+  server.route({
+    method: 'POST',
+    url: PATH,
+    config: { access: 'open' },
+    handler: async (request, reply) => {
+      const form = formOf(request);
+      const { callback, challenge, key_label, state } = readAsked(form);
+      const session = await sessions.findForm(request, reply, form.get('form_token'));
+      const back: Record<string, string> = state === undefined ? {} : { state };
+      const decision = form.get('decision');
+      if (decision === 'deny') {
+        if (callback) return goTo(reply, answerTo(callback.href, { error: 'access_denied', ...back }));
+        return sendPage(reply, 200, noticePage('Denied', 'The application gets no key. You can close this page.'));
+      }
+      if (decision !== 'approve') throw new GatewayError(400, 'Approve or deny.');
+      const { code } = await issueCode(
+        change,
+        pageActor(request, session),
+        async ({ tx }) =>
+          ({
+            callback,
+            ...challenge,
+            key_label,
+            workspace_id: (await defaultWorkspace(tx, session)).id,
+            user_id: session.user_id,
+            limit_nano: null,
+            limit_reset: null,
+            key_expires_at: null,
+          }) satisfies CodeRequest,
+      );
+      if (callback) return goTo(reply, answerTo(callback.href, { code, ...back }));
+      return sendPage(reply, 200, codePage(code));
+    },
+  });
+}

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isUsable, type StoredKey } from '../../accounts/key.ts';
+import {
+  createToken,
+  environmentCredential,
+  formToken,
+  hashToken,
+  ISSUER_CREDENTIAL,
+  isFormToken,
+  judgeSession,
+  keyCredential,
+  keyOfCredential,
+} from '../../accounts/session.ts';
+import { GatewayError } from '../../errors.ts';
+import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts';
+import type { Site } from '../../http/site.ts';
+import { limits } from '../../limits.ts';
+import type { Actor } from '../../storage/audit.ts';
+import type { Queries } from '../../storage/database.ts';
+import { organizationStore } from '../../storage/organizations.ts';
+import { sessionStore } from '../../storage/sessions.ts';
+import type { Change } from '../change.ts';
+
+const COOKIE = 'gateway-session';
+
+/** Somebody who is signed in. */
+export interface PageSession {
+  id: string;
+  organization_id: string;
+  user_id: string;
+  user_name: string;
+  user_email: string | null;
+  /** What the forms of this session's pages must carry. */
+  form_token: string;
+}
+
+/** How somebody signed in: with a stored key (its hash), the environment's management key, or at the issuer. */
+export type SignInBy = { key_hash: string } | 'environment' | 'issuer';
+
+/** Who is signed in to the pages. */
+export interface PageSessions {
+  /** Who sent a request; undefined for nobody. Gives an old session a new secret, except to a form, whose answer may not arrive. */
+  find(request: FastifyRequest, reply: FastifyReply): Promise<PageSession | undefined>;
+  /** Who sent a form, checked to come from one of their own pages. Throws 403 for anything else. */
+  findForm(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<PageSession>;
+  /** Signs a user in, in the place of whoever this browser was. */
+  start(request: FastifyRequest, reply: FastifyReply, user: SignedInUser): Promise<void>;
+  end(request: FastifyRequest, reply: FastifyReply, session: PageSession): Promise<void>;
+}
+
+/** A user whose credential was checked. */
+export interface SignedInUser {
+  organization_id: string;
+  user_id: string;
+  by: SignInBy;
+}
+
+export interface PageSessionsOptions {
+  queries: Queries;
+  change: Change;
+  site: Site;
+  /** What forms and the environment's key are marked with; one for all nodes. */
+  secret: string;
+  /** The environment's management key. */
+  management_key: string | undefined;
+  issuer_configured: boolean;
+  findKey: (hash: string) => Promise<StoredKey | undefined>;
+  now: () => number;
+}
+
+/** Who acts on a page. */
+export function pageActor(request: FastifyRequest, who: { organization_id: string; user_id: string }): Actor {
+  const { organization_id, user_id } = who;
+  return { organization_id, actor: 'page', key_hash: null, user_id, request_id: request.id };
+}
+
+/** Makes the keeping of sessions: secrets in cookies, their SHA-256 in the store, a bounded life, an end with the credential that opened them. */
+export function createPageSessions(options: PageSessionsOptions): PageSessions {
+  const { queries, change, site, secret, management_key, now } = options;
+  const environment = management_key === undefined ? undefined : environmentCredential(management_key, secret);
+
+  const isCredentialGood = async (credential: string): Promise<boolean> => {
+    const key_hash = keyOfCredential(credential);
+    if (key_hash === undefined)
+      return credential === ISSUER_CREDENTIAL ? options.issuer_configured : credential === environment;
+    const key = await options.findKey(key_hash);
+    return key?.is_management === true && isUsable(key, now());
+  };
+
+  /** Whose secret a request carries, whatever the session is worth. */
+  const carried = async (request: FastifyRequest) => {
+    const token = readCookie(request, site, COOKIE);
+    if (token === undefined || !/^[\w-]{43}$/.test(token)) return undefined;
+    const token_hash = hashToken(token);
+    const session = await sessionStore(queries).find(token_hash);
+    return session && { session, token_hash };
+  };
+
+  const rotate = async (reply: FastifyReply, session: { id: string; expires_at: string }, token_hash: string) => {
+    const next = createToken();
+    const at = new Date(now()).toISOString();
+    const { id, expires_at } = session;
+    const rotated = await sessionStore(queries).rotate({ id, token_hash, next_hash: next.token_hash, at });
+    if (rotated) setCookie(reply, site, { name: COOKIE, value: next.token, ms: Date.parse(expires_at) - now() });
+  };
+
+  const find: PageSessions['find'] = async (request, reply) => {
+    const found = await carried(request);
+    if (!found) return undefined;
+    const { session, token_hash } = found;
+    const state = judgeSession(session, token_hash, now());
+    if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
+    if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
+    const { id, organization_id, user_id, user_name, user_email } = session;
+    return { id, organization_id, user_id, user_name, user_email, form_token: formToken(id, secret) };
+  };
+
+  return {
+    find,
+
+    async findForm(request, reply, form_token) {
+      const session = await find(request, reply);
+      if (!session) throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
+      if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
+      throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
+    },
+
+    async start(request, reply, { organization_id, user_id, by }) {
+      const former = await carried(request);
+      const { token, token_hash } = createToken();
+      const credential =
+        by === 'issuer' ? ISSUER_CREDENTIAL : by === 'environment' ? environment : keyCredential(by.key_hash);
+      if (credential === undefined) throw new Error('signed in with a key that the environment does not have');
+      const actor = {
+        ...pageActor(request, { organization_id, user_id }),
+        key_hash: keyOfCredential(credential) ?? null,
+      };
+      await change(actor, async ({ tx, at, audit }) => {
+        if (!(await organizationStore(tx).findMember({ organization_id, user_id }))) {
+          throw new GatewayError(403, 'The user of this key is not a member of the organization any more.');
+        }
+        const sessions = sessionStore(tx);
+        if (former) await sessions.delete(former.session.id);
+        const id = randomUUID();
+        const expires_at = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
+        const made = { id, token_hash, previous_hash: null, organization_id, user_id, credential };
+        await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at });
+        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at };
+        await audit({ action: 'sign-in', resource_type: 'session', resource_id: id, before: null, after });
+      });
+      setCookie(reply, site, { name: COOKIE, value: token, ms: limits.session_ms_max });
+    },
+
+    async end(request, reply, session) {
+      const { id, user_id } = session;
+      await change(pageActor(request, session), async ({ tx, audit }) => {
+        if (!(await sessionStore(tx).delete(id))) return;
+        await audit({
+          action: 'sign-out',
+          resource_type: 'session',
+          resource_id: id,
+          before: { user_id },
+          after: null,
+        });
+      });
+      clearCookie(reply, site, COOKIE);
+    },
+  };
+}
