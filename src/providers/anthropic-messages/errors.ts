@@ -41,12 +41,22 @@ export function errorInside(event: JsonObject): UpstreamError {
   const told = readError(event);
   const type = told?.type ?? null;
   const message = told?.message ?? 'The provider reported an error without a message.';
-  const status = (type === null ? undefined : TYPES[type]?.status) ?? 500;
+  const status = (type === null ? undefined : TYPES[type]?.status) ?? toldStatus(event) ?? 500;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,
     raw: JSON.stringify(event).slice(0, limits.upstream_raw_chars_max),
   });
+}
+
+/** Other servers of this wire tell the status that their error would have had. */
+function toldStatus(event: JsonObject): number | undefined {
+  const error = asObject(event['error']) ?? event;
+  for (const member of ['status_code', 'status', 'http_code', 'code']) {
+    const told = Number(error[member]);
+    if (Number.isInteger(told) && told >= 400 && told < 600) return told;
+  }
+  return undefined;
 }
 
 function classify(status: number, type: string | null, message: string): FailureClass {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Slot } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type Frame, UpstreamError } from '../dialect.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
@@ -205,5 +205,147 @@ describe('the stream', () => {
     const call = block(0, { type: 'tool_use', id: 'toolu_1', name: 'a_b_c0ffee', input: {} });
     const chunks = run([start, call, finish('tool_use'), stop], { ...STATE, tool_names: { a_b_c0ffee: 'a b' } });
     expect(accumulate(chunks, 0).choices[0].message.tool_calls?.[0]?.function.name).toBe('a b');
+  });
+});
+
+describe('what servers of this wire leave out or tell elsewhere', () => {
+  const text = block(0, { type: 'text', text: '' });
+  const hi = delta(0, { type: 'text_delta', text: 'Hi' });
+  const messageOf = (events: JsonObject[]) => accumulate(run(events), 0).choices[0].message;
+
+  test('a call that stands in the beginning is a call', () => {
+    const call = { type: 'tool_use', id: 'toolu_1', name: 'roll', input: { sides: 6 }, caller: { type: 'code' } };
+    const content = [call];
+    const usage = { input_tokens: 3, output_tokens: 9 };
+    const begun = { type: 'message_start', message: { id: 'msg_1', content, stop_reason: 'tool_use', usage } };
+    const answer = accumulate(run([begun, stop]), 0);
+    expect(answer.choices[0].message.tool_calls).toMatchObject([
+      { id: 'toolu_1', function: { name: 'roll', arguments: '{"sides":6}' }, ext: { rest: { caller: call.caller } } },
+    ]);
+    expect(answer.choices[0]).toMatchObject({ finish_reason: 'tool_calls', native_finish_reason: 'tool_use' });
+    expect(answer.ext.usage).toEqual({ in_uncached: 3, out_text: 9 });
+    const later = accumulate(run([begun, text, hi, end(0), finish('end_turn'), stop]), 0);
+    expect(later.choices[0]).toMatchObject({ message: { content: 'Hi' }, native_finish_reason: 'end_turn' });
+    expect(later.ext.usage?.out_text).toBe(2);
+  });
+
+  test('a whole message in place of a stream is read as the message it is', () => {
+    const message = {
+      type: 'message',
+      id: 'msg_1',
+      content: [
+        { type: 'text', text: 'Hi' },
+        { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} },
+      ],
+      stop_reason: 'tool_use',
+      usage: { input_tokens: 3, output_tokens: 9 },
+    };
+    expect(accumulate(run([message]), 0)).toEqual(decodeResponse(message, STATE, 0));
+  });
+
+  test('the output count of the beginning is a placeholder, not the count of a stream that tells none', () => {
+    const begun = { type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } };
+    const reason = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
+    const usageOf = (events: JsonObject[]) => accumulate(run(events), 0).ext.usage;
+    expect(usageOf([begun, text, hi, end(0), reason, stop])).toEqual({ in_uncached: 3 });
+    expect(usageOf([begun, text, hi, end(0), { ...reason, usage: null }, stop])).toEqual({ in_uncached: 3 });
+    const nulls = { input_tokens: null, cache_read_input_tokens: null, output_tokens: 4 };
+    expect(usageOf([begun, text, hi, end(0), { ...reason, usage: nulls }, stop])).toEqual({
+      in_uncached: 3,
+      out_text: 4,
+    });
+  });
+
+  test('text and thinking without the opening of their block are not lost', () => {
+    expect(messageOf([start, hi, finish('end_turn'), stop]).content).toBe('Hi');
+    const thoughts = [
+      delta(0, { type: 'thinking_delta', thinking: 'Hm' }),
+      delta(0, { type: 'signature_delta', signature: 's' }),
+    ];
+    expect(messageOf([start, ...thoughts, end(0), delta(1, { type: 'text_delta', text: 'Hi' }), stop])).toMatchObject({
+      content: 'Hi',
+      reasoning_details: [{ text: 'Hm', signature: 's', index: 0 }],
+    });
+    // Whose arguments these are cannot be known.
+    const orphan = delta(0, { type: 'input_json_delta', partial_json: '{}' });
+    expect(() => run([start, orphan])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+    expect(messageOf([start, delta(7, { type: 'novel_delta' }), text, hi, end(0), stop]).content).toBe('Hi');
+  });
+
+  test('thinking that says nothing takes no place', () => {
+    const events = [
+      start,
+      block(0, { type: 'thinking', thinking: '', signature: '' }),
+      end(0),
+      block(1, { type: 'thinking', thinking: 'Hm', signature: 's' }),
+      end(1),
+      stop,
+    ];
+    expect(messageOf(events).reasoning_details?.map(({ index }) => index)).toEqual([0]);
+  });
+
+  test('an input that is no object comes as it is', () => {
+    const argumentsOf = (input: JsonValue) =>
+      messageOf([start, block(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input }), end(0), stop]).tool_calls?.[0]
+        ?.function.arguments;
+    expect([{}, null, '', ' ', '{"a":1}', [1], { a: 1 }].map(argumentsOf)).toEqual([
+      '{}',
+      '{}',
+      '{}',
+      '{}',
+      '{"a":1}',
+      '[1]',
+      '{"a":1}',
+    ]);
+  });
+
+  test('what comes after the answer is no part of it, even an error', () => {
+    const decoder = createStreamDecoder(STATE);
+    const events = [start, text, hi, end(0), finish('end_turn'), stop];
+    const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
+    for (const data of ['{"type":"error","error":{"type":"overloaded_error","message":"m"}}', 'junk', '[DONE]']) {
+      expect(decoder.push({ event: 'error', data })).toEqual([]);
+    }
+    expect(decoder.end()).toEqual([]);
+    expect(accumulate(chunks, 0).choices[0].message.content).toBe('Hi');
+  });
+
+  test('another answer after the reason to stop does not spoil the first', () => {
+    const other = { type: 'message_start', message: { id: 'msg_2' } };
+    const chunks = run([start, text, hi, end(0), finish('end_turn'), other, text, hi, finish('max_tokens'), stop]);
+    expect(accumulate(chunks, 0).choices[0]).toMatchObject({ message: { content: 'Hi' }, finish_reason: 'stop' });
+  });
+
+  test('events of unknown kinds may come first, and the kind may stand in the head only', () => {
+    const decoder = createStreamDecoder(STATE);
+    const events = [{ type: 'queued' }, start, text, hi, end(0), finish('end_turn'), stop];
+    const chunks = events.flatMap(({ type, ...event }) =>
+      decoder.push({ event: String(type), data: JSON.stringify(event) }),
+    );
+    expect(accumulate(chunks, 0).choices[0].message.content).toBe('Hi');
+  });
+
+  test('an empty error member is no error', () => {
+    const message = { type: 'message', content: [], error: null, stop_reason: 'end_turn' };
+    expect(decodeResponse(message, STATE, 0).choices[0].finish_reason).toBe('stop');
+    expect(messageOf([{ ...start, error: null }, text, hi, end(0), stop]).content).toBe('Hi');
+  });
+
+  test('content may be one text, or null where the answer stopped before it', () => {
+    const contentOf = (content: JsonValue) =>
+      decodeResponse({ content, stop_reason: 'refusal' }, STATE, 0).choices[0].message.content;
+    expect([contentOf('Hi'), contentOf(null)]).toEqual(['Hi', null]);
+    expect(() => decodeResponse({ content: null }, STATE, 0)).toThrow(UpstreamError);
+  });
+
+  test.each([
+    [{ error: { message: 'm', code: 429 } }, 'rate_limited', 429],
+    [{ error: { message: 'm', code: '503', type: 'server_error' } }, 'unavailable', 503],
+    [{ error: { message: 'm', status_code: 401 } }, 'credential', 401],
+    [{ type: 'error', error: { type: 'rate_limit_error', message: 'm', code: 1302 } }, 'rate_limited', 429],
+    [{ type: 'error', error: { type: 'novel_error', message: 'm' } }, 'unavailable', 500],
+    [{ type: 'error', error: { type: 'timeout_error', message: 'm' } }, 'timeout', 504],
+  ] as const)('the error %o inside an answer is %s, %i', (event, failure, status) => {
+    expect(() => run([start, event as JsonObject])).toThrow(expect.objectContaining({ failure, status }));
   });
 });

@@ -6,12 +6,14 @@ import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
 import { createTurn, type DecoderState } from './turn.ts';
 import { readUsage, usageRest } from './usage.ts';
-import { asBlock, asObject, extOf, remainder, WIRE } from './wire.ts';
+import { asArray, asBlock, asObject, extOf, remainder, WIRE } from './wire.ts';
 
-/** Turns the wire's events, in order, into chunks. `decodeResponse` goes through it as well. */
+/** Turns the wire's events, in order, into chunks. A whole message is one event: `decodeResponse` goes through it as well. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
   end(): ChatChunk[];
+  /** The answer is whole: what else comes is no part of it. */
+  isFinished(): boolean;
 }
 
 /** Reads one stream of the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming). */
@@ -19,7 +21,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
     push: (frame) => {
-      const event = parseFrame(frame);
+      const event = decoder.isFinished() ? undefined : parseFrame(frame);
       return event === undefined ? [] : decoder.push(event);
     },
     end: () => decoder.end(),
@@ -37,10 +39,19 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   }
   const event = asObject(value);
   if (event === undefined) throw invalid('The provider sent an event that is not an object.', frame.data);
-  if (frame.event === 'error' || (event['type'] === undefined && event['error'] !== undefined))
-    throw errorInside(event);
-  return event;
+  if (frame.event === 'error' || (event['type'] === undefined && event['error'] != null)) throw errorInside(event);
+  // Some proxies name an event in its head only.
+  return event['type'] === undefined && frame.event !== undefined ? { ...event, type: frame.event } : event;
 }
+
+/** Events that belong to an answer that has begun. */
+const PARTS: ReadonlySet<string> = new Set([
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+  'message_stop',
+]);
 
 /** Makes the decoder of one answer. */
 export function createEventDecoder(state: DecoderState): EventDecoder {
@@ -48,6 +59,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   let message: JsonObject | undefined;
   let isFinished = false;
   let usage: JsonObject = {};
+  let isOutputTold = false;
   let rest: JsonObject = {};
   let stopReason: string | null = null;
   let stopSequence: string | undefined;
@@ -57,6 +69,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       // Proxies repeat the event; but another id means that a broken answer was followed by a second one in the same
       // stream (https://github.com/vercel/ai/issues/18331), and joining the two would look like a whole answer.
       if (told['id'] === message['id']) return [];
+      if (stopReason !== null) return finish();
       throw new UpstreamError('unavailable', "The provider's stream broke off and began another answer.", {
         raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
       });
@@ -64,7 +77,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     message = told;
     usage = { ...asObject(told['usage']) };
     rest = remainder(told, ['id', 'type', 'role', 'content', 'stop_reason', 'stop_sequence', 'usage']);
-    // The output count of the first event is a placeholder.
+    // The output count that a beginning tells is a placeholder.
     const { output_tokens: _placeholder, ...input } = usage;
     const chunk: ChatChunk = {
       delta: { role: 'assistant' },
@@ -72,7 +85,39 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     };
     const tier = serviceTier(usage['service_tier']);
     if (tier !== undefined) chunk.service_tier = tier;
-    return [chunk];
+    const chunks = [chunk, ...readContent(told)];
+    // Calls that code of a container makes while it runs stand whole in the beginning, with the reason to stop
+    // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling).
+    if (turn.hasOutput()) readStop(told);
+    isOutputTold = stopReason !== null;
+    return chunks;
+  }
+
+  function readContent(told: JsonObject): ChatChunk[] {
+    const content = told['content'];
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
+    return blocks.flatMap((value, i) => {
+      const block = asBlock(value);
+      if (block === undefined) throw invalid('The provider sent a block without a type.', told);
+      const index = `beginning ${i}`;
+      return [...turn.open(index, block), ...turn.close(index)];
+    });
+  }
+
+  function readStop(told: JsonObject): void {
+    if (typeof told['stop_reason'] === 'string') stopReason = told['stop_reason'];
+    if (typeof told['stop_sequence'] === 'string') stopSequence = told['stop_sequence'];
+  }
+
+  function readWhole(told: JsonObject): ChatChunk[] {
+    const { content } = told;
+    // What says neither what the model wrote nor why it stopped is no answer.
+    const isAnswer = Array.isArray(content) || typeof content === 'string' || typeof told['stop_reason'] === 'string';
+    if (!isAnswer) throw invalid('The provider sent a body that is no message.', told);
+    const chunks = begin(told);
+    readStop(told);
+    isOutputTold = true;
+    return [...chunks, ...finish()];
   }
 
   function responseExt(): ResponseExt {
@@ -87,17 +132,19 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
 
   function update(event: JsonObject): void {
     const delta = asObject(event['delta']) ?? {};
-    if (typeof delta['stop_reason'] === 'string') stopReason = delta['stop_reason'];
-    if (typeof delta['stop_sequence'] === 'string') stopSequence = delta['stop_sequence'];
+    readStop(delta);
     Object.assign(rest, remainder(delta, ['stop_reason', 'stop_sequence']));
     Object.assign(rest, remainder(event, ['type', 'delta', 'usage']));
     for (const [key, value] of Object.entries(asObject(event['usage']) ?? {})) {
-      if (value !== null) usage[key] = value;
+      if (value === null) continue;
+      usage[key] = value;
+      isOutputTold ||= key === 'output_tokens';
     }
   }
 
   function finish(): ChatChunk[] {
     isFinished = true;
+    if (!isOutputTold) delete usage['output_tokens'];
     const chunks = turn.closeAll();
     const finish_reason = finishReason(stopReason, turn);
     chunks.push({ delta: {}, finish_reason, native_finish_reason: stopReason });
@@ -112,10 +159,13 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   return {
     push(event) {
       const type = event['type'];
+      if (isFinished) return [];
       if (type === 'error') throw errorInside(event);
-      if (isFinished || type === 'ping') return [];
       if (type === 'message_start') return begin(asObject(event['message']) ?? {});
-      if (message === undefined) throw invalid('The provider sent an answer without its beginning.', event);
+      if (type === 'message' && message === undefined) return readWhole(event);
+      if (message === undefined && (typeof type !== 'string' || PARTS.has(type))) {
+        throw invalid('The provider sent an answer without its beginning.', event);
+      }
       switch (type) {
         case 'content_block_start': {
           const block = asBlock(event['content_block']);
@@ -139,6 +189,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
           return [];
       }
     },
+    isFinished: () => isFinished,
     end() {
       if (isFinished) return [];
       if (stopReason !== null) return finish();

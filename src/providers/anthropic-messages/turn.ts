@@ -2,7 +2,7 @@ import type { ChatChunk, Delta, ReasoningDetail, Slot, SlotEvent } from '../../s
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { annotationsOf } from './citations.ts';
 import { mintCallId } from './names.ts';
-import { ANTHROPIC_FORMAT, asArray, asObject, asText, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
+import { ANTHROPIC_FORMAT, asArray, asText, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
 
 /** What decoding must know of the attempt's request. */
 export interface DecoderState {
@@ -21,11 +21,18 @@ export interface Turn {
   hasOutput(): boolean;
   /** A whole block is one that is opened with its content and closed. */
   open(index: JsonValue | undefined, content: WireBlock): ChatChunk[];
-  /** Undefined when no such block is open. */
+  /** Undefined for a piece of a call that was never opened: nobody can tell whose arguments it holds. */
   add(index: JsonValue | undefined, delta: JsonObject): ChatChunk[] | undefined;
   close(index: JsonValue | undefined): ChatChunk[];
   closeAll(): ChatChunk[];
 }
+
+/** The block that a delta belongs to where none was opened: some servers leave the opening of texts out. */
+const IMPLIED: Readonly<Record<string, WireBlock>> = {
+  text_delta: { type: 'text', text: '' },
+  thinking_delta: { type: 'thinking', thinking: '' },
+  signature_delta: { type: 'thinking', thinking: '' },
+};
 
 /** Makes an empty turn. */
 export function createTurn(state: DecoderState): Turn {
@@ -39,17 +46,25 @@ export function createTurn(state: DecoderState): Turn {
     return reader?.end() ?? [];
   }
 
+  function begin(index: JsonValue | undefined, content: WireBlock): ChatChunk[] {
+    const chunks = close(index);
+    const reader = createReader(content, counts, state, ids);
+    open.set(index, reader);
+    chunks.push(...reader.begin());
+    return chunks;
+  }
+
   return {
     hasCalls: () => counts.calls > 0,
     hasOutput: () => counts.slots > 0,
-    open(index, content) {
-      const chunks = close(index);
-      const reader = createReader(content, counts, state, ids);
-      open.set(index, reader);
-      chunks.push(...reader.begin());
-      return chunks;
+    open: begin,
+    add(index, delta) {
+      const reader = open.get(index);
+      if (reader !== undefined) return reader.add(delta);
+      if (delta['type'] === 'input_json_delta') return undefined;
+      const content = IMPLIED[asText(delta['type'])];
+      return content === undefined ? [] : [...begin(index, content), ...open.get(index)!.add(delta)];
     },
-    add: (index, delta) => open.get(index)?.add(delta),
     close,
     closeAll: () => [...open.keys()].flatMap(close),
   };
@@ -144,19 +159,26 @@ function createTextReader(content: WireBlock, counts: Counts): BlockReader {
 
 function createThinkingReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, opening('reasoning', remainder(content, ['type', 'thinking', 'signature'])));
-  const index = counts.details;
-  counts.details += 1;
+  // A block that says nothing is no detail and takes no index.
+  let taken: number | undefined;
+  const indexOf = (): number => {
+    if (taken === undefined) {
+      taken = counts.details;
+      counts.details += 1;
+    }
+    return taken;
+  };
 
   const say = (text: string): ChatChunk[] => {
     if (text === '') return [];
-    const detail = detailOf({ type: 'reasoning.text', text }, index);
+    const detail = detailOf({ type: 'reasoning.text', text }, indexOf());
     return [slot.say({ reasoning_details: [detail], reasoning: text })];
   };
   const sign = (signature: string): ChatChunk[] => {
     if (signature === '') return [];
     // Thinking that is not shown still carries a signature, and its text is the empty one.
     const text = slot.isOpen() ? {} : { text: '' };
-    return [slot.say({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, index)] })];
+    return [slot.say({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, indexOf())] })];
   };
 
   return {
@@ -220,8 +242,14 @@ function createInput(content: WireBlock, say: (text: string) => ChatChunk) {
       hasFragments = true;
       return [say(fragment)];
     },
-    end: (): ChatChunk[] => (hasFragments ? [] : [say(JSON.stringify(asObject(content['input']) ?? {}))]),
+    end: (): ChatChunk[] => (hasFragments ? [] : [say(inputText(content['input']))]),
   };
+}
+
+/** The input that a block began with. Some servers send the text of it. */
+function inputText(input: JsonValue | undefined): string {
+  if (typeof input === 'string') return input.trim() === '' ? '{}' : input;
+  return JSON.stringify(input ?? {});
 }
 
 /** A server tool's call or result, a compaction, or a kind that is still to come. */
