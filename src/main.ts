@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { keepTaskShape } from './cli/keep-task-shape.ts';
 import { ConfigError, processEnvironment } from './config.ts';
 import { limits } from './limits.ts';
 
@@ -25,6 +26,7 @@ async function runServe(args: string[]): Promise<number> {
     process.stderr.write(`--workers takes a number from 1 to ${limits.workers_max}, not '${values.workers}'.\n`);
     return 2;
   }
+  keepTaskShape();
   const { serve } = await import('./cli/serve.ts');
   await serve(processEnvironment(), { workers, config_file: values.config });
   return -1;

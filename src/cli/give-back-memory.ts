@@ -11,8 +11,5 @@ export function giveBackMemory(): void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as Collect;
   setFlagsFromString('--no-expose-gc');
-  // A task that waits keeps the shape of its kind alive. Without one the collector would take the shape, and V8 makes every
-  // later task the slow way, because it takes the next shape for another one. Every request makes several.
-  process.nextTick(() => undefined);
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
