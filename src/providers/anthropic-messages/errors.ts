@@ -61,24 +61,31 @@ function toldStatus(event: JsonObject): number | undefined {
 
 function classify(status: number, type: string | null, message: string): FailureClass {
   if (status === 400 || type === 'invalid_request_error') {
-    // No credit comes as a plain 400, told only by its words.
-    if (/credit balance is too low/i.test(message)) return 'payment';
+    // The state of the account comes as a plain 400, told only by its words; a message that quotes the request begins
+    // with something else (https://github.com/anthropics/claude-code/issues/54311 for the second).
+    if (/^your credit balance is too low|^you have reached your specified API usage limits/i.test(message)) {
+      return 'payment';
+    }
+    if (/^this organization has been disabled/i.test(message)) return 'credential';
     if (/content filtering policy/i.test(message)) return 'content_filter';
     if (isStateRefusal(message)) return 'state_rejected';
   }
   const known = type === null ? undefined : TYPES[type];
-  if (known !== undefined && type !== 'api_error') return known.failure;
-  return classOfStatus(status);
+  // These two are the words of last resort, which proxies put under every status.
+  if (type === 'api_error' || type === 'invalid_request_error') return classOfStatus(status);
+  return known?.failure ?? classOfStatus(status);
 }
 
 /**
  * Signed thinking that this credential, model or conversation may not replay ("Invalid `signature` in `thinking`
- * block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified", "Expected
+ * block", "Invalid `data` in `redacted_thinking` block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified", "Expected
  * `thinking` or `redacted_thinking`, but found …"), or opaque search results from elsewhere.
  */
 function isStateRefusal(message: string): boolean {
   if (/`?(redacted_)?thinking`?/i.test(message)) {
-    return /signature|cannot be modified|but found|could not be (verified|decrypted)|different model/i.test(message);
+    return /signature|invalid `?data`?|cannot be modified|but found|could not be (verified|decrypted)|different model/i.test(
+      message,
+    );
   }
   return /invalid.{0,20}`?(signature|encrypted_(content|index|stdout))`?/i.test(message);
 }
