@@ -3,6 +3,9 @@ import { createVault } from './accounts/vault.ts';
 import { getCredits } from './api/accounting/get-credits.ts';
 import { listActivity } from './api/accounting/list-activity.ts';
 import { listAudit } from './api/audit/list-audit.ts';
+import { authPages } from './api/auth/auth-pages.ts';
+import { createAuthorizationCode } from './api/auth/create-authorization-code.ts';
+import { exchangeAuthorizationCode } from './api/auth/exchange-authorization-code.ts';
 import { createAuthenticate } from './api/authenticate.ts';
 import { createByok } from './api/byok/create-byok.ts';
 import { deleteByok } from './api/byok/delete-byok.ts';
@@ -16,7 +19,11 @@ import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
 import { createKey } from './api/keys/create-key.ts';
+import { deleteKey } from './api/keys/delete-key.ts';
+import { getCurrentKey } from './api/keys/get-current-key.ts';
 import { getKey } from './api/keys/get-key.ts';
+import { listKeys } from './api/keys/list-keys.ts';
+import { updateKey } from './api/keys/update-key.ts';
 import { health } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
 import type { Catalog } from './catalog/catalog.ts';
@@ -79,14 +86,15 @@ export async function createApp(options: AppOptions): Promise<App> {
   const upstream = createUpstream(config.timeouts);
   let draining = false;
 
+  const authenticate = createAuthenticate({
+    findByHash: keys.findByHash,
+    management_key: config.management_key,
+    home,
+    clock,
+    changes,
+  });
   const server = createServer({
-    authenticate: createAuthenticate({
-      findByHash: keys.findByHash,
-      management_key: config.management_key,
-      home,
-      clock,
-      changes,
-    }),
+    authenticate,
     logger: log,
     body_bytes_max: config.body_bytes_max,
     translate: storeRefusal,
@@ -131,6 +139,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ]),
   );
   const providerSlug = (slugOrName: string) => slugs.get(slugOrName.toLowerCase());
+  const limitExchanges = createRateLimit(limits.exchanges_per_minute, clock.monotonic_ms, 'exchanges of codes');
   metrics.watchRecorder(() => recorder.state());
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
@@ -155,10 +164,28 @@ export async function createApp(options: AppOptions): Promise<App> {
       deleteByok(api, { change });
       createKey(api, { change });
       getKey(api, { keys, recorder, now: clock.now_ms });
+      createAuthorizationCode(api, { change });
+      exchangeAuthorizationCode(api, { queries: database.queries, change, limitExchanges });
+      listKeys(api, { keys, organizations, recorder, now: clock.now_ms });
+      updateKey(api, { change, keys, recorder, now: clock.now_ms });
+      deleteKey(api, { change });
+      getCurrentKey(api, { keys, recorder, now: clock.now_ms });
       done();
     },
     { prefix: '/api/v1' },
   );
+  await authPages(server, {
+    queries: database.queries,
+    change,
+    authenticate,
+    secret: options.secret,
+    management_key: config.management_key,
+    public_origin: config.auth.public_origin,
+    issuer: config.auth.issuer,
+    organization_id: home.organization_id,
+    translate: storeRefusal,
+    clock,
+  });
   health(server, {
     async unready() {
       if (draining) return 'the gateway is shutting down';

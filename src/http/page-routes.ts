@@ -7,6 +7,9 @@ import { noticePage } from './pages/notice.ts';
 import type { Server } from './server.ts';
 import { checkSameSite, type Site } from './site.ts';
 
+/** What an error of another room means; undefined for one that it does not know. */
+export type TranslateError = (error: unknown) => GatewayError | undefined;
+
 /** The fields of a query string or a form; each at most once. */
 export type Fields = ReadonlyMap<string, string>;
 
@@ -56,7 +59,11 @@ function sendErrorPage(thrown: unknown, request: FastifyRequest, reply: FastifyR
  * Gives pages a room of their own: forms in place of JSON, errors as pages, nothing cached, nothing for other origins. A
  * form that another site sent meets no handler.
  */
-export async function servePages(server: Server, site: Site, register: (scope: Server) => void): Promise<void> {
+export async function servePages(
+  server: Server,
+  { site, translate }: { site: Site; translate: TranslateError | undefined },
+  register: (scope: Server) => void,
+): Promise<void> {
   await server.register((instance, _options, done) => {
     const scope = instance as unknown as Server;
     scope.removeAllContentTypeParsers();
@@ -66,7 +73,7 @@ export async function servePages(server: Server, site: Site, register: (scope: S
       (_request: FastifyRequest, body: string, parsed: (error: Error | null, form: URLSearchParams) => void) =>
         parsed(null, new URLSearchParams(body)),
     );
-    scope.setErrorHandler((error, request, reply) => sendErrorPage(error, request, reply));
+    scope.setErrorHandler((error, request, reply) => sendErrorPage(translate?.(error) ?? error, request, reply));
     scope.addHook('onRequest', (request, reply, next) => {
       reply.removeHeader('access-control-allow-origin');
       reply.removeHeader('access-control-expose-headers');

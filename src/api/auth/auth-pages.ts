@@ -1,0 +1,60 @@
+import { createVault } from '../../accounts/vault.ts';
+import { createIssuer, type IssuerSettings } from '../../http/issuer.ts';
+import { servePages, type TranslateError } from '../../http/page-routes.ts';
+import type { Authenticate } from '../../http/principal.ts';
+import { createRateLimit } from '../../http/rate-limit.ts';
+import type { Server } from '../../http/server.ts';
+import type { Site } from '../../http/site.ts';
+import { limits } from '../../limits.ts';
+import type { Queries } from '../../storage/database.ts';
+import { keyStore } from '../../storage/keys.ts';
+import type { Change } from '../change.ts';
+import { consentPages } from './consent-pages.ts';
+import { ISSUER_CALLBACK, issuerPages } from './issuer-pages.ts';
+import { createPageSessions } from './page-sessions.ts';
+import type { ProvisionRules } from './provision.ts';
+import { signInPages } from './sign-in-pages.ts';
+
+export interface AuthPagesDependencies {
+  queries: Queries;
+  change: Change;
+  authenticate: Authenticate;
+  /** `GATEWAY_SECRET`. */
+  secret: string;
+  management_key: string | undefined;
+  public_origin: string | undefined;
+  issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
+  /** Where newcomers from the issuer belong. */
+  organization_id: string;
+  translate?: TranslateError | undefined;
+  clock: { now_ms(): number; monotonic_ms(): number };
+}
+
+/** Serves everything for people's browsers: the consent page, signing in and out, and the way to and from the issuer. */
+export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<void> {
+  const { queries, change, authenticate, secret, management_key, public_origin, clock } = dependencies;
+  const site: Site = { public_origin };
+  const limitSignIns = createRateLimit(limits.sign_ins_per_minute, clock.monotonic_ms, 'attempts to sign in');
+  const issuer =
+    dependencies.issuer &&
+    createIssuer({ ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` }, clock.monotonic_ms);
+  const sessions = createPageSessions({
+    queries,
+    change,
+    site,
+    secret,
+    management_key,
+    issuer_configured: issuer !== undefined,
+    findKey: keyStore(queries).findByHash,
+    now: clock.now_ms,
+  });
+  await servePages(server, { site, translate: dependencies.translate }, (scope) => {
+    consentPages(scope, { sessions, queries, change });
+    signInPages(scope, { sessions, authenticate, issuer_host: issuer?.host, limitSignIns });
+    if (issuer === undefined || dependencies.issuer === undefined) return;
+    const { provision, allowed_email_domains } = dependencies.issuer;
+    const rules = { organization_id: dependencies.organization_id, provision, allowed_email_domains };
+    const vault = createVault(secret);
+    issuerPages(scope, { issuer, rules, sessions, change, vault, site, limitSignIns, now: clock.now_ms });
+  });
+}
