@@ -97,8 +97,11 @@ export async function sendEventStream<T>(
     await stream.events.return?.();
     clearTimeout(beat);
     socket.off('close', leave);
-    if (committed && !gone) socket.end();
-    else if (gone && !reply.sent) reply.hijack();
+    if (committed && !gone) {
+      // The last of it must be taken as well.
+      socket.setTimeout(limits.client_stall_ms_max);
+      socket.end();
+    } else if (gone && !reply.sent) reply.hijack();
   }
 }
 

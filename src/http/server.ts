@@ -199,6 +199,11 @@ export function createServer(options: ServerOptions): Server {
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
     done();
   });
+  // From here to its end an answer must be taken, piece by piece; Node then sets the time of an idle connection again.
+  server.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.raw.setTimeout(limits.client_stall_ms_max);
+    done();
+  });
   options.observe?.(server);
   server.addHook('onRequest', answerBrowsers);
   server.addHook('onRequest', (request, _reply, done) => identify(options, request, done));
