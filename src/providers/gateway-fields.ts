@@ -17,3 +17,20 @@ export const gatewayFields: ReadonlySet<string> = new Set([
   'previous_response_id',
   'api_key',
 ]);
+
+/** Fields of a chat request that speak to the gateway; an upstream never sees them. */
+export const spokenToGateway: ReadonlySet<string> = new Set([
+  'ext',
+  'provider',
+  'models',
+  'route',
+  'plugins',
+  'debug',
+  'usage',
+  'transforms',
+  'preset',
+  'session_id',
+  'trace',
+  'max_tool_calls',
+  'stop_server_tools_when',
+]);

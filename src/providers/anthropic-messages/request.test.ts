@@ -99,6 +99,7 @@ describe('thinking', () => {
   test('is turned off only where a model can be told to', () => {
     const off = { reasoning: { effort: 'none' } } as const;
     expect(encode(off, { thinking: 'adaptive' }).body['thinking']).toBeUndefined();
+    expect(encode({ reasoning: { max_tokens: 0 } }).body['thinking']).toBeUndefined();
     expect(encode(off, { thinking: 'adaptive', thinking_default: 'on' }).body['thinking']).toEqual({
       type: 'disabled',
     });
@@ -208,6 +209,40 @@ test('media in what the assistant said are left out, its words stay', () => {
   });
   expect((body['messages'] as JsonObject[])[1]?.['content']).toEqual([{ type: 'text', text: 'Look' }]);
   expect(fields).toEqual(['dropped messages[1].content[1]', 'dropped messages[1].content[2]']);
+});
+
+test('what this wire has no field for is left out and told, however it is named; what speaks to the gateway is not told', () => {
+  const { body, fields } = encode({
+    seed: 1,
+    store: true,
+    prompt_cache_retention: '24h',
+    web_search_options: {},
+    frequency_penalty: null,
+    provider: { sort: 'price' },
+    transforms: ['middle-out'],
+    usage: { include: true },
+    preset: 'p',
+    trace: {},
+    ext: { wire: 'openai-chat', client: 'chat', rest: {} },
+  });
+  expect(Object.keys(body).sort()).toEqual(['max_tokens', 'messages', 'model']);
+  expect(fields.sort()).toEqual([
+    'dropped prompt_cache_retention',
+    'dropped seed',
+    'dropped store',
+    'dropped web_search_options',
+  ]);
+});
+
+test('the end user goes by either name', () => {
+  expect(encode({ safety_identifier: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('ada') });
+  expect(encode({ user: 'bob', safety_identifier: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('bob') });
+  expect(encode({ user: '' }).body['metadata']).toBeUndefined();
+});
+
+test('top_k is a whole number on this wire', () => {
+  expect(encode({ top_k: 40 })).toMatchObject({ body: { top_k: 40 }, fields: [] });
+  expect(encode({ top_k: 1.5 })).toMatchObject({ body: { top_k: 1 }, fields: ['changed top_k'] });
 });
 
 test('numbers in arguments arrive as written', () => {

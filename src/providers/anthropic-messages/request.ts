@@ -3,6 +3,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
+import { spokenToGateway } from '../gateway-fields.ts';
 import { hashUser } from '../user-hash.ts';
 import { limitBreakpoints } from './caching.ts';
 import { checkPrefill, encodeConversation, lacksThinking } from './messages.ts';
@@ -16,24 +17,31 @@ import { asObject, restOf, type WireRequest, type WireThinkingConfig } from './w
 /** Never taken from what a client sent beside the known fields: the gateway decides them. */
 const DENIED = ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'betas'];
 
-/** Public parameters that this wire has no field for. */
-const UNKNOWN = [
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'min_p',
-  'top_a',
-  'seed',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'prediction',
-  'metadata',
-  'web_search_options',
-  'prompt_cache_key',
-  'image_config',
-  'audio',
-] as const;
+/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+const READ: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'top_k',
+  'stop',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+  'verbosity',
+  'modalities',
+  'service_tier',
+  'user',
+  'safety_identifier',
+  'cache_control',
+]);
 
 /** Builds the request of the Messages API (https://platform.claude.com/docs/en/api/messages). */
 export function encodeRequest(
@@ -50,8 +58,9 @@ export function encodeRequest(
     strip_state,
     report: (kind, field, reason) => void report.push({ kind, field, reason }),
   };
-  for (const field of UNKNOWN) {
-    if (request[field] != null) encoding.report('dropped', field, 'this upstream has no such parameter');
+  for (const field in request) {
+    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
+    encoding.report('dropped', field, 'this upstream has no such parameter');
   }
 
   if (request.modalities?.some((modality) => modality !== 'text')) {
@@ -84,7 +93,7 @@ export function encodeRequest(
     ...outputConfig(plan, tools.format, rest),
     ...sampling(request, isThinking, encoding),
     ...stopSequences(request, encoding),
-    ...(request.user ? { metadata: { user_id: hashUser(request.user) } } : {}),
+    ...endUser(request),
     ...serviceTier(request, encoding),
     ...cacheHint(request.cache_control),
     ...(request.stream === true ? { stream: true } : {}),
@@ -132,6 +141,12 @@ function outputConfig(
   return Object.keys(config).length === 0 ? {} : { output_config: config };
 }
 
+/** Whom the client answers, by the newer name of it or the older one. */
+function endUser(request: ChatRequest): Pick<WireRequest, 'metadata'> {
+  const user = request.user || request['safety_identifier'];
+  return typeof user === 'string' && user !== '' ? { metadata: { user_id: hashUser(user) } } : {};
+}
+
 function sampling(
   request: ChatRequest,
   isThinking: boolean,
@@ -157,7 +172,8 @@ function sampling(
   }
   if (top_k != null) {
     if (isFixed) drop('top_k', reason);
-    else sent.top_k = top_k;
+    else sent.top_k = Math.floor(top_k);
+    if (!isFixed && !Number.isInteger(top_k)) encoding.report('changed', 'top_k', 'whole numbers only');
   }
   return sent;
 }

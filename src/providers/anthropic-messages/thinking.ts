@@ -26,7 +26,7 @@ export function planThinking(request: ChatRequest, max_tokens: number, encoding:
   const reasoning = request.reasoning ?? {};
   const effort = reasoning.effort ?? request.reasoning_effort ?? undefined;
   const budget = reasoning.max_tokens ?? undefined;
-  const isOff = effort === 'none' || reasoning.enabled === false;
+  const isOff = effort === 'none' || reasoning.enabled === false || budget === 0;
   const isOn = !isOff && (effort !== undefined || budget !== undefined || reasoning.enabled === true);
   const spoken = verbosityEffort(request.verbosity, quirks, encoding);
   if (isOff) {

@@ -1,30 +1,13 @@
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
+import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
 import { fitToolName } from '../tool-ids.ts';
 import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';
 import { isObject } from './wire.ts';
-
-/** Fields that speak to the gateway; an upstream never sees them. */
-const GATEWAY_FIELDS = new Set([
-  'ext',
-  'provider',
-  'models',
-  'route',
-  'plugins',
-  'debug',
-  'usage',
-  'transforms',
-  'preset',
-  'session_id',
-  'trace',
-  'max_tool_calls',
-  'stop_server_tools_when',
-]);
 
 /** Written apart from the loop over the client's fields. */
 const OWN_FIELDS = new Set([
@@ -75,7 +58,7 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
   const refused = quirks.refused_parameters;
   for (const [name, value] of Object.entries(request) as [string, JsonValue | undefined][]) {
     // `null` means absent; not every upstream knows that.
-    if (value === undefined || value === null || GATEWAY_FIELDS.has(name) || OWN_FIELDS.has(name)) continue;
+    if (value === undefined || value === null || spokenToGateway.has(name) || OWN_FIELDS.has(name)) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
     } else if (name === 'user') {
