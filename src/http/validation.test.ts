@@ -97,3 +97,29 @@ test('a constraint that cannot be explained still has the words of the compiled 
   const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
   expect((validate({ slug: 'A' }) as { error: Error }).error.message).toMatch(/^slug .*pattern/);
 });
+
+test.each([
+  ['the least', { name: 'x', count: 1 }],
+  ['the most', { name: 'x', count: 9 }],
+  ['the longest', { name: 'abcde', parts: Array(2).fill({ type: 'text', text: '' }) }],
+])('%s that a bound allows breaks nothing, also where another field is wrong', (_title, value) => {
+  expect(explain(Body, value, '')).toEqual([]);
+  expect(explain(Body, { ...value, extra: 1 }, '')).toEqual([{ path: 'extra', rule: 'is not a known field' }]);
+});
+
+test('a field that is undefined is not there', () => {
+  expect(explain(Body, { name: 'x', kind: undefined, extra: undefined }, '')).toEqual([]);
+});
+
+test('a value that is excluded is told so', () => {
+  expect(explain({ type: 'string', not: { const: 'mine' } }, 'mine', 'type')).toEqual([
+    { path: 'type', rule: 'must not be "mine"' },
+  ]);
+});
+
+test('twenty violations are told, not thousands', () => {
+  const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
+  const extras = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`extra${n}`, n]));
+  const { error } = validate({ name: 'x', ...extras }) as { error: ValidationError };
+  expect(error.violations).toHaveLength(20);
+});

@@ -44,6 +44,13 @@ test.each<[string, TokenClasses, object, number]>([
     { prompt: 1, completion: 1, audio: 1_000_000, audio_output: 2_000_000 },
     8_000,
   ],
+  [
+    'images in and out',
+    { in_image: 2, out_image: 3 },
+    { prompt: 1, completion: 1, image_token: 1_000_000, image_output: 2_000_000 },
+    8_000,
+  ],
+  ['a discount never rounds down', { in_uncached: 1 }, { prompt: 1_001, completion: 0, discount: 0.000001 }, 2],
   ['rounded up, once, at the end', { in_uncached: 1, out_text: 1 }, { prompt: 1, completion: 1 }, 1],
   ['nothing costs nothing', {}, SONNET, 0],
   ['a discount', { in_uncached: 1000 }, { prompt: 1_000_000, completion: 0, discount: 0.25 }, 750_000],
@@ -63,12 +70,24 @@ test('images are charged by the image where they have a price', () => {
   ).toBe(3_000_001);
 });
 
+test('fees are part of the cost, of neither side', () => {
+  const prices = { prompt: 1_000_000, completion: 2_000_000, request: 5_000_000 };
+  expect(charge({ in_uncached: 1, out_text: 1 }, prices)).toMatchObject({
+    cost_nano: 8_000,
+    input_nano: 1_000,
+    output_nano: 2_000,
+  });
+});
+
 describe('cache_discount', () => {
   test('is what reads saved', () => {
     expect(charge({ in_cache_read: 1000 }, SONNET).cache_discount_nano).toBe(2_700_000);
   });
   test('is negative when writes cost more than they saved', () => {
     expect(charge({ in_cache_write_5m: 1000 }, SONNET).cache_discount_nano).toBe(-750_000);
+  });
+  test('counts 1 h writes at their own price', () => {
+    expect(charge({ in_cache_write_1h: 1000 }, SONNET).cache_discount_nano).toBe(-3_000_000);
   });
   test('is null without caching', () => {
     expect(charge({ in_uncached: 1000 }, SONNET).cache_discount_nano).toBeNull();

@@ -20,6 +20,28 @@ test('an upstream’s own wait is kept', () => {
   expect(health.coolingUntil('e', 1_600)).toBe(0);
 });
 
+test('a shorter wait does not end a longer one', () => {
+  const health = createHealth();
+  health.failed('e', 'rate_limited', 60_000, 0);
+  health.failed('e', 'rate_limited', 1_000, 100);
+  expect(health.coolingUntil('e', 200)).toBe(60_000);
+});
+
+test.each([
+  'rate_limited',
+  'overloaded',
+  'unavailable',
+  'timeout',
+  'credential',
+  'payment',
+  'not_found',
+  'invalid_response',
+] as const)('%s cools down', (failure) => {
+  const health = createHealth();
+  health.failed('e', failure, undefined, 0);
+  expect(health.coolingUntil('e', 0)).toBeGreaterThan(0);
+});
+
 test('a success ends the cool-down', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 0);

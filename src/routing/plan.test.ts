@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Endpoint, Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
+import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
 import { createHealth, type Health } from './health.ts';
-import { plan } from './plan.ts';
+import { plan, unsupportedParameters } from './plan.ts';
 
 const PROVIDERS: Record<string, Provider> = Object.fromEntries(
   (
@@ -157,16 +158,99 @@ test('require_parameters leaves out endpoints that lack one', () => {
   ]);
 });
 
+test.each<[string, Partial<ChatRequest>, string[]]>([
+  ['tool_choice', { tool_choice: 'auto' }, ['tools']],
+  ['parallel_tool_calls', { parallel_tool_calls: false }, ['tools']],
+  ['response_format', { response_format: { type: 'json_object' } }, ['structured_outputs']],
+  ['reasoning_effort', { reasoning_effort: 'low' }, ['reasoning']],
+  ['include_reasoning', { include_reasoning: true }, ['reasoning']],
+  ['an output bound, which is never missing', { max_tokens: 5, max_completion_tokens: 5 }, []],
+  ['a null', { top_k: null }, []],
+])('%s is supported by %s', (_title, request, supported_parameters) => {
+  const able = endpoint('a/able', 'alpha', 1, { supported_parameters });
+  expect(unsupportedParameters({ messages: [], ...request }, able)).toEqual([]);
+});
+
+test('every other parameter counts as missing where it is not listed', () => {
+  const request = { messages: [], tools: [], tool_choice: 'auto', reasoning: {}, seed: 1, prediction: {} };
+  const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
+  expect(unsupportedParameters(request as unknown as ChatRequest, none).sort()).toEqual([
+    'prediction',
+    'reasoning',
+    'seed',
+    'tool_choice',
+    'tools',
+  ]);
+});
+
+test('a provider that does not say whether it trains is not one that does not, unknown retention is not none', () => {
+  const priced = model('a/x', [endpoint('a/x', 'gamma', 1), endpoint('a/x', 'alpha', 2)]);
+  expect(tags(ask({ data_collection: 'deny' }, { models: [priced] }))).toEqual(['a/x@alpha']);
+  expect(tags(ask({ zdr: true }, { models: [priced] }))).toEqual(['a/x@alpha']);
+});
+
+test('rank counts three prompt tokens to one of completion', () => {
+  const priced = (provider: string, prompt: number, completion: number) =>
+    endpoint('a/x', provider, 1, { pricing: { prompt, completion } });
+  const one = model('a/x', [priced('alpha', 10, 10), priced('beta', 9, 14), priced('gamma', 5, 24)]);
+  expect(tags(ask(undefined, { models: [one] }))).toEqual(['a/x@gamma', 'a/x@alpha', 'a/x@beta']);
+});
+
+test.each<[string, ProviderPreferences['max_price'], string[]]>([
+  ['request, in USD each', { request: 0.001 }, ['alpha']],
+  ['image, in USD each', { image: 0.001 }, ['alpha']],
+  ['a price that is not above it', { request: 0.002, image: 0.002 }, ['alpha', 'beta']],
+])('max_price of a %s', (_title, max_price, expected) => {
+  const priced = (provider: string, each: number) =>
+    endpoint('a/x', provider, 1, { pricing: { prompt: 1, completion: 1, request: each, image: each } });
+  const one = model('a/x', [priced('alpha', 1_000_000_000), priced('beta', 2_000_000_000)]);
+  expect(tags(ask({ max_price }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
+});
+
+test('a max_price that is no price is a 400', () => {
+  expect(() => ask({ max_price: { prompt: -1 } })).toThrow(expect.objectContaining({ status: 400 }));
+});
+
+test('no more endpoints are tried than the bound', () => {
+  const many = Array.from({ length: limits.attempts_max + 3 }, (_, n) =>
+    endpoint('a/x', 'alpha', n, { tag: `alpha/${n}` }),
+  );
+  expect(ask(undefined, { models: [model('a/x', many)] }).attempts).toHaveLength(limits.attempts_max);
+});
+
+test('a request for one model is direct, for several it falls back', () => {
+  expect(ask(undefined).strategy).toBe('direct');
+  expect(ask(undefined, { models: [ONE, TWO] }).strategy).toBe('fallback');
+});
+
+test('a model that does not make the wanted output is left out', () => {
+  const speaking = model('a/speaks', [endpoint('a/speaks', 'alpha', 1)], { output_modalities: ['text', 'audio'] });
+  const request = { modalities: ['text', 'audio'] };
+  expect(tags(ask(undefined, { request, models: [ONE, speaking] }))).toEqual(['a/speaks@alpha']);
+});
+
+test('404 of `only` names the providers that there are and those that were asked for', () => {
+  expect(() => ask({ only: ['nobody'] })).toThrow(
+    expect.objectContaining({
+      metadata: expect.objectContaining({
+        available_providers: ['alpha', 'beta', 'gamma'],
+        requested_providers: ['nobody'],
+      }),
+    }),
+  );
+});
+
 test('unpriced endpoints serve where the operator allows it', () => {
   expect(tags(ask({ only: ['gamma'] }, { allow_unpriced: true }))).toEqual(['a/one@gamma']);
 });
 
-test('a model or a host that does not take images gets none', () => {
-  const image = {
-    role: 'user' as const,
-    content: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,' } }],
-  };
-  const media = { input_modalities: ['text', 'image'] };
+test.each<[string, InnerPart]>([
+  ['image', { type: 'image_url', image_url: { url: 'data:image/png;base64,' } }],
+  ['audio', { type: 'input_audio', input_audio: { data: '', format: 'wav' } }],
+  ['video', { type: 'video_url', video_url: { url: 'data:video/mp4;base64,' } }],
+])('a model or a host that does not take %s gets none', (kind, part) => {
+  const image = { role: 'user' as const, content: [part] };
+  const media = { input_modalities: ['text', kind] };
   const seeing = model('a/sees', [endpoint('a/sees', 'beta', 1), endpoint('a/sees', 'alpha', 2, media)], media);
   expect(tags(ask(undefined, { request: { messages: [image] }, models: [ONE, seeing] }))).toEqual(['a/sees@alpha']);
 });
