@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
-import { priceAttempt } from './generation.ts';
+import type { ChatRequest, InnerPart, TokenClasses } from '../schemas/inner.ts';
+import type { Call } from './call.ts';
+import { closeRecord, openRecord, priceAttempt } from './generation.ts';
+import { createMeter } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'x' }] };
 const candidate = {
@@ -16,7 +19,11 @@ const candidate = {
 } as unknown as Candidate;
 const price = (usage: TokenClasses) =>
   priceAttempt(usage, request, candidate, (_provider, model) =>
-    model === 'side' ? { prompt: 10_000_000, completion: 0 } : undefined,
+    model === 'side'
+      ? { prompt: 10_000_000, completion: 0 }
+      : model === 'fee'
+        ? { prompt: 1_000_000, completion: 0, request: 7_000_000 }
+        : undefined,
   ).cost_nano;
 
 test.each<[string, TokenClasses, number]>([
@@ -33,6 +40,33 @@ test.each<[string, TokenClasses, number]>([
     { in_uncached: 1, extra: [{ model: 'unknown', classes: { in_uncached: 5 } }] },
     6_000,
   ],
+  [
+    'another model’s work without a second fee for the request',
+    { in_uncached: 1, counts: { web_search: 0 }, extra: [{ model: 'fee', classes: { in_uncached: 1 } }] },
+    1_000 + 1_000,
+  ],
 ])('%s', (_title, usage, nano) => {
   expect(price(usage)).toBe(nano);
+});
+
+test('the record counts what the request holds besides text, and bounds the words of an upstream', () => {
+  const content: InnerPart[] = [
+    { type: 'text', text: 'x' },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,' } },
+    { type: 'input_audio', input_audio: { data: '', format: 'wav' } },
+  ];
+  const call = {
+    request: { messages: [{ role: 'user', content }] },
+    principal: {},
+    attribution: {},
+    accepted_ms: 0,
+  } as unknown as Call;
+  const open = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate);
+  expect(open).toMatchObject({ num_media_prompt: 2, num_input_audio_prompt: 1 });
+  const meter = createMeter();
+  meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'x'.repeat(10_000) });
+  const charge = { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
+  const facts = { meter, usage: null, charge, attempts: [], outcome: 'completed' as const };
+  const closed = closeRecord(open, { ...facts, latency: null, generation_time: null });
+  expect(closed.native_finish_reason).toBe('x'.repeat(limits.upstream_word_chars_max));
 });

@@ -86,6 +86,42 @@ test.each<[string, Parameters<typeof isMeaningful>[0], boolean]>([
   ['a call', { tool_calls: [{ index: 0, id: 'c', function: { name: 'f' } }] }, true],
   ['no calls', { tool_calls: [] }, false],
   ['a refusal', { refusal: 'no' }, true],
+  ['an image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,' } }] }, true],
+  ['audio', { audio: { id: 'a', data: '' } }, true],
+  [
+    'an annotation',
+    {
+      annotations: [{ type: 'url_citation', url_citation: { url: 'https://a.example', start_index: 0, end_index: 0 } }],
+    },
+    true,
+  ],
+  ['no annotations', { annotations: [] }, false],
 ])('%s is meaningful: %s', (_name, delta, expected) => {
   expect(isMeaningful(delta)).toBe(expected);
+});
+
+describe('the estimate of a prompt', () => {
+  const of = (more: Partial<ChatRequest>) => estimatePrompt({ messages: [], ...more });
+  const words = 'one two three four five six seven eight';
+
+  test('counts texts, whole or in parts', () => {
+    const whole = of({ messages: [{ role: 'user', content: words }] });
+    expect(whole).toBeGreaterThan(of({ messages: [{ role: 'user', content: '' }] }) + 5);
+    expect(of({ messages: [{ role: 'user', content: [{ type: 'text', text: words }] }] })).toBe(whole);
+  });
+  test('counts tools that are offered and calls that were made', () => {
+    const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f', description: words } }];
+    expect(of({ tools })).toBeGreaterThan(of({}) + 5);
+    const call = {
+      id: 'c',
+      type: 'function' as const,
+      function: { name: 'f', arguments: JSON.stringify({ a: words }) },
+    };
+    const made = (tool_calls: (typeof call)[]) => of({ messages: [{ role: 'assistant', content: null, tool_calls }] });
+    expect(made([call])).toBeGreaterThan(made([]) + 5);
+  });
+  test('counts hundreds for what is no text', () => {
+    const image = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,' } };
+    expect(of({ messages: [{ role: 'user', content: [image] }] })).toBeGreaterThan(500);
+  });
 });
