@@ -178,6 +178,7 @@ function encodeDetail(
   }
   if (encoding.quirks.thinking === 'none') return drop('the model does not think');
   if (detail.type === 'reasoning.encrypted') {
+    if (detail.data === '') return drop('encrypted reasoning without data');
     if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning is there twice');
     if (detail.id != null) seen.add(detail.id);
     const told: WireRedactedThinking = { type: 'redacted_thinking', data: detail.data };
@@ -244,10 +245,10 @@ function imageSource(url: string, field: string): WireImage['source'] {
 function encodeFile(part: FilePart, field: string): WireBlock {
   const rest = restOf(part.ext);
   const hint = cacheHint(part.cache_control);
-  // Clients write null for what they leave out.
-  const file_data = part.file.file_data ?? undefined;
-  const file_id = part.file.file_id ?? undefined;
-  const filename = part.file.filename ?? undefined;
+  // Clients write null or nothing for what they leave out.
+  const file_data = part.file.file_data || undefined;
+  const file_id = part.file.file_id || undefined;
+  const filename = part.file.filename || undefined;
   if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
     const image: WireImage = { type: 'image', source: imageSource(file_data, field) };
     return block({ ...image, ...hint }, rest);
