@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -201,7 +202,9 @@ export function createServer(options: ServerOptions): Server {
   });
   // From here to its end an answer must be taken, piece by piece; Node then sets the time of an idle connection again.
   server.addHook('onSend', (_request, reply, _payload, done) => {
-    reply.raw.setTimeout(limits.client_stall_ms_max);
+    // An injected request has no connection.
+    const { socket } = reply.raw;
+    if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
     done();
   });
   options.observe?.(server);
