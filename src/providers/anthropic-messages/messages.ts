@@ -54,7 +54,7 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     } else if (isSystem(message)) {
       const blocks = encodeContent(message, field, encoding);
       const stays = encoding.quirks.mid_system === true && turns.lastRole() === 'user' && closesTurn(messages, i);
-      turns.add(stays ? 'system' : 'user', stays ? blocks : foldable(blocks, field, encoding));
+      turns.add(stays ? 'system' : 'user', withoutMedia(blocks, stays, field, encoding));
     } else {
       const blocks = encodeContent(message, field, encoding);
       // The last word must be the user's, and a turn needs a block.
@@ -235,11 +235,11 @@ function encodeSystem(message: Message, field: string, encoding: Encoding): Wire
   });
 }
 
-/** What of a later system message a user's turn may hold. */
-function foldable(blocks: readonly WireBlock[], field: string, encoding: Encoding): WireBlock[] {
-  return blocks.filter((block) => {
-    if (block.type === 'text') return true;
-    encoding.report('dropped', field, `this model takes no ${block.type} inside the conversation`);
+/** Of a later system message the text, and where it stays one, what only this wire knows, such as a tool's addition. */
+function withoutMedia(blocks: readonly WireBlock[], stays: boolean, field: string, encoding: Encoding): WireBlock[] {
+  return blocks.filter(({ type }) => {
+    if (type === 'text' || (stays && type !== 'image' && type !== 'document')) return true;
+    encoding.report('dropped', field, `this model takes no ${type} inside the conversation`);
     return false;
   });
 }
