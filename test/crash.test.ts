@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startRecorder } from '../src/ledger/recorder.ts';
-import { openDatabase } from '../src/storage/database.ts';
+import { type Database, openDatabase } from '../src/storage/database.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
 import { describeStores } from './store-variants.ts';
 
@@ -81,6 +81,17 @@ async function pause(one: Running, other: Running): Promise<void> {
   }
 }
 
+/** The store after a restart has replayed what the dead ones left. */
+async function replayed(data_dir: string, database_url: string | undefined): Promise<Database> {
+  const database = await openDatabase({ data_dir, database_url });
+  const log = { info() {}, warn() {}, error() {} };
+  const store = ledgerStore(database.queries);
+  const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now: Date.now, log });
+  await recorder.flush();
+  await recorder.stop();
+  return database;
+}
+
 describeStores('processes on one data directory', ({ freshUrl }) => {
   test('three that start at once on nothing, one of them paused for a while: each has its slot, all of it is kept', {
     timeout: 60_000,
@@ -103,13 +114,8 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     await Promise.all([...all, late].map(({ kill }) => kill()));
 
     const lines = [...all, late].flatMap(({ said }) => said());
-    const database = await openDatabase({ data_dir, database_url });
+    const database = await replayed(data_dir, database_url);
     try {
-      const log = { info() {}, warn() {}, error() {} };
-      const store = ledgerStore(database.queries);
-      const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now: Date.now, log });
-      await recorder.flush();
-      await recorder.stop();
       const rows = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'outcome']).execute();
       const found = new Map(rows.map((row) => [row.id, row]));
       const told = lines.map((line) => line.split(' ')).filter(([what]) => what === 'outcome');
@@ -141,14 +147,8 @@ describeStores('kill -9', ({ freshUrl }) => {
     const said = (what: string) => words.filter(([first]) => first === what);
     expect(said('failed')).toEqual([]);
 
-    const database = await openDatabase({ data_dir, database_url });
+    const database = await replayed(data_dir, database_url);
     try {
-      const log = { info() {}, warn() {}, error() {} };
-      const store = ledgerStore(database.queries);
-      const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now: Date.now, log });
-      await recorder.flush();
-      await recorder.stop();
-
       const rows = await database.queries.selectFrom('ledger_generations').selectAll().execute();
       const found = new Map(rows.map((row) => [row.id, row]));
       const missing = said('attempt').filter(([, id = '']) => !found.has(id));

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
+import { boundUnread } from './unread.ts';
 
 export interface EventStream<T> {
   events: AsyncIterator<T>;
@@ -99,7 +100,7 @@ export async function sendEventStream<T>(
     socket.off('close', leave);
     if (committed && !gone) {
       // The last of it must be taken as well.
-      socket.setTimeout(limits.client_stall_ms_max);
+      boundUnread(socket);
       socket.end();
     } else if (gone && !reply.sent) reply.hijack();
   }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -17,6 +16,7 @@ import { limits } from '../limits.ts';
 import { answerBrowsers } from './cors.ts';
 import { sendError } from './error-envelope.ts';
 import type { Authenticate, Principal } from './principal.ts';
+import { boundUnread } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
 
 interface TypeBoxProvider extends FastifyTypeProvider {
@@ -200,11 +200,8 @@ export function createServer(options: ServerOptions): Server {
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
     done();
   });
-  // From here to its end an answer must be taken, piece by piece; Node then sets the time of an idle connection again.
   server.addHook('onSend', (_request, reply, _payload, done) => {
-    // An injected request has no connection.
-    const { socket } = reply.raw;
-    if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
+    boundUnread(reply.raw);
     done();
   });
   options.observe?.(server);

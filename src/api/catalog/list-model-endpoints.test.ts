@@ -1,39 +1,17 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildCatalog } from '../../catalog/catalog.ts';
+import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { buildCatalog, type Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
-import { loadConfig, readBundledCatalog } from '../../config.ts';
-import { GatewayError } from '../../errors.ts';
-import { createServer, type Server } from '../../http/server.ts';
+import type { Server } from '../../http/server.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { listModelEndpoints } from './list-model-endpoints.ts';
 
-const environment = {
-  OPENAI_API_KEY: 'k',
-  ANTHROPIC_API_KEY: 'k',
-  DEEPINFRA_API_KEY: 'k',
-  GROQ_API_KEY: 'k',
-  GEMINI_API_KEY: 'k',
-};
-const config = loadConfig(environment);
-const catalog = buildCatalog({
-  bundled: readBundledCatalog(),
-  config,
-  providers: config.providers,
-  created_default: 0,
-});
 let server: Server;
+let catalog: Catalog;
 
 beforeAll(async () => {
-  server = createServer({
-    authenticate: () => {
-      throw new GatewayError(401, 'No such key');
-    },
-    logger: false,
-    body_bytes_max: 1024,
-  });
-  listModelEndpoints(server, { catalog: () => catalog });
-  await server.ready();
+  ({ server, catalog } = await startCatalogServer(listModelEndpoints));
 });
 afterAll(() => server.close());
 
@@ -79,7 +57,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     const own = buildCatalog({
       bundled: { format: 1, models: [] },
       config: { bundled_catalog: true, models: [model] },
-      providers: config.providers,
+      providers: catalog.providers(),
       created_default: 0,
     });
     const [found] = own.models();

@@ -1,38 +1,16 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildCatalog } from '../../catalog/catalog.ts';
-import { loadConfig, readBundledCatalog } from '../../config.ts';
-import { GatewayError } from '../../errors.ts';
-import { createServer, type Server } from '../../http/server.ts';
+import { startCatalogServer } from '../../../test/catalog-server.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Server } from '../../http/server.ts';
 import { PublicModel } from '../../schemas/model.ts';
 import { listModels } from './list-models.ts';
 
-const environment = {
-  OPENAI_API_KEY: 'k',
-  ANTHROPIC_API_KEY: 'k',
-  DEEPINFRA_API_KEY: 'k',
-  GROQ_API_KEY: 'k',
-  GEMINI_API_KEY: 'k',
-};
-const config = loadConfig(environment);
-const catalog = buildCatalog({
-  bundled: readBundledCatalog(),
-  config,
-  providers: config.providers,
-  created_default: 0,
-});
 let server: Server;
+let catalog: Catalog;
 
 beforeAll(async () => {
-  server = createServer({
-    authenticate: () => {
-      throw new GatewayError(401, 'No such key');
-    },
-    logger: false,
-    body_bytes_max: 1024,
-  });
-  listModels(server, { catalog: () => catalog });
-  await server.ready();
+  ({ server, catalog } = await startCatalogServer(listModels));
 });
 afterAll(() => server.close());
 
