@@ -83,8 +83,8 @@ export function parseCallback(text: string): Callback {
   if (text.length > limits.callback_url_chars_max) {
     throw wrong(`must have at most ${limits.callback_url_chars_max} characters`);
   }
-  // The parser drops white space and control characters; what a person reads and what is called should be one.
-  const url = /^[\x21-\x7e]+$/.test(text) ? URL.parse(text) : null;
+  // The parser drops white space and control characters and turns backslashes; what is read and what is called must be one.
+  const url = /^[\x21-\x5b\x5d-\x7e]+$/.test(text) ? URL.parse(text) : null;
   if (url === null) throw wrong('must be an absolute URL');
   if (url.protocol !== 'https:') throw wrong('must start with https://');
   if (!PORTS.includes(url.port)) throw wrong('must be on port 443 or 3000');

@@ -23,7 +23,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 function rendered(part: Part): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;
-  if (typeof part === 'object') return part.map(({ text }) => text).join('');
+  if (Array.isArray(part)) return part.map(rendered).join('');
   return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 

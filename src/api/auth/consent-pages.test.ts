@@ -1,0 +1,225 @@
+import { expect, test } from 'vitest';
+import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/auth-pages-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { hashCode } from '../../accounts/authorization-code.ts';
+import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+// RFC 7636, appendix B.
+const code_verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+const ASKED = {
+  callback_url: 'https://app.example/cb?t=1',
+  code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+  code_challenge_method: 'S256',
+  key_label: 'My app',
+  state: 'st&te',
+};
+const consentUrl = (asked: Record<string, string> = ASKED) => `/auth?${new URLSearchParams(asked)}`;
+const HEADLESS = { code_challenge: ASKED.code_challenge, code_challenge_method: 'S256' };
+
+describeStores('the consent page', ({ open }) => {
+  async function setUp() {
+    const made = await authPagesServer(await open(), NOW);
+    exchangeAuthorizationCode(made.server, { ...made, queries: made.database.queries, limitExchanges: () => {} });
+    const browser = made.browser();
+    const signIn = () => browser.post('/sign-in', { management_key: ENVIRONMENT_KEY });
+    const codes = () => made.database.queries.selectFrom('authorization_codes').selectAll().execute();
+    return { ...made, visitor: browser, signIn, codes };
+  }
+
+  test('leads who is not signed in to the sign-in, and from there back', async () => {
+    const { visitor } = await setUp();
+    const sent = await visitor.get(consentUrl());
+    expect(sent.status).toBe(303);
+    expect(sent.location).toMatch(/^\/sign-in\?return_to=/);
+    const form = await visitor.get(sent.location ?? '');
+    const back = await visitor.post('/sign-in', { ...form.hidden, management_key: ENVIRONMENT_KEY });
+    expect(back.status).toBe(303);
+    expect((await visitor.get(back.location ?? '')).body).toContain('app.example</bdi> asks for an API key');
+  });
+
+  test('shows the application, the name of the key, the workspace and who is signed in; every text escaped', async () => {
+    const { visitor, signIn } = await setUp();
+    await signIn();
+    const evil = '<script>alert("1")</script>';
+    const { status, body, headers } = await visitor.get(consentUrl({ ...ASKED, key_label: evil, state: evil }));
+    expect(status).toBe(200);
+    for (const shown of ['app.example', 'Default', 'Owner', '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;']) {
+      expect(body).toContain(`<bdi>${shown}</bdi>`);
+    }
+    expect(body).not.toContain('<script');
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'referrer-policy': 'same-origin',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'content-type': 'text/html; charset=utf-8',
+    });
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self' https:\/\/app\.example; frame-ancestors 'none'; base-uri 'none'$/,
+    );
+  });
+
+  test('Approve sends the browser back with a code and the state, and the code becomes a key of the user', async () => {
+    const { visitor, signIn, codes, call, home, audit } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    const { status, location } = await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    expect(status).toBe(303);
+    const [, code = ''] = /^https:\/\/app\.example\/cb\?t=1&code=([\w-]{43})&state=st%26te$/.exec(location ?? '') ?? [];
+    expect(await codes()).toMatchObject([
+      {
+        code_hash: hashCode(code),
+        callback_url: ASKED.callback_url,
+        code_challenge_method: 'S256',
+        key_label: 'My app',
+        user_id: home.owner_user_id,
+        workspace_id: home.default_workspace_id,
+        limit_nano: null,
+      },
+    ]);
+    const exchanged = await call('POST', '/auth/keys', { code, code_verifier }, '');
+    expect(exchanged).toMatchObject({ status: 200, body: { user_id: home.owner_user_id } });
+    const events = await audit();
+    expect(events.find(({ resource_type }) => resource_type === 'authorization_code')).toMatchObject({
+      action: 'create',
+      actor: 'page',
+      actor_user_id: home.owner_user_id,
+    });
+    expect(JSON.stringify(events)).not.toContain(code);
+  });
+
+  test('Deny sends the browser back with an error and the state, and makes nothing', async () => {
+    const { visitor, signIn, codes } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    const { status, location } = await visitor.post('/auth', { ...hidden, decision: 'deny' });
+    expect(status).toBe(303);
+    expect(location).toBe('https://app.example/cb?t=1&error=access_denied&state=st%26te');
+    expect(await codes()).toEqual([]);
+  });
+
+  test('without a callback the code is shown, and becomes a key', async () => {
+    const { visitor, signIn, codes, call } = await setUp();
+    await signIn();
+    const { hidden, headers } = await visitor.get(consentUrl(HEADLESS));
+    expect(headers['content-security-policy']).toContain("form-action 'self';");
+    const { status, body, location } = await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    expect({ status, location }).toEqual({ status: 200, location: undefined });
+    const [, code = ''] = /<code>([\w-]{43})<\/code>/.exec(body) ?? [];
+    expect(await codes()).toMatchObject([{ code_hash: hashCode(code), app_id: null, callback_url: null }]);
+    expect((await call('POST', '/auth/keys', { code, code_verifier }, '')).status).toBe(200);
+    const denied = await visitor.post('/auth', {
+      ...(await visitor.get(consentUrl(HEADLESS))).hidden,
+      decision: 'deny',
+    });
+    expect(denied).toMatchObject({ status: 200, location: undefined });
+    expect(denied.body).toContain('Denied');
+  });
+
+  test.each([
+    ['no callback and no challenge', {}, 'code_challenge'],
+    ['a callback by http', { ...ASKED, callback_url: 'http://app.example/' }, 'callback_url must start with https'],
+    ['a callback of script', { ...ASKED, callback_url: 'javascript:alert(1)' }, 'callback_url'],
+    [
+      'a callback on another port',
+      { ...ASKED, callback_url: 'https://app.example:8443/' },
+      'callback_url must be on port',
+    ],
+    ['a host that would be a policy', { ...ASKED, callback_url: 'https://a;script-src/' }, 'callback_url must name'],
+    ['a callback that has a code', { ...ASKED, callback_url: 'https://app.example/?code=a' }, 'must not have code'],
+    ['a challenge that is none', { ...ASKED, code_challenge: 'short' }, 'code_challenge must'],
+    ['an unknown method', { ...ASKED, code_challenge_method: 'S512' }, 'code_challenge_method must'],
+    ['a method alone', { callback_url: ASKED.callback_url, code_challenge_method: 'S256' }, 'without a code_challenge'],
+    ['a long label', { ...ASKED, key_label: 'n'.repeat(101) }, 'key_label'],
+    ['a label with NUL', { ...ASKED, key_label: 'a\u0000' }, 'key_label'],
+    ['a long state', { ...ASKED, state: 's'.repeat(1025) }, 'state'],
+    ['two states', { ...ASKED, callback_url: 'https://app.example/?state=a' }, 'state is given twice'],
+  ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, asked, message) => {
+    const { visitor, signIn, codes } = await setUp();
+    expect(await visitor.get(consentUrl(asked))).toMatchObject({ status: 400, location: undefined });
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    const shown = await visitor.get(consentUrl(asked));
+    expect(shown).toMatchObject({ status: 400, location: undefined });
+    expect(shown.headers['content-type']).toMatch(/^text\/html/);
+    expect(shown.body).toContain(message);
+    const form = { ...asked, form_token: hidden['form_token'] ?? '' };
+    for (const decision of ['approve', 'deny']) {
+      expect(await visitor.post('/auth', { ...form, decision })).toMatchObject({ status: 400, location: undefined });
+    }
+    expect(await codes()).toEqual([]);
+  });
+
+  test('a parameter that is given twice is refused', async () => {
+    const { visitor, signIn } = await setUp();
+    await signIn();
+    const twice = `${consentUrl()}&callback_url=https://evil.example/`;
+    expect(await visitor.get(twice)).toMatchObject({ status: 400, location: undefined });
+  });
+
+  test('403: a form of another site, without its session’s token, with another’s, or of nobody', async () => {
+    const { visitor, signIn, codes, browser } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    const form = { ...hidden, decision: 'approve' };
+    const { form_token: _, ...tokenless } = form as Record<string, string>;
+    const stranger = browser();
+    await stranger.post('/sign-in', { management_key: ENVIRONMENT_KEY });
+    const refused = [
+      await visitor.post('/auth', form, { origin: 'https://evil.example' }),
+      await visitor.post('/auth', form, { origin: 'null' }),
+      await visitor.post('/auth', form, { 'sec-fetch-site': 'cross-site' }),
+      await visitor.post('/auth', tokenless),
+      await visitor.post('/auth', { ...form, form_token: 'a'.repeat(43) }),
+      await stranger.post('/auth', form),
+      await browser().post('/auth', form),
+    ];
+    expect(refused.map(({ status, location }) => [status, location])).toEqual(Array(7).fill([403, undefined]));
+    expect(await codes()).toEqual([]);
+    expect((await visitor.post('/auth', form)).status).toBe(303);
+  });
+
+  test('400: neither approved nor denied; a body that is no form', async () => {
+    const { visitor, signIn, codes } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    expect((await visitor.post('/auth', hidden)).status).toBe(400);
+    expect((await visitor.post('/auth', JSON.stringify(hidden), { 'content-type': 'application/json' })).status).toBe(
+      400,
+    );
+    expect(await codes()).toEqual([]);
+  });
+
+  test('409: a challenge whose code waits; the page says so', async () => {
+    const { visitor, signIn, codes } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    const second = await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    expect(second).toMatchObject({ status: 409, location: undefined });
+    expect(await codes()).toHaveLength(1);
+  });
+
+  test('413: a form that is too large', async () => {
+    const { visitor } = await setUp();
+    expect((await visitor.post('/auth', { state: 's'.repeat(17_000) })).status).toBe(413);
+  });
+
+  test('500: a store that fails is a page without its reason', async () => {
+    const { visitor, signIn, database } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get(consentUrl());
+    await database.queries.schema.dropTable('authorization_codes').execute();
+    const shown = await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    expect(shown).toMatchObject({ status: 500, location: undefined });
+    expect(shown.body).toContain('Something went wrong');
+    expect(shown.body).not.toContain('authorization_codes');
+  });
+
+  test('no other origin may read a page, also where it asks as a browser does', async () => {
+    const { visitor } = await setUp();
+    const { headers } = await visitor.get('/sign-in', { origin: 'https://evil.example' });
+    expect(headers).not.toHaveProperty('access-control-allow-origin');
+  });
+});

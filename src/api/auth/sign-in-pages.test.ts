@@ -1,0 +1,272 @@
+import { expect, test } from 'vitest';
+import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/auth-pages-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { hashToken } from '../../accounts/session.ts';
+import { limits } from '../../limits.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+const COOKIE = 'gateway-session';
+
+describeStores('signing in with a key', ({ open }) => {
+  async function setUp(options: Parameters<typeof authPagesServer>[2] = {}) {
+    const made = await authPagesServer(await open(), NOW, options);
+    const visitor = made.browser();
+    const signIn = (management_key = ENVIRONMENT_KEY, form: Record<string, string> = {}) =>
+      visitor.post('/sign-in', { management_key, ...form });
+    const isSignedIn = async (who = visitor) => (await who.get('/sign-in')).body.includes('You are signed in');
+    const sessions = () => made.database.queries.selectFrom('sessions').selectAll().execute();
+    return { ...made, visitor, signIn, isSignedIn, sessions };
+  }
+
+  test('the environment’s key and a stored one open a session of the key’s user; its secret is stored as SHA-256 only', async () => {
+    const { signIn, isSignedIn, sessions, storeKey, visitor, home, audit } = await setUp();
+    expect(await isSignedIn()).toBe(false);
+    const answer = await signIn();
+    expect(answer).toMatchObject({ status: 303, location: '/sign-in' });
+    expect(answer.headers['set-cookie']).toMatch(
+      /^gateway-session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Lax$/,
+    );
+    expect(await isSignedIn()).toBe(true);
+    const token = visitor.cookies.get(COOKIE) ?? '';
+    const stored = await sessions();
+    expect(stored).toMatchObject([{ token_hash: hashToken(token), user_id: home.owner_user_id }]);
+    expect(JSON.stringify(stored)).not.toContain(token);
+    const { secret, hash } = await storeKey();
+    expect((await signIn(` ${secret} `)).status).toBe(303);
+    expect(await isSignedIn()).toBe(true);
+    const events = await audit();
+    expect(events).toMatchObject([
+      { action: 'sign-in', resource_type: 'session', actor: 'page', actor_key_hash: null },
+      { action: 'sign-in', resource_type: 'session', actor: 'page', actor_key_hash: hash },
+    ]);
+    expect(JSON.stringify(events)).not.toContain(ENVIRONMENT_KEY);
+  });
+
+  test('by TLS the cookie is secure and bound to this host', async () => {
+    const { signIn, visitor } = await setUp({ public_origin: 'https://gateway.example' });
+    const { headers } = await signIn();
+    expect(headers['set-cookie']).toMatch(
+      /^__Host-gateway-session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    expect((await visitor.get('/sign-in')).body).toContain('You are signed in');
+  });
+
+  test('what a proxy or a client says of itself is not believed', async () => {
+    const { visitor } = await setUp();
+    const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example' };
+    const { headers } = await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY }, forwarded);
+    expect(headers['set-cookie']).not.toContain('Secure');
+    const evil = { ...forwarded, origin: 'https://evil.example' };
+    expect((await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY }, evil)).status).toBe(403);
+  });
+
+  test('401, 403, 400: a wrong key, an ordinary one, one of nobody, none; the form is there again and no cookie', async () => {
+    const { signIn, storeKey, sessions } = await setUp();
+    const ordinary = await storeKey({ is_management: false });
+    const nobodys = await storeKey({ creator_user_id: null });
+    const return_to = '/auth?state=a';
+    for (const [status, secret] of [
+      [401, 'wrong'],
+      [403, ordinary.secret],
+      [403, nobodys.secret],
+      [400, ''],
+    ] as const) {
+      const answer = await signIn(secret, { return_to });
+      expect(answer.status).toBe(status);
+      expect(answer.body).toContain('role="alert"');
+      expect(answer.hidden).toEqual({ return_to });
+      expect(answer.headers['set-cookie']).toBeUndefined();
+      if (secret !== '') expect(answer.body).not.toContain(secret);
+    }
+    expect(await sessions()).toEqual([]);
+  });
+
+  test('403: a form that another site has sent signs nobody in', async () => {
+    const { visitor, sessions } = await setUp();
+    const form = { management_key: ENVIRONMENT_KEY };
+    expect((await visitor.post('/sign-in', form, { origin: 'https://evil.example' })).status).toBe(403);
+    expect((await visitor.post('/sign-in', form, { origin: 'null' })).status).toBe(403);
+    expect(await sessions()).toEqual([]);
+  });
+
+  test('429: an address has so many attempts a minute, right ones included', async () => {
+    const { signIn, pass } = await setUp();
+    for (let tries = 0; tries < limits.sign_ins_per_minute; tries += 1)
+      expect((await signIn('wrong')).status).toBe(401);
+    const answer = await signIn();
+    expect(answer.status).toBe(429);
+    expect(answer.headers['retry-after']).toBe('2');
+    expect(answer.body).toContain('attempts to sign in');
+    pass(2_000);
+    expect((await signIn()).status).toBe(303);
+  });
+
+  test.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '/\t/evil.example'])(
+    'after signing in nobody is sent to %j',
+    async (return_to) => {
+      const { signIn, visitor } = await setUp();
+      expect((await signIn(ENVIRONMENT_KEY, { return_to })).location).toBe('/sign-in');
+      const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to })}`);
+      expect(shown).toMatchObject({ status: 200, location: undefined });
+    },
+  );
+
+  test('who is signed in already goes where they wanted at once', async () => {
+    const { signIn, visitor } = await setUp();
+    await signIn();
+    const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: '/auth?state=a' })}`);
+    expect(shown).toMatchObject({ status: 303, location: '/auth?state=a' });
+  });
+
+  test('signing in again ends the session before it', async () => {
+    const { signIn, visitor, sessions, isSignedIn, browser } = await setUp();
+    await signIn();
+    const before = visitor.cookies.get(COOKIE) ?? '';
+    await signIn();
+    expect(visitor.cookies.get(COOKIE)).not.toBe(before);
+    expect(await sessions()).toHaveLength(1);
+    const thief = browser();
+    thief.cookies.set(COOKIE, before);
+    expect(await isSignedIn(thief)).toBe(false);
+  });
+
+  test('a session gets a new secret periodically; the old one serves a little longer, and then no more', async () => {
+    const { signIn, visitor, isSignedIn, browser, pass, sessions } = await setUp();
+    await signIn();
+    const [before] = await sessions();
+    const old = browser();
+    old.cookies.set(COOKIE, visitor.cookies.get(COOKIE) ?? '');
+    pass(limits.session_rotation_ms - 1);
+    await visitor.get('/sign-in');
+    expect(visitor.cookies.get(COOKIE)).toBe(old.cookies.get(COOKIE));
+    pass(1);
+    const page = await visitor.get('/sign-in');
+    expect(visitor.cookies.get(COOKIE)).not.toBe(old.cookies.get(COOKIE));
+    expect(page.headers['set-cookie']).toContain(
+      `Max-Age=${(limits.session_ms_max - limits.session_rotation_ms) / 1000}`,
+    );
+    expect(await sessions()).toMatchObject([{ id: before?.id, expires_at: before?.expires_at }]);
+    pass(limits.session_overlap_ms);
+    expect(await isSignedIn(old)).toBe(true);
+    expect(old.cookies.get(COOKIE)).not.toBe(visitor.cookies.get(COOKIE));
+    pass(1);
+    expect(await isSignedIn(old)).toBe(false);
+    expect(await isSignedIn()).toBe(true);
+  });
+
+  test('a session ends after its bounded life, however much it is used', async () => {
+    const { signIn, isSignedIn, pass } = await setUp();
+    await signIn();
+    for (let ms = 0; ms < limits.session_ms_max - limits.session_rotation_ms; ms += limits.session_rotation_ms) {
+      pass(limits.session_rotation_ms);
+      expect(await isSignedIn()).toBe(true);
+    }
+    pass(limits.session_rotation_ms);
+    expect(await isSignedIn()).toBe(false);
+  });
+
+  test.each([
+    ['disabled', { disabled: true }],
+    ['no management key any more', { is_management: false }],
+    ['expired', { expires_at: NOW }],
+  ])('a session ends at once when its key is %s', async (_how, values) => {
+    const { signIn, isSignedIn, storeKey, database } = await setUp();
+    const { secret, hash } = await storeKey();
+    await signIn(secret);
+    expect(await isSignedIn()).toBe(true);
+    await database.queries.updateTable('api_keys').set(values).where('hash', '=', hash).execute();
+    expect(await isSignedIn()).toBe(false);
+  });
+
+  test('a session ends at once when its key is deleted', async () => {
+    const { signIn, isSignedIn, storeKey, database } = await setUp();
+    const { secret, hash } = await storeKey();
+    await signIn(secret);
+    await database.queries.deleteFrom('api_keys').where('hash', '=', hash).execute();
+    expect(await isSignedIn()).toBe(false);
+  });
+
+  test('a session of the environment’s key ends when the environment has another', async () => {
+    const database = await open();
+    const visitor = (await authPagesServer(database, NOW)).browser();
+    await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY });
+    expect(JSON.stringify(await database.queries.selectFrom('sessions').selectAll().execute())).not.toContain(
+      ENVIRONMENT_KEY,
+    );
+    const shownBy = async (options: Parameters<typeof authPagesServer>[2]) => {
+      const later = (await authPagesServer(database, NOW, options)).browser();
+      for (const [name, value] of visitor.cookies) later.cookies.set(name, value);
+      return (await later.get('/sign-in')).body;
+    };
+    expect(await shownBy({})).toContain('You are signed in');
+    expect(await shownBy({ management_key: `another-${ENVIRONMENT_KEY}` })).not.toContain('You are signed in');
+  });
+
+  test('a session ends when its user leaves the organization, and cannot be opened then', async () => {
+    const { signIn, isSignedIn, database, home } = await setUp();
+    await signIn();
+    await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
+    expect(await isSignedIn()).toBe(false);
+    expect((await signIn()).status).toBe(403);
+  });
+
+  test('signing out deletes the session and the cookie, and asks for the page’s token', async () => {
+    const { signIn, visitor, sessions, isSignedIn, audit } = await setUp();
+    await signIn();
+    expect((await visitor.post('/sign-out', {})).status).toBe(403);
+    expect((await visitor.post('/sign-out', {}, { origin: 'https://evil.example' })).status).toBe(403);
+    expect(await isSignedIn()).toBe(true);
+    const { hidden } = await visitor.get('/sign-in');
+    expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
+    expect(visitor.cookies.size).toBe(0);
+    expect(await sessions()).toEqual([]);
+    expect((await audit()).map(({ action }) => action)).toEqual(['sign-in', 'sign-out']);
+    expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
+  });
+
+  test('sessions that are over are cleared away; one user has so many and no more, the oldest go', async () => {
+    const { signIn, sessions, database, home, pass } = await setUp();
+    await signIn();
+    const [one] = await sessions();
+    if (!one) throw new Error('no session was stored');
+    const others = Array.from({ length: limits.sessions_per_user_max }, (_, n) => ({
+      ...one,
+      id: `other-${n}`,
+      token_hash: `${n}`,
+      created_at: new Date(Date.parse(NOW) + n + 1).toISOString(),
+    }));
+    await database.queries.insertInto('sessions').values(others).execute();
+    pass(1_000);
+    await signIn();
+    const left = await sessions();
+    expect(left).toHaveLength(limits.sessions_per_user_max);
+    expect(left.map(({ id }) => id)).not.toContain('other-0');
+    expect(left.every(({ user_id }) => user_id === home.owner_user_id)).toBe(true);
+    pass(limits.session_ms_max);
+    await signIn();
+    expect(await sessions()).toHaveLength(1);
+  });
+
+  test('cookies that are none of ours, twice ours or ours and wrong open nothing', async () => {
+    const { signIn, visitor, browser, isSignedIn } = await setUp();
+    await signIn();
+    const token = visitor.cookies.get(COOKIE) ?? '';
+    for (const cookie of [
+      `${COOKIE}=${'a'.repeat(43)}`,
+      `${COOKIE}=${token}; ${COOKIE}=${token}`,
+      `${COOKIE}=`,
+      '=;;=',
+    ]) {
+      expect((await browser().get('/sign-in', { cookie })).body).not.toContain('You are signed in');
+    }
+    expect(await isSignedIn()).toBe(true);
+  });
+
+  test('500: a store that fails is a page without its reason', async () => {
+    const { signIn, database } = await setUp();
+    await database.queries.schema.dropTable('sessions').execute();
+    const shown = await signIn();
+    expect(shown.status).toBe(500);
+    expect(shown.body).not.toContain('sessions');
+  });
+});

@@ -1,0 +1,72 @@
+import type { FastifyRequest } from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { checkSameSite, returnPath } from './site.ts';
+
+describe('a path to go back to', () => {
+  test.each([
+    [
+      '/auth?callback_url=https%3A%2F%2Fapp.example%2F&state=a',
+      '/auth?callback_url=https%3A%2F%2Fapp.example%2F&state=a',
+    ],
+    ['/', '/'],
+    ['/a/../b', '/b'],
+    ['/a?b=//c', '/a?b=//c'],
+    ['/a#fragment', '/a'],
+  ])('%s is one', (text, path) => {
+    expect(returnPath(text)).toBe(path);
+  });
+
+  test.each([
+    '//evil.example',
+    '///evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    ' //evil.example',
+    '/a\\b',
+    'https://evil.example',
+    'https:/evil.example',
+    'javascript:alert(1)',
+    'evil.example',
+    '',
+    '/a\u0000',
+    '/é',
+    `/${'a'.repeat(8192)}`,
+  ])('%j is none', (text) => {
+    expect(returnPath(text)).toBeUndefined();
+  });
+});
+
+describe('a form', () => {
+  const check = (headers: Record<string, string>, public_origin?: string) => () =>
+    checkSameSite({ headers: { host: 'gateway.example', ...headers } } as unknown as FastifyRequest, { public_origin });
+  const PUBLIC = 'https://public.example';
+
+  test.each<[Record<string, string>, string | undefined]>([
+    [{ origin: 'http://gateway.example' }, undefined],
+    [{ 'sec-fetch-site': 'same-origin' }, undefined],
+    [{ origin: 'http://gateway.example', 'sec-fetch-site': 'same-origin' }, undefined],
+    [{ origin: PUBLIC }, PUBLIC],
+    [{ origin: PUBLIC, 'sec-fetch-site': 'same-origin' }, PUBLIC],
+  ])('with %j comes from a page of ours', (headers, origin) => {
+    expect(check(headers, origin)).not.toThrow();
+  });
+
+  test.each<[Record<string, string>, string | undefined]>([
+    [{}, undefined],
+    [{ origin: 'null' }, undefined],
+    [{ origin: 'http://evil.example' }, undefined],
+    [{ origin: 'https://gateway.example' }, undefined],
+    [{ origin: 'http://gateway.example:81' }, undefined],
+    [{ 'sec-fetch-site': 'cross-site' }, undefined],
+    [{ 'sec-fetch-site': 'same-site' }, undefined],
+    [{ 'sec-fetch-site': 'none' }, undefined],
+    [{ origin: 'http://gateway.example', 'sec-fetch-site': 'cross-site' }, undefined],
+    [{ origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' }, undefined],
+    [{ origin: 'http://gateway.example' }, PUBLIC],
+    [{}, PUBLIC],
+  ])('with %j does not', (headers, origin) => {
+    expect(check(headers, origin)).toThrow(/did not come from a page/);
+  });
+});
