@@ -122,6 +122,8 @@ export const limits = {
   upstream_headers_ms_max: 300_000,
   upstream_first_token_ms_max: 300_000,
   upstream_idle_ms_max: 120_000,
+  /** How long an upstream is waited for that has told its whole answer but has not ended its stream. */
+  upstream_tail_ms_max: 1_000,
   upstream_total_ms_max: 3_600_000,
   attempts_max: 16,
   /** A client that does not read for this long is gone. */

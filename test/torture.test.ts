@@ -243,6 +243,23 @@ describe('a stream that is whole, in whatever form, arrives whole', () => {
     expect(answer.chunks.at(-1)).toMatchObject({ choices: [] });
   });
 
+  const cutBody = responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked' });
+  test.each<[string, string, Step[]]>([
+    ['reset', 'wire/chat', [sse, whole, { wait: 30 }, 'RESET']],
+    ['reset, on the other wire', 'wire/messages', [sse, wholeMessage, { wait: 30 }, 'RESET']],
+    ['closed without the end of its body', 'wire/chat', [cutBody, httpChunk(whole), { wait: 30 }, 'END']],
+    ['left open', 'wire/chat', [sse, whole]],
+    ['left open, on the other wire', 'wire/messages', [sse, wholeMessage]],
+    ['used for an error', 'wire/messages', [sse, wholeMessage, { wait: 30 }, overloaded, 'END']],
+  ])('what becomes of the connection after the answer is no fault of the answer: %s', async (_name, model, steps) => {
+    script = () => steps;
+    const answer = await stream(model);
+    expect(answer).toMatchObject(ordinary);
+    expect(answer.usages).toMatchObject([{ prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }]);
+    expect(await generation(answer.id)).toMatchObject({ finish_reason: 'stop', cancelled: false });
+    await wire.exchanges.at(-1)!.closed;
+  });
+
   test('characters of several bytes survive any cut', async () => {
     const text = 'žluť 雪 🌍👩‍👩‍👧 naïve';
     script = () => [sse, ...slices(role + texts(...text) + stop + usageChunk + done, 1), 'END'];

@@ -262,6 +262,25 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
 }
 
 /**
+ * What comes after a whole answer, usually the end. A connection that is cut or stays open only then has lost nothing, so
+ * its failure is none and it is not waited for long.
+ */
+async function readTail(response: UpstreamResponse): Promise<Buffer | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, limits.upstream_tail_ms_max, undefined);
+  });
+  try {
+    return await Promise.race([response.read(), over]);
+  } catch (error) {
+    if (error instanceof UpstreamError) return undefined;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
  * Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. What one read brought
  * before the failure that it also brought is given out first.
  */
@@ -289,7 +308,7 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   return async (): Promise<ChatChunk[] | undefined> => {
     if (failure !== undefined) throw failure;
     if (ended) return undefined;
-    const value = await response.read();
+    const value = decoder.isWhole() ? await readTail(response) : await response.read();
     const chunks = decode(value);
     if (value === undefined) {
       ended = true;

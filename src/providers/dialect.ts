@@ -126,6 +126,8 @@ export class UpstreamError extends Error {
 export interface StreamDecoder {
   /** Throws `UpstreamError` for an error event or a frame that is not of this wire. */
   push(frame: Frame): ChatChunk[];
+  /** The wire's own end of an answer has come: whatever happens to the connection now, nothing of the answer is missing. */
+  isWhole(): boolean;
   /**
    * At the end of the bytes: closes open slots, infers a missing finish reason where the wire shows a complete answer,
    * emits usage. Throws `UpstreamError` (`unavailable`) when the stream was cut short.

@@ -13,7 +13,7 @@ export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
   end(): ChatChunk[];
   /** The answer is whole: what else comes is no part of it. */
-  isFinished(): boolean;
+  isWhole(): boolean;
 }
 
 /** Reads one stream of the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming). */
@@ -21,9 +21,10 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
     push: (frame) => {
-      const event = decoder.isFinished() ? undefined : parseFrame(frame);
+      const event = decoder.isWhole() ? undefined : parseFrame(frame);
       return event === undefined ? [] : decoder.push(event);
     },
+    isWhole: decoder.isWhole,
     end: () => decoder.end(),
   };
 }
@@ -189,7 +190,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
           return [];
       }
     },
-    isFinished: () => isFinished,
+    isWhole: () => isFinished,
     end() {
       if (isFinished) return [];
       if (stopReason !== null) return finish();

@@ -38,6 +38,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
       else answer.take(value as WireAnswer, false, chunks);
       return chunks;
     },
+    isWhole: () => isDone && failure === undefined,
     end() {
       if (failure !== undefined) throw failure;
       const chunks: ChatChunk[] = [];
