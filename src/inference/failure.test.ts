@@ -50,6 +50,20 @@ test('retry-after is the shortest wait that any endpoint asked for', () => {
   expect(error.metadata?.['previous_errors']).toEqual([{ provider: 'Acme', code: null, reason: 'rate_limited' }]);
 });
 
+test.each<[FailureClass, string | undefined]>([
+  ['rate_limited', '2'],
+  ['overloaded', '2'],
+  ['unavailable', undefined],
+])('retry-after is told with a 429 and a 503: %s', (failure, expected) => {
+  expect(clientError([failed(failure, 'a', { retry_after_ms: 2_000 })]).headers?.['retry-after']).toBe(expected);
+});
+
+test('what a provider says of the operator’s balance is not for clients either', () => {
+  const error = clientError([failed('payment', 'Your credit balance is too low', { raw: 'raw', status: 402 })]);
+  expect(error.message).toBe("Acme refused the gateway's credential or account");
+  expect(error.metadata).not.toHaveProperty('raw');
+});
+
 test('what a provider says about the operator’s account is not for clients', () => {
   const error = clientError([
     failed('credential', 'Incorrect API key provided: very-s*****ial', { raw: 'Incorrect API key', status: 401 }),
@@ -63,6 +77,7 @@ test.each([
   ['a key', 'Incorrect API key: sk-proj-abcDEF0123456789', 'Incorrect API key: [redacted]'],
   ['a Google key', 'bad AIzaSyA0123456789abcdefghij', 'bad [redacted]'],
   ['a code', 'api_key_invalid_or_missing', 'api_key_invalid_or_missing'],
+  ['an AWS key', 'denied for AKIAIOSFODNN7EXAMPLE', 'denied for [redacted]'],
   ['a bearer token', 'got Bearer abc.def.ghi', 'got Bearer [redacted]'],
   ['an ordinary sentence', 'The key of this map is missing', 'The key of this map is missing'],
 ])('%s is shown as it may be', (_name, text, shown) => {
@@ -82,6 +97,7 @@ test.each<[FailureClass, number | null, boolean]>([
   ['credential', 400, true],
   ['invalid_response', 400, false],
   ['not_found', 400, false],
+  ['invalid_response', 413, false],
   ['invalid_response', 422, false],
 ])('a failure that says something of its endpoint: %s with status %s: %s', (failure, status, expected) => {
   expect(isOfEndpoint(failed(failure, 'it said so', { status }).error, { messages: [] })).toBe(expected);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
 import { createMeter, estimatePrompt, isMeaningful } from './meter.ts';
 
 const request: ChatRequest = { messages: [{ role: 'user', content: 'Tell me a story about a gateway.' }] };
@@ -50,6 +50,62 @@ describe('what is charged for', () => {
     meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, in_cache_read: 5 } } } });
     meter.chunk({ delta: { content: 'Once upon' } });
     expect(meter.usage(request)).toEqual({ in_uncached: 11, in_cache_read: 5, out_text: 2, estimated: true });
+  });
+
+  test('counts that were told in pieces, together', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: { content: 'Once' }, ext: { response: { requestId: 'r-1', usage: { in_uncached: 11 } } } });
+    meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { out_text: 1 } } } });
+    expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 1 });
+    expect(meter.upstream_id).toBe('r-1');
+  });
+
+  test('every told class of the input, when the stream was cut', () => {
+    const inputs = {
+      in_uncached: 1,
+      in_cache_read: 2,
+      in_cache_write_5m: 3,
+      in_cache_write_1h: 4,
+      in_audio: 5,
+      in_image: 6,
+    };
+    const meter = createMeter();
+    meter.chunk({ delta: { content: 'Once upon' }, ext: { response: { usage: inputs } } });
+    expect(meter.usage(request)).toEqual({ ...inputs, out_text: 2, estimated: true });
+  });
+
+  test('our count of a refusal and of calls', () => {
+    const count = (delta: Delta) => {
+      const meter = createMeter();
+      meter.chunk({ delta });
+      return meter.usage(request)?.out_text ?? 0;
+    };
+    const words = 'one two three four five six seven eight';
+    expect(count({ refusal: words })).toBeGreaterThan(5);
+    const called = (name: string, args: string) =>
+      count({ tool_calls: [{ index: 0, id: 'c', function: { name, arguments: args } }] });
+    expect(called(words, '')).toBeGreaterThan(5);
+    expect(called('', words)).toBeGreaterThan(5);
+  });
+
+  test('an empty answer that finished and told nothing costs nothing', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: {}, finish_reason: 'stop' });
+    expect(meter.usage(request)).toBeNull();
+  });
+
+  test('our count, when a whole answer tells what no answer can have', () => {
+    const meter = createMeter();
+    const choices: ChatCompletion['choices'] = [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Once upon' },
+        finish_reason: 'stop',
+        native_finish_reason: 'stop',
+      },
+    ];
+    meter.completion({ choices, ext: { usage: { in_uncached: -1, out_text: 1 } } } as unknown as ChatCompletion);
+    expect(meter.usage(request)).toMatchObject({ out_text: 2, estimated: true });
   });
 
   test('nothing, when nothing was produced and it never finished', () => {
