@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
-import type { ChatChunk } from '../../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion, Message } from '../../schemas/inner.ts';
 import { publicUsage } from '../../schemas/usage.ts';
-import { createStreamEncoder } from './encode.ts';
+import { createStreamEncoder, encodeCompletion } from './encode.ts';
 
 const envelope = { id: 'gen-1', created: 1, text_form: false, hide_reasoning: false };
 const usage: AnswerUsage = {
@@ -58,4 +58,51 @@ test('a failure in the stream of a prompt has the form of such a stream: text, n
       { index: 0, text: '', finish_reason: 'error', native_finish_reason: null, logprobs: null },
     ]);
   }
+});
+
+const media = {
+  images: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,aaaa' } }],
+  audio: { id: 'a', data: 'bbbb', transcript: 'Hi' },
+  annotations: [
+    { type: 'url_citation' as const, url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 } },
+  ],
+};
+
+function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}) {
+  const completion: ChatCompletion = {
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Hi', ...message } as ChatCompletion['choices'][0]['message'],
+        finish_reason: 'stop',
+        native_finish_reason: 'stop',
+      },
+    ],
+    system_fingerprint: 'fp',
+    ext: { wire: 'openai-chat', rest: {} },
+  };
+  const answer = { completion, served: { model: 'a/b', provider: 'C' }, usage, metadata: undefined };
+  return JSON.parse(encodeCompletion(answer, { ...envelope, ...options }));
+}
+
+test('all that an answer may hold is shown, whole and as a stream', () => {
+  const { choices, system_fingerprint } = whole({ ...media, refusal: 'no' });
+  expect(system_fingerprint).toBe('fp');
+  expect(choices[0].message).toEqual({ role: 'assistant', content: 'Hi', refusal: 'no', reasoning: null, ...media });
+  const [chunk] = encode([{ delta: { content: 'Hi', refusal: 'no', ...media }, system_fingerprint: 'fp' }]);
+  expect(chunk.system_fingerprint).toBe('fp');
+  expect(chunk.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi', refusal: 'no', ...media });
+});
+
+test('reasoning that is not wanted is not in a whole answer, nor beside other news of a stream', () => {
+  const thought = {
+    reasoning: 'Hm',
+    reasoning_details: [{ type: 'reasoning.text' as const, text: 'Hm', format: 'unknown' as const, index: 0 }],
+  };
+  expect(whole(thought).choices[0].message).toMatchObject(thought);
+  for (const text_form of [false, true]) {
+    expect(JSON.stringify(whole(thought, { hide_reasoning: true, text_form }))).not.toContain('Hm');
+  }
+  const shown = encode([{ delta: { content: 'Hi', ...thought } }], { hide_reasoning: true });
+  expect(JSON.stringify(shown)).not.toContain('Hm');
 });
