@@ -78,6 +78,7 @@ function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}
         native_finish_reason: 'stop',
       },
     ],
+    created: 1,
     system_fingerprint: 'fp',
     ext: { wire: 'openai-chat', rest: {} },
   };

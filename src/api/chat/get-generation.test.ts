@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generation } from '../../../test/generation-fixture.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import type { Principal } from '../../http/principal.ts';
+import { createServer } from '../../http/server.ts';
+import type { AttemptRecord, GenerationRecord } from '../../ledger/records.ts';
+import { getGeneration } from './get-generation.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -129,4 +134,63 @@ test('400: no id', async () => {
 test('401: no credential', async () => {
   const response = await fetch(`${gateway.base_url}/generation?id=x`);
   expect(response.status).toBe(401);
+});
+
+describe('who may see a generation, and what of it', () => {
+  const record = generation({ id: 'gen-1' });
+  const { organization_id, workspace_id } = record;
+  const principals: Record<string, Principal> = {
+    own: { kind: 'key', key_hash: 'a', key_id: 1, organization_id, workspace_id, user_id: null },
+    neighbour: { kind: 'key', key_hash: 'b', key_id: 2, organization_id, workspace_id: 'other', user_id: null },
+    management: { kind: 'management', key_hash: 'c', key_id: 3, organization_id, workspace_id: 'other', user_id: null },
+    stranger: { kind: 'management', key_hash: 'd', key_id: 4, organization_id: 'other', workspace_id, user_id: null },
+  };
+
+  async function see(who: string, found: GenerationRecord, id = 'gen-1') {
+    const asked: string[] = [];
+    const server = createServer({
+      authenticate: (secret) => principals[secret] as Principal,
+      logger: false,
+      body_bytes_max: 1024,
+    });
+    const find = (wanted: string) => {
+      asked.push(wanted);
+      return found;
+    };
+    getGeneration(server, { generations: { find } });
+    const headers = { authorization: `Bearer ${who}` };
+    const answer = await server.inject({ method: 'GET', url: `/generation?id=${encodeURIComponent(id)}`, headers });
+    await server.close();
+    return { status: answer.statusCode, data: answer.json().data, asked };
+  }
+
+  test.each([
+    ['a key of its workspace', 'own', 200],
+    ['a key of another workspace', 'neighbour', 404],
+    ['a management key of its organization', 'management', 200],
+    ['a management key of another organization', 'stranger', 404],
+  ])('%s', async (_title, who, status) => {
+    expect((await see(who, record)).status).toBe(status);
+  });
+
+  test('404: an id that no store can hold is not looked up', async () => {
+    expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, asked: [] });
+  });
+
+  test('every class of tokens and every failed attempt is told', async () => {
+    const attempt = { ...(record.attempts[0] as AttemptRecord), status: 503, failure: 'overloaded' };
+    const usage = { in_uncached: 10, in_cache_read: 5, out_text: 3, out_reasoning: 2, out_image: 1 };
+    const { data } = await see('own', { ...record, usage, attempts: [attempt, ...record.attempts] });
+    expect(data).toMatchObject({
+      tokens_prompt: 15,
+      tokens_completion: 6,
+      native_tokens_cached: 5,
+      native_tokens_reasoning: 2,
+      native_tokens_completion_images: 1,
+      provider_responses: [
+        { status: 503, failure: 'overloaded' },
+        { status: 200, failure: null },
+      ],
+    });
+  });
 });
