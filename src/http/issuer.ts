@@ -68,13 +68,14 @@ const boundedFetch: CustomFetch = async (url, { body, ...options }) => {
   return new Response(parts.length === 0 ? null : Buffer.concat(parts), { status, headers });
 };
 
-/** As the issuer says that it wants the secret; the header is what it wants when it says nothing (OpenID Connect Discovery 1.0, section 3). */
+/**
+ * As the issuer says that it takes the secret: in the form where it does, because issuers disagree on how a header
+ * encodes it; in the header where it says nothing (OpenID Connect Discovery 1.0, section 3).
+ */
 function authentication(openid: OpenId, secret: string | undefined): ClientAuth {
   if (secret === undefined) return openid.None();
   return (server, client, body, headers) => {
-    const methods = server.token_endpoint_auth_methods_supported;
-    const post =
-      methods !== undefined && !methods.includes('client_secret_basic') && methods.includes('client_secret_post');
+    const post = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') ?? false;
     (post ? openid.ClientSecretPost(secret) : openid.ClientSecretBasic(secret))(server, client, body, headers);
   };
 }

@@ -1,0 +1,327 @@
+import { afterEach, expect, test } from 'vitest';
+import { authPagesServer } from '../../../test/auth-pages-server.ts';
+import { type IssuerFaults, startOidcIssuer } from '../../../test/oidc-issuer.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { limits } from '../../limits.ts';
+import type { AuthPagesDependencies } from './auth-pages.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+const SITE = 'https://gateway.example';
+const CLIENT = { id: 'gateway', secret: 'client-secret +%:' };
+const ADA = { sub: 'ada-1', name: 'Ada Lovelace', given_name: 'Ada', email: 'Ada@example.com', email_verified: true };
+
+type Issuer = Awaited<ReturnType<typeof startOidcIssuer>>;
+const started: Issuer[] = [];
+afterEach(async () => {
+  for (const issuer of started.splice(0)) await issuer.stop();
+});
+
+describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
+  async function setUp(
+    rules: Partial<NonNullable<AuthPagesDependencies['issuer']>> = {},
+    secret: string | undefined = CLIENT.secret,
+  ) {
+    const issuer = await startOidcIssuer({ id: CLIENT.id, secret });
+    started.push(issuer);
+    const made = await authPagesServer(await open(), NOW, {
+      public_origin: SITE,
+      issuer: {
+        issuer: issuer.url,
+        client_id: CLIENT.id,
+        client_secret: secret,
+        scopes: ['openid', 'profile', 'email'],
+        provision: 'member',
+        allowed_email_domains: undefined,
+        ...rules,
+      },
+    });
+    issuer.be(ADA);
+    const visitor = made.browser();
+    /** From the button to our answer to the issuer's. */
+    const signIn = async (who = visitor, return_to?: string) => {
+      const begun = await who.get(
+        `/sign-in/issuer${return_to === undefined ? '' : `?return_to=${encodeURIComponent(return_to)}`}`,
+      );
+      if (begun.status !== 303) return begun;
+      const back = issuer.visit(begun.location ?? '');
+      return who.get(back.slice(SITE.length));
+    };
+    const isSignedIn = async (who = visitor) => (await who.get('/sign-in')).body.includes('You are signed in');
+    const users = () => made.database.queries.selectFrom('users').selectAll().orderBy('created_at').execute();
+    const newcomers = async () => (await users()).filter(({ subject }) => subject !== null);
+    const members = () => made.database.queries.selectFrom('organization_members').selectAll().execute();
+    return { ...made, issuer, visitor, signIn, isSignedIn, users, newcomers, members };
+  }
+
+  test('the sign-in page leads there, with state, nonce and PKCE, and keeps what the answer must match from scripts and thieves', async () => {
+    const { visitor, issuer } = await setUp();
+    const page = await visitor.get('/sign-in?return_to=%2Fauth%3Fstate%3Da');
+    expect(page.body).toContain(`Sign in with ${new URL(issuer.url).host}`);
+    expect(page.body).toContain('href="/sign-in/issuer?return_to=%2Fauth%3Fstate%3Da"');
+    expect(issuer.asked).toEqual([]);
+    const { status, location, headers } = await visitor.get('/sign-in/issuer?return_to=%2Fauth');
+    expect(status).toBe(303);
+    const url = new URL(location ?? '');
+    expect(`${url.origin}${url.pathname}`).toBe(`${issuer.url}/authorize`);
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      response_type: 'code',
+      client_id: CLIENT.id,
+      redirect_uri: `${SITE}/sign-in/issuer/callback`,
+      scope: 'openid profile email',
+      code_challenge_method: 'S256',
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect(headers['set-cookie']).toMatch(
+      /^__Host-gateway-sign-in=v1\.[\w.-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    for (const told of ['state', 'nonce']) {
+      expect(String(headers['set-cookie'])).not.toContain(url.searchParams.get(told));
+    }
+  });
+
+  test('who comes for the first time becomes a user with the configured role, once; the audit tells', async () => {
+    const { signIn, isSignedIn, newcomers, members, audit, home, visitor, browser } = await setUp();
+    expect(await signIn(visitor, '/auth?state=a')).toMatchObject({ status: 303, location: '/auth?state=a' });
+    expect(await isSignedIn()).toBe(true);
+    expect((await visitor.get('/sign-in')).body).toContain('Ada Lovelace (Ada@example.com)');
+    const [user] = await newcomers();
+    expect(user).toMatchObject({ name: 'Ada Lovelace', email: 'Ada@example.com', first_name: 'Ada', subject: 'ada-1' });
+    expect((await members()).find(({ user_id }) => user_id === user?.id)).toMatchObject({
+      organization_id: home.organization_id,
+      role: 'member',
+    });
+    expect(await audit()).toMatchObject([
+      { action: 'create', resource_type: 'user', resource_id: user?.id, actor: 'page' },
+      { action: 'sign-in', resource_type: 'session', actor_user_id: user?.id, state_after: { by: 'issuer' } },
+    ]);
+    expect((await signIn(browser())).status).toBe(303);
+    expect(await newcomers()).toHaveLength(1);
+  });
+
+  test('as an administrator where that is configured', async () => {
+    const { signIn, newcomers, members } = await setUp({ provision: 'admin' });
+    await signIn();
+    const [user] = await newcomers();
+    expect((await members()).find(({ user_id }) => user_id === user?.id)?.role).toBe('admin');
+  });
+
+  test('403: nobody becomes a user where newcomers are not let in', async () => {
+    const { signIn, isSignedIn, newcomers } = await setUp({ provision: 'none' });
+    const shown = await signIn();
+    expect(shown.status).toBe(403);
+    expect(shown.body).toContain('You are not known here');
+    expect(await isSignedIn()).toBe(false);
+    expect(await newcomers()).toEqual([]);
+  });
+
+  test('a known user is found by a confirmed address, however capitalized, and by the subject from then on', async () => {
+    const { signIn, isSignedIn, database, home, issuer, newcomers, audit, browser } = await setUp({
+      provision: 'none',
+    });
+    await database.queries
+      .updateTable('users')
+      .set({ email: 'ADA@EXAMPLE.com' })
+      .where('id', '=', home.owner_user_id)
+      .execute();
+    expect((await signIn()).status).toBe(303);
+    expect(await isSignedIn()).toBe(true);
+    expect(await newcomers()).toMatchObject([{ id: home.owner_user_id, subject: 'ada-1', issuer: issuer.url }]);
+    expect((await audit())[0]).toMatchObject({
+      action: 'update',
+      resource_type: 'user',
+      resource_id: home.owner_user_id,
+    });
+    issuer.be({ sub: 'ada-1', email: 'other@example.com', email_verified: false });
+    expect((await signIn(browser())).status).toBe(303);
+  });
+
+  test.each([
+    ['an unconfirmed address', { ...ADA, email_verified: false }],
+    ['an address that is only said to be confirmed', { ...ADA, email_verified: 'true' }],
+    ['an address without a word on it', { sub: 'ada-1', email: ADA.email }],
+  ])('%s finds nobody, and is not kept', async (_what, person) => {
+    const { signIn, database, home, issuer, newcomers } = await setUp();
+    await database.queries
+      .updateTable('users')
+      .set({ email: ADA.email })
+      .where('id', '=', home.owner_user_id)
+      .execute();
+    issuer.be(person);
+    expect((await signIn()).status).toBe(303);
+    expect(await newcomers()).toMatchObject([{ subject: 'ada-1', email: null }]);
+    expect((await newcomers())[0]?.id).not.toBe(home.owner_user_id);
+  });
+
+  test('403: an address whose user is somebody else there; a user who has left', async () => {
+    const { signIn, database, home, issuer } = await setUp();
+    await database.queries
+      .updateTable('users')
+      .set({ email: ADA.email, issuer: issuer.url, subject: 'somebody-else' })
+      .where('id', '=', home.owner_user_id)
+      .execute();
+    const taken = await signIn();
+    expect(taken.status).toBe(403);
+    expect(taken.body).toContain('belongs to somebody who signs in under another name');
+    await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
+    issuer.be({ sub: 'somebody-else' });
+    const left = await signIn();
+    expect(left.status).toBe(403);
+    expect(left.body).toContain('not a member');
+  });
+
+  test.each([
+    ['example.com', ADA, 303],
+    ['example.com', { ...ADA, email: 'ada@sub.example.com' }, 403],
+    ['example.com', { ...ADA, email: 'ada@evil-example.com' }, 403],
+    ['example.com', { ...ADA, email: 'ada@example.com@evil.com' }, 403],
+    ['example.com', { ...ADA, email_verified: false }, 403],
+    ['example.com', { sub: 'ada-1' }, 403],
+    ['example.com', { ...ADA, email: 'example.com' }, 403],
+  ])('with addresses of %s alone, %j gets %i', async (domain, person, status) => {
+    const { signIn, issuer, newcomers } = await setUp({ allowed_email_domains: [domain] });
+    issuer.be(person);
+    expect((await signIn()).status).toBe(status);
+    expect(await newcomers()).toHaveLength(status === 303 ? 1 : 0);
+  });
+
+  test('the address is asked for where the token does not have it', async () => {
+    const { signIn, issuer, newcomers } = await setUp();
+    issuer.be({ sub: 'ada-1' }, { userinfo: { email: ADA.email, email_verified: true, name: 'Ada' } });
+    expect((await signIn()).status).toBe(303);
+    expect(await newcomers()).toMatchObject([{ email: ADA.email, name: 'Ada' }]);
+  });
+
+  test('two browsers of one newcomer at once make one user', async () => {
+    const { signIn, newcomers, browser } = await setUp();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(browser())));
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(303));
+    expect(await newcomers()).toHaveLength(1);
+  });
+
+  test('names that no store can keep, or that never end, are made fit', async () => {
+    const { signIn, issuer, newcomers } = await setUp();
+    issuer.be({ sub: 'ada-1', name: 'n'.repeat(5_000), given_name: 'a\u0000' });
+    expect((await signIn()).status).toBe(303);
+    expect(await newcomers()).toMatchObject([{ name: 'n'.repeat(limits.user_name_chars_max), first_name: null }]);
+  });
+
+  test.each<[string, string | undefined, IssuerFaults]>([
+    ['in the header, where it says nothing', CLIENT.secret, {}],
+    ['in the header', CLIENT.secret, { methods: ['client_secret_basic'] }],
+    ['in the form, where it may be', CLIENT.secret, { methods: ['client_secret_basic', 'client_secret_post'] }],
+  ])('the secret is shown as the issuer wants it: %s', async (_how, secret, faults) => {
+    const { signIn, issuer } = await setUp({}, secret);
+    issuer.be(ADA, faults);
+    expect((await signIn()).status).toBe(303);
+  });
+
+  test('a public client shows none', async () => {
+    const issuer = await startOidcIssuer({ id: CLIENT.id, secret: undefined });
+    started.push(issuer);
+    const { browser } = await authPagesServer(await open(), NOW, {
+      public_origin: SITE,
+      issuer: {
+        issuer: issuer.url,
+        client_id: CLIENT.id,
+        client_secret: undefined,
+        scopes: ['openid'],
+        provision: 'member',
+        allowed_email_domains: undefined,
+      },
+    });
+    const visitor = browser();
+    const { location } = await visitor.get('/sign-in/issuer');
+    expect((await visitor.get(issuer.visit(location ?? '').slice(SITE.length))).status).toBe(303);
+  });
+
+  const now_s = () => Math.floor(Date.now() / 1000);
+  test.each<[string, IssuerFaults]>([
+    ['a key that it does not publish', { foreign_key: true }],
+    ['another nonce', { claims: { nonce: 'other' } }],
+    ['no nonce', { claims: { nonce: undefined } }],
+    ['another issuer', { claims: { iss: 'https://evil.example' } }],
+    ['another audience', { claims: { aud: 'other' } }],
+    ['an end in the past', { claims: { exp: now_s() - 3600 } }],
+    ['no subject', { claims: { sub: undefined } }],
+    ['keys that are not there', { broken: { path: '/keys', status: 500 } }],
+    ['no answer to the code', { broken: { path: '/token', status: 500 } }],
+    ['a redirect in its place', { broken: { path: '/token', status: 302 } }],
+    ['no userinfo', { broken: { path: '/userinfo', status: 500 }, claims: { email: undefined } }],
+    ['no word about itself', { broken: { path: '/.well-known/openid-configuration', status: 404 } }],
+    ['userinfo of somebody else', { claims: { email: undefined }, userinfo: { sub: 'other' } }],
+  ])('502: an identity with %s signs nobody in; the page is clear and has no reason in it', async (_what, faults) => {
+    const { signIn, issuer, isSignedIn, newcomers } = await setUp();
+    issuer.be(ADA, faults);
+    const shown = await signIn();
+    expect(shown.status).toBe(502);
+    expect(shown.body).toContain('The sign-in service does not answer');
+    expect(await isSignedIn()).toBe(false);
+    expect(await newcomers()).toEqual([]);
+  });
+
+  test('502: an issuer that is not there; it is asked again by the next', async () => {
+    const { signIn, issuer } = await setUp();
+    issuer.be(ADA, { broken: { path: '/.well-known/openid-configuration', status: 503 } });
+    expect((await signIn()).status).toBe(502);
+    issuer.be(ADA);
+    expect((await signIn()).status).toBe(303);
+    expect((await signIn()).status).toBe(303);
+    expect(issuer.asked.filter((path) => path.includes('well-known'))).toHaveLength(2);
+  });
+
+  test('403: the issuer refuses the person', async () => {
+    const { signIn, issuer, isSignedIn } = await setUp();
+    issuer.be(ADA, { refuses: true });
+    expect((await signIn()).status).toBe(403);
+    expect(await isSignedIn()).toBe(false);
+  });
+
+  test('400: an answer that this browser did not ask for, that was changed, came twice or too late', async () => {
+    const { visitor, issuer, browser, pass, newcomers } = await setUp();
+    const begin = async () => issuer.visit((await visitor.get('/sign-in/issuer')).location ?? '').slice(SITE.length);
+    const back = await begin();
+    expect((await browser().get(back)).status).toBe(400);
+    const cookie = visitor.cookies.get('__Host-gateway-sign-in') ?? '';
+    const forger = browser();
+    forger.cookies.set('__Host-gateway-sign-in', `${cookie.slice(0, -4)}AAAA`);
+    expect((await forger.get(back)).status).toBe(400);
+    expect((await visitor.get(back.replace(/state=[^&]+/, 'state=other'))).status).toBe(400);
+    expect((await visitor.get(back)).status).toBe(400);
+    const late = await begin();
+    pass(limits.issuer_sign_in_ms_max);
+    visitor.cookies.set('__Host-gateway-sign-in', visitor.cookies.get('__Host-gateway-sign-in') ?? '');
+    expect((await visitor.get(late)).status).toBe(400);
+    expect(await newcomers()).toEqual([]);
+    expect((await visitor.get(await begin())).status).toBe(303);
+  });
+
+  test('nobody is sent elsewhere after signing in', async () => {
+    const { signIn, visitor } = await setUp();
+    expect((await signIn(visitor, '//evil.example')).location).toBe('/sign-in');
+  });
+
+  test('a way back that is too long for a cookie is left out', async () => {
+    const { signIn, visitor } = await setUp();
+    expect((await signIn(visitor, `/auth?state=${'a'.repeat(4_000)}`)).location).toBe('/sign-in');
+  });
+
+  test('429: an address has so many attempts a minute', async () => {
+    const { visitor } = await setUp();
+    for (let tries = 0; tries < limits.sign_ins_per_minute; tries += 1) await visitor.get('/sign-in/issuer/callback');
+    expect((await visitor.get('/sign-in/issuer')).status).toBe(429);
+  });
+
+  test('without an issuer there is no way to one, and sessions it opened are over', async () => {
+    const { signIn, visitor, database } = await setUp();
+    await signIn();
+    const without = await authPagesServer(database, NOW, { public_origin: SITE });
+    const later = without.browser();
+    for (const [name, value] of visitor.cookies) later.cookies.set(name, value);
+    const page = await later.get('/sign-in');
+    expect(page.body).not.toContain('You are signed in');
+    expect(page.body).not.toContain('/sign-in/issuer');
+    expect((await later.get('/sign-in/issuer')).status).toBe(404);
+  });
+});
