@@ -232,6 +232,15 @@ describe('what an endpoint takes', () => {
     );
   });
 
+  test('only a Claude that takes an effort takes verbosity', () => {
+    const claude = (effort: boolean) =>
+      build([bundledModel('anthropic/x', [endpoint('anthropic', {})])], [provider('anthropic')], [], {
+        modelQuirks: () => (effort ? { effort_max: 'max' } : {}),
+      }).endpoints()[0]?.supported_parameters;
+    expect(claude(true)).toContain('verbosity');
+    expect(claude(false)).not.toContain('verbosity');
+  });
+
   test('a model without levels of effort is not told one', () => {
     const fixed = only('xai', { can: ['tools', 'sampling', 'reasoning'] });
     expect(fixed?.quirks.reasoning_field).toBe('none');

@@ -208,6 +208,7 @@ function bundledEndpoint(
   const tag = bundled.variant === undefined ? provider.slug : `${provider.slug}/${bundled.variant}`;
   const pricing = bundled.price ?? {};
   const refused = refusedParameters(provider, bundled);
+  const modelQuirks = context.modelQuirks?.(provider.dialect, bundled.model);
   return {
     id: `${tag}|${facts.id}`,
     model: facts.id,
@@ -219,7 +220,12 @@ function bundledEndpoint(
     max_prompt_tokens: bundled.prompt_max,
     pricing,
     ...(bundled.tiers === undefined ? {} : { price_tiers: bundled.tiers }),
-    supported_parameters: supportedParameters(providerRow.get(provider.slug), bundled, refused),
+    supported_parameters: supportedParameters(
+      providerRow.get(provider.slug),
+      bundled,
+      refused,
+      modelQuirks?.effort_max !== undefined,
+    ),
     quantization: bundled.quantization ?? 'unknown',
     supports_implicit_caching: cachesUnasked(provider, pricing),
     input_modalities: bundled.input ?? facts.input_modalities,
@@ -230,7 +236,7 @@ function bundledEndpoint(
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
       ...(tellsNoEffort(provider, bundled) ? { reasoning_field: 'none' as const } : {}),
       ...bundled.quirks,
-      ...context.modelQuirks?.(provider.dialect, bundled.model),
+      ...modelQuirks,
     },
   };
 }
@@ -273,12 +279,13 @@ function supportedParameters(
   row: ProviderRow | undefined,
   { can, model }: BundledEndpoint,
   refused: readonly EndpointParameter[],
+  hasEffort: boolean,
 ): readonly EndpointParameter[] | undefined {
   if (row === undefined) return undefined;
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
-  // https://platform.openai.com/docs/guides/latest-model: since GPT-5.
-  if (!/^gpt-5/.test(model)) lacking.add('verbosity');
+  // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
+  if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
   return row.parameters.filter((name) => !lacking.has(name));
 }
 

@@ -65,6 +65,7 @@ const messages: readonly Parameter[] = [
   'include_reasoning',
   'reasoning',
   'reasoning_effort',
+  'verbosity',
 ];
 const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter((name) => !names.includes(name));
 
