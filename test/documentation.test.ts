@@ -37,7 +37,12 @@ test('every YAML of the README is a configuration that loads without a warning',
     for (const yaml of files) {
       const config_file = join(folder, 'gateway.yaml');
       writeFileSync(config_file, yaml);
-      const environment = { ACME_API_KEY: 'k', AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'r' };
+      const environment = {
+        ACME_API_KEY: 'k',
+        AZURE_API_KEY: 'k',
+        AZURE_RESOURCE_NAME: 'r',
+        OIDC_CLIENT_SECRET: 'k',
+      };
       const config = loadConfig(environment, { config_file });
       expect(config.warnings).toEqual([]);
       expect(config.models.length).toBe(1);
