@@ -48,6 +48,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   pg: [/^src\/storage\//],
   'prom-client': [/^src\/telemetry\//, /^src\/cli\//],
   pino: [/^src\/telemetry\//],
+  'openid-client': [/^src\/http\/issuer\.ts$/],
   yaml: [/^src\/config\//],
   'node:sqlite': [/^src\/storage\//, /^src\/ledger\/slot\.ts$/],
 };
