@@ -134,6 +134,8 @@ export interface Message {
   images?: OutputImage[];
   audio?: OutputAudio | null;
   annotations?: Annotation[];
+  /** Clients of the public service also put the hint on a whole message: it is then one on its last block. */
+  cache_control?: CacheControl | null;
   ext?: MessageExt;
 }
 

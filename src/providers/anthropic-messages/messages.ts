@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import { wireCallId } from './names.ts';
-import { type Encoding, encodeAssistant, encodePart } from './to-wire.ts';
+import { cacheHint, type Encoding, encodeAssistant, encodePart, hintLast } from './to-wire.ts';
 import { restOf, type WireBlock, type WireMessage, type WireText, type WireToolResult } from './wire.ts';
 
 /** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
@@ -191,7 +191,7 @@ function encodeResult(
     const blocks = encodeParts(message.content ?? [], field, encoding);
     if (blocks.length > 0) told.content = blocks;
   }
-  return { ...restOf(message.ext), ...told };
+  return { ...restOf(message.ext), ...told, ...cacheHint(message.cache_control) };
 }
 
 /** A result without its call would be refused: what it says is kept as the user's text. */
@@ -215,7 +215,7 @@ function encodeOrphan(
 function encodeContent(message: Message, field: string, encoding: Encoding): WireBlock[] {
   const content = message.content ?? '';
   const parts: readonly InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  const blocks = encodeParts(parts, field, encoding);
+  const blocks = hintLast(encodeParts(parts, field, encoding), message);
   if (!message.name) return blocks;
   const at = blocks.findIndex((block) => block.type === 'text');
   const named = blocks[at];

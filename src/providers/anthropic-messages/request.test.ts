@@ -189,6 +189,40 @@ describe('members that clients leave empty', () => {
   });
 });
 
+test('a cache hint on a whole message stands on its last block', () => {
+  const cache_control = { type: 'ephemeral' } as const;
+  const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } } as const;
+  const signed = { type: 'reasoning.text', text: 't', signature: 's', format: 'anthropic-claude-v1' } as const;
+  const { body } = encode({
+    messages: [
+      { role: 'system', content: 'Be brief', cache_control },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+        cache_control,
+        name: 'ada',
+      },
+      { role: 'assistant', content: null, reasoning_details: [signed], tool_calls: [call], cache_control },
+      { role: 'tool', tool_call_id: 'c1', content: 'ok', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { role: 'assistant', content: null, reasoning_details: [signed], cache_control },
+      { role: 'user', content: 'Go on', cache_control: null },
+    ],
+  });
+  // Four breakpoints, and none after one of an hour that is shorter.
+  const held = JSON.stringify([body['system'], body['messages']]);
+  expect(held.match(/"cache_control":\{[^}]*\}/g)).toEqual(Array(4).fill('"cache_control":{"type":"ephemeral"}'));
+  expect(body['messages']).toMatchObject([
+    { content: [{ text: 'ada: a' }, { text: 'b', cache_control }] },
+    { content: [{ type: 'thinking' }, { type: 'tool_use', cache_control }] },
+    { content: [{ type: 'tool_result', cache_control }] },
+    { content: [{ type: 'thinking', signature: 's' }] },
+    { content: [{ text: 'Go on' }] },
+  ]);
+});
+
 test('a PDF may come as bare base64', () => {
   const file = { file_data: 'JVBERi0xLjQK', filename: 'a.pdf' };
   const { body } = encode({ messages: [{ role: 'user', content: [{ type: 'file', file }] }] });

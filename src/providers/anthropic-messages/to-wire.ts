@@ -74,7 +74,7 @@ export function encodeAssistant(
   const seen = new Set<string>();
 
   const counts = { reasoning: details.length, text: parts.length, call: calls.length, native: natives.length };
-  return orderOf(message, counts).flatMap(({ kind, at, ext }): WireBlock | WireBlock[] => {
+  const blocks = orderOf(message, counts).flatMap(({ kind, at, ext }): WireBlock | WireBlock[] => {
     const rest = isOwn ? restOf(ext) : {};
     switch (kind) {
       case 'reasoning':
@@ -95,6 +95,7 @@ export function encodeAssistant(
         return [];
     }
   });
+  return hintLast(blocks, message);
 }
 
 /** A text block; undefined when there is nothing but white space, which the wire refuses. */
@@ -112,7 +113,16 @@ function encodeText(
 export function cacheHint(cache_control: CacheControl | null | undefined): { cache_control?: WireCacheControl } {
   if (cache_control?.type !== 'ephemeral') return {};
   const { ttl } = cache_control;
-  return { cache_control: ttl == null ? { type: 'ephemeral' } : { type: 'ephemeral', ttl } };
+  return { cache_control: ttl === '5m' || ttl === '1h' ? { type: 'ephemeral', ttl } : { type: 'ephemeral' } };
+}
+
+/** The hint of a whole message stands on its last block that can have one. Blocks that change are replaced. */
+export function hintLast(blocks: WireBlock[], message: Message): WireBlock[] {
+  const hint = cacheHint(message.cache_control);
+  const at = blocks.findLastIndex(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
+  const last = blocks[at];
+  if (hint.cache_control === undefined || last === undefined || last['cache_control'] !== undefined) return blocks;
+  return blocks.with(at, { ...last, ...hint });
 }
 
 /** Our own fields win over what was remembered. */

@@ -69,6 +69,7 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   for (const name in source) {
     // Clients send back what they got, zero values and all; strict servers refuse `null` for most members.
     if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) set(name, undefined);
+    else if (name === 'cache_control' && !encoding.quirks.cache_control) set(name, undefined);
   }
   const role = roleOf(message, encoding.quirks);
   if (role !== message.role) set('role', role);

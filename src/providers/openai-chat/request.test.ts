@@ -213,6 +213,12 @@ describe('messages', () => {
       { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
     ],
     [
+      'a cache breakpoint on a whole message goes only where breakpoints are known',
+      { role: 'user', content: 'a', cache_control: { type: 'ephemeral' } },
+      {},
+      { role: 'user', content: 'a' },
+    ],
+    [
       'video goes as it is: routing has seen that the model takes it',
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
       {},
