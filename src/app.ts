@@ -18,6 +18,19 @@ import { listProviders } from './api/catalog/list-providers.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
+import { assignGuardrailKeys } from './api/guardrails/assign-guardrail-keys.ts';
+import { assignGuardrailMembers } from './api/guardrails/assign-guardrail-members.ts';
+import { createGuardrail } from './api/guardrails/create-guardrail.ts';
+import { deleteGuardrail } from './api/guardrails/delete-guardrail.ts';
+import { getGuardrail } from './api/guardrails/get-guardrail.ts';
+import { listGuardrailKeys } from './api/guardrails/list-guardrail-keys.ts';
+import { listGuardrailMembers } from './api/guardrails/list-guardrail-members.ts';
+import { listGuardrails } from './api/guardrails/list-guardrails.ts';
+import { listKeyAssignments } from './api/guardrails/list-key-assignments.ts';
+import { listMemberAssignments } from './api/guardrails/list-member-assignments.ts';
+import { unassignGuardrailKeys } from './api/guardrails/unassign-guardrail-keys.ts';
+import { unassignGuardrailMembers } from './api/guardrails/unassign-guardrail-members.ts';
+import { updateGuardrail } from './api/guardrails/update-guardrail.ts';
 import { createKey } from './api/keys/create-key.ts';
 import { deleteKey } from './api/keys/delete-key.ts';
 import { getCurrentKey } from './api/keys/get-current-key.ts';
@@ -48,6 +61,7 @@ import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
+import { assignmentStore, guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
 import type { Home } from './storage/organizations.ts';
 import { organizationStore } from './storage/organizations.ts';
@@ -159,6 +173,27 @@ export async function createApp(options: AppOptions): Promise<App> {
       listAudit(api, { audit: auditStore(database.queries) });
       listByok(api, { byok, organizations, providerSlug });
       getByok(api, { byok });
+      const guarded = {
+        change,
+        guardrails: guardrailStore(database.queries),
+        assignments: assignmentStore(database.queries),
+        organizations,
+        catalog: () => catalog,
+        providerSlug,
+      };
+      listGuardrails(api, guarded);
+      createGuardrail(api, guarded);
+      listKeyAssignments(api, guarded);
+      listMemberAssignments(api, guarded);
+      getGuardrail(api, guarded);
+      updateGuardrail(api, guarded);
+      deleteGuardrail(api, guarded);
+      listGuardrailKeys(api, guarded);
+      listGuardrailMembers(api, guarded);
+      assignGuardrailKeys(api, guarded);
+      assignGuardrailMembers(api, guarded);
+      unassignGuardrailKeys(api, guarded);
+      unassignGuardrailMembers(api, guarded);
       createByok(api, { change, catalog: () => catalog, providerSlug, vault });
       updateByok(api, { change, catalog: () => catalog, vault });
       deleteByok(api, { change });

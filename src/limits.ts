@@ -16,6 +16,8 @@ export const limits = {
   session_id_chars_max: 256,
   attribution_chars_max: 512,
   key_name_chars_max: 200,
+  model_name_chars_max: 256,
+  io_logging_keys_max: 1_000,
   workspace_name_chars_max: 100,
   workspace_slug_chars_max: 50,
   description_chars_max: 500,
@@ -23,6 +25,11 @@ export const limits = {
   guardrail_description_chars_max: 1_000,
   /** Models, providers or filters of one guardrail, each list. */
   guardrail_entries_max: 1_000,
+  guardrail_filters_max: 100,
+  /** The patterns of one guardrail in all. */
+  guardrail_pattern_chars_max: 200_000,
+  /** Instructions that one pattern may compile to: what matching costs for each character. */
+  filter_program_size_max: 1_200,
   filter_label_chars_max: 100,
   filter_pattern_chars_max: 100_000,
   byok_name_chars_max: 255,

@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
 /** What the gateway can find by itself (specification, section Guardrail record). */
@@ -40,3 +40,142 @@ export const CustomFilter = Type.Object(
   { additionalProperties: false, title: 'CustomFilter' },
 );
 export type CustomFilter = Static<typeof CustomFilter>;
+
+const nullable = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
+
+/** When a spending limit starts anew, at midnight UTC. */
+export const ResetInterval = Type.Enum(['daily', 'weekly', 'monthly'] as const);
+
+const zdr = (description: string) => nullable(Type.Boolean(), description);
+const zdrFields = {
+  enforce_zdr: zdr('Deprecated: copied into every field below that the request does not give.'),
+  enforce_zdr_vendor_a: zdr('Zero data retention for models of Anthropic.'),
+  enforce_zdr_vendor_b: zdr('Zero data retention for models of OpenAI.'),
+  enforce_zdr_vendor_c: zdr('Zero data retention for models of Google.'),
+  enforce_zdr_anthropic: zdr('The same as enforce_zdr_vendor_a.'),
+  enforce_zdr_openai: zdr('The same as enforce_zdr_vendor_b.'),
+  enforce_zdr_google: zdr('The same as enforce_zdr_vendor_c.'),
+  enforce_zdr_other: zdr('Zero data retention for models of everybody else.'),
+};
+
+/** The guardrail record (specification, section Resources). */
+export const Guardrail = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    name: Type.String(),
+    workspace_id: Type.String(),
+    created_at: Type.String({ format: 'date-time' }),
+    updated_at: nullable(Type.String({ format: 'date-time' })),
+    description: nullable(Type.String()),
+    allowed_models: nullable(Type.Array(Type.String()), 'Canonical slugs; null: all.'),
+    ignored_models: nullable(Type.Array(Type.String()), 'Canonical slugs that are left out of routing.'),
+    allowed_providers: nullable(Type.Array(Type.String()), 'Provider slugs; null: all.'),
+    ignored_providers: nullable(Type.Array(Type.String()), 'Provider slugs that are left out of routing.'),
+    limit_usd: nullable(Type.Number(), 'Spending limit of each assignee, USD; null: none.'),
+    reset_interval: Type.Optional(ResetInterval),
+    ...zdrFields,
+    content_filter_builtins: nullable(Type.Array(BuiltinFilter)),
+    content_filters: nullable(Type.Array(CustomFilter)),
+  },
+  { title: 'Guardrail' },
+);
+export type Guardrail = Static<typeof Guardrail>;
+
+const names = (description: string) =>
+  Type.Optional(
+    nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: limits.model_name_chars_max }), {
+        minItems: 1,
+        maxItems: limits.guardrail_entries_max,
+      }),
+      description,
+    ),
+  );
+const name = Type.String({ minLength: 1, maxLength: limits.guardrail_name_chars_max });
+const settings = {
+  description: Type.Optional(nullable(Type.String({ maxLength: limits.guardrail_description_chars_max }))),
+  limit_usd: Type.Optional(
+    nullable(Type.Number({ minimum: 0, maximum: limits.usd_max }), 'Spending limit of each assignee, USD; null: none.'),
+  ),
+  reset_interval: Type.Optional(nullable(ResetInterval, 'When the limit starts anew, at midnight UTC; null: never.')),
+  allowed_models: names('Ids or canonical slugs of models; null: all.'),
+  ignored_models: names('Ids or canonical slugs of models that are left out of routing.'),
+  allowed_providers: names('Slugs or display names of providers; null: all.'),
+  ignored_providers: names('Slugs or display names of providers that are left out of routing.'),
+  enforce_zdr: Type.Optional(zdrFields.enforce_zdr),
+  enforce_zdr_vendor_a: Type.Optional(zdrFields.enforce_zdr_vendor_a),
+  enforce_zdr_vendor_b: Type.Optional(zdrFields.enforce_zdr_vendor_b),
+  enforce_zdr_vendor_c: Type.Optional(zdrFields.enforce_zdr_vendor_c),
+  enforce_zdr_anthropic: Type.Optional(zdrFields.enforce_zdr_anthropic),
+  enforce_zdr_openai: Type.Optional(zdrFields.enforce_zdr_openai),
+  enforce_zdr_google: Type.Optional(zdrFields.enforce_zdr_google),
+  enforce_zdr_other: Type.Optional(zdrFields.enforce_zdr_other),
+  content_filter_builtins: Type.Optional(
+    nullable(
+      Type.Array(BuiltinFilter, { minItems: 1, maxItems: limits.guardrail_filters_max }),
+      'What the gateway finds by itself; null removes all.',
+    ),
+  ),
+  content_filters: Type.Optional(
+    nullable(
+      Type.Array(CustomFilter, { minItems: 1, maxItems: limits.guardrail_filters_max }),
+      'Patterns of your own; null removes all.',
+    ),
+  ),
+};
+
+/** Body of `POST /guardrails`. */
+export const CreateGuardrailBody = Type.Object(
+  { name, workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })), ...settings },
+  { additionalProperties: false },
+);
+export type CreateGuardrailBody = Static<typeof CreateGuardrailBody>;
+
+/** Body of `PATCH /guardrails/{id}`: what it leaves out stays as it is, lists are replaced whole. */
+export const UpdateGuardrailBody = Type.Object(
+  { name: Type.Optional(name), ...settings },
+  { additionalProperties: false },
+);
+export type UpdateGuardrailBody = Static<typeof UpdateGuardrailBody>;
+
+/** The path of one guardrail. */
+export const GuardrailParams = Type.Object({ id: Type.String({ description: 'Identity of the guardrail.' }) });
+
+const assignment = {
+  id: Type.String({ format: 'uuid' }),
+  guardrail_id: Type.String({ format: 'uuid' }),
+};
+const assigned = {
+  assigned_by: nullable(Type.String(), 'The user who assigned it.'),
+  created_at: Type.String({ format: 'date-time' }),
+};
+
+/** A guardrail that holds for a member of the organization. */
+export const MemberAssignment = Type.Object(
+  { ...assignment, organization_id: Type.String(), user_id: Type.String(), ...assigned },
+  { title: 'MemberAssignment' },
+);
+export type MemberAssignment = Static<typeof MemberAssignment>;
+
+/** A guardrail that holds for an API key. */
+export const KeyAssignment = Type.Object(
+  { ...assignment, key_hash: Type.String(), key_name: Type.String(), key_label: Type.String(), ...assigned },
+  { title: 'KeyAssignment' },
+);
+export type KeyAssignment = Static<typeof KeyAssignment>;
+
+const bulk = (description: string) =>
+  Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: limits.bulk_entries_max, description });
+
+/** Body of the operations that assign a guardrail to keys, and take it from them. */
+export const KeysBody = Type.Object(
+  { key_hashes: bulk('Hashes of keys of the organization. All of them are taken, or none.') },
+  { additionalProperties: false },
+);
+
+/** Body of the operations that assign a guardrail to members, and take it from them. */
+export const AssignedMembersBody = Type.Object(
+  { member_user_ids: bulk('Members of the organization. All of them are taken, or none.') },
+  { additionalProperties: false },
+);

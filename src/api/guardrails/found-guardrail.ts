@@ -1,0 +1,25 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Names, StoredGuardrail } from '../../guardrails/guardrail.ts';
+import type { GuardrailId } from '../../storage/guardrails.ts';
+
+/** What `ask` finds under an id of the caller's organization, or 404. */
+export async function foundGuardrail(
+  which: GuardrailId,
+  ask: (which: GuardrailId) => Promise<StoredGuardrail | undefined>,
+): Promise<StoredGuardrail> {
+  const stored = await ask(which);
+  if (stored === undefined) throw new GatewayError(404, 'Guardrail not found');
+  return stored;
+}
+
+/** Where guardrails look names up. */
+export interface NameSources {
+  catalog: () => Catalog;
+  providerSlug: (slugOrName: string) => string | undefined;
+}
+
+/** Models as the catalog knows them now. Names that were stored stay when a model leaves it. */
+export function namesOf({ catalog, providerSlug }: NameSources): Names {
+  return { model: (name) => catalog().find(name)?.canonical_slug, provider: providerSlug };
+}

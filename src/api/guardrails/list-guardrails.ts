@@ -1,0 +1,46 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import { describeGuardrail } from '../../guardrails/guardrail.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { Guardrail } from '../../schemas/guardrail.ts';
+import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { GuardrailStore } from '../../storage/guardrails.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
+import { principalOf } from '../change.ts';
+
+export interface ListGuardrailsDependencies {
+  guardrails: GuardrailStore;
+  organizations: OrganizationStore;
+}
+
+/** Serves `GET /guardrails`: those of one workspace, the default one where none is named. */
+export function listGuardrails(server: Server, { guardrails, organizations }: ListGuardrailsDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/guardrails',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'listGuardrails',
+      tags: ['Guardrails'],
+      summary: 'Lists the guardrails of a workspace.',
+      querystring: Type.Object({
+        ...PageQuery,
+        workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+      }),
+      response: { 200: PageOf(Guardrail), ...errors(400, 401, 403, 404, 429, 500) },
+    },
+    handler: async (request) => {
+      const { organization_id } = principalOf(request);
+      const { workspace_id: id } = request.query;
+      const workspace = await (id === undefined
+        ? organizations.findDefaultWorkspace(organization_id)
+        : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+      if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+      const page = pageOf(request.query);
+      const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id: workspace.id }, page);
+      return { data: data.map(describeGuardrail), total_count };
+    },
+  });
+}

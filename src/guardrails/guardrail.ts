@@ -1,0 +1,182 @@
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { BuiltinFilter, CustomFilter, Guardrail, UpdateGuardrailBody } from '../schemas/guardrail.ts';
+import { toNano, toUsd } from '../schemas/money.ts';
+import { isStorable } from '../schemas/text.ts';
+import { patternFault } from './pattern.ts';
+
+/** A guardrail as it is stored. */
+export interface StoredGuardrail {
+  id: string;
+  seq: number;
+  version: number;
+  organization_id: string;
+  workspace_id: string;
+  name: string;
+  description: string | null;
+  allowed_models: string[] | null;
+  ignored_models: string[] | null;
+  allowed_providers: string[] | null;
+  ignored_providers: string[] | null;
+  limit_nano: number | null;
+  reset_interval: 'daily' | 'weekly' | 'monthly' | null;
+  enforce_zdr: boolean | null;
+  enforce_zdr_anthropic: boolean | null;
+  enforce_zdr_openai: boolean | null;
+  enforce_zdr_google: boolean | null;
+  enforce_zdr_other: boolean | null;
+  content_filter_builtins: BuiltinFilter[] | null;
+  content_filters: CustomFilter[] | null;
+  created_at: string;
+  updated_at: string | null;
+}
+
+/** What a body sets, in the shape it is stored in; what it leaves out is absent. */
+export type GuardrailSettings = Partial<
+  Omit<StoredGuardrail, 'id' | 'seq' | 'version' | 'organization_id' | 'workspace_id' | 'created_at' | 'updated_at'>
+>;
+
+/** How names in a body become those that are stored; undefined: there is no such thing. */
+export interface Names {
+  /** The canonical slug of a model, by id or canonical slug. */
+  model(name: string): string | undefined;
+  /** The slug of a provider, by slug or display name. */
+  provider(name: string): string | undefined;
+}
+
+/** The vendors that have a field of their own, with the two names it goes by (api-facts 0.3). */
+const vendors = [
+  ['enforce_zdr_vendor_a', 'enforce_zdr_anthropic'],
+  ['enforce_zdr_vendor_b', 'enforce_zdr_openai'],
+  ['enforce_zdr_vendor_c', 'enforce_zdr_google'],
+] as const;
+
+/**
+ * Checks a body by the rules that a schema cannot say, and puts it into the shape that is stored: models as canonical
+ * slugs, providers as slugs, `enforce_zdr` copied into every vendor's field that the body does not give.
+ */
+export function guardrailSettings(body: UpdateGuardrailBody, names: Names): GuardrailSettings {
+  for (const field of ['name', 'description'] as const) {
+    if (!isStorable(body[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+  }
+  const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
+  checkBuiltins(content_filter_builtins ?? []);
+  checkFilters(content_filters ?? []);
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(description === undefined ? {} : { description }),
+    ...(reset_interval === undefined ? {} : { reset_interval }),
+    ...(limit_usd === undefined ? {} : { limit_nano: limit_usd === null ? null : toNano(limit_usd) }),
+    ...resolved(body, 'allowed_models', names.model, 'a model that is served here'),
+    ...resolved(body, 'ignored_models', names.model, 'a model that is served here'),
+    ...resolved(body, 'allowed_providers', names.provider, 'a provider that is known here'),
+    ...resolved(body, 'ignored_providers', names.provider, 'a provider that is known here'),
+    ...zdrOf(body),
+    ...(content_filter_builtins === undefined ? {} : { content_filter_builtins }),
+    ...(content_filters === undefined ? {} : { content_filters }),
+  };
+}
+
+type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ignored_providers';
+
+function resolved(
+  body: UpdateGuardrailBody,
+  field: ListField,
+  resolve: (name: string) => string | undefined,
+  what: string,
+): Partial<Record<ListField, string[] | null>> {
+  const given = body[field];
+  if (given === undefined) return {};
+  if (given === null) return { [field]: null };
+  const found = given.map((name, index) => {
+    const known = resolve(name);
+    if (known === undefined) throw new GatewayError(400, `${field}[${index}] is not ${what}`);
+    return known;
+  });
+  return { [field]: [...new Set(found)] };
+}
+
+function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
+  const { enforce_zdr, enforce_zdr_other } = body;
+  const found: GuardrailSettings = {};
+  if (enforce_zdr !== undefined) found.enforce_zdr = enforce_zdr;
+  for (const [neutral, named] of vendors) {
+    const [one, other] = [body[neutral], body[named]];
+    if (one !== undefined && other !== undefined && one !== other) {
+      throw new GatewayError(400, `${neutral} and ${named} are the same setting and must not differ`);
+    }
+    const value = one ?? other;
+    const given = one !== undefined || other !== undefined;
+    if (given) found[named] = value ?? null;
+    else if (enforce_zdr !== undefined) found[named] = enforce_zdr;
+  }
+  const rest = enforce_zdr_other === undefined ? enforce_zdr : enforce_zdr_other;
+  if (rest !== undefined) found.enforce_zdr_other = rest;
+  return found;
+}
+
+function checkLabel(field: string, label: string | null | undefined): void {
+  if (!isStorable(label ?? '')) throw new GatewayError(400, `${field}.label must be text without NUL characters`);
+}
+
+function checkBuiltins(filters: readonly BuiltinFilter[]): void {
+  const seen = new Set<string>();
+  for (const [index, { slug, action, label }] of filters.entries()) {
+    const field = `content_filter_builtins[${index}]`;
+    if (seen.has(slug)) throw new GatewayError(400, `${field}.slug names ${slug} a second time`);
+    seen.add(slug);
+    if (action === 'flag' && slug !== 'regex-prompt-injection') {
+      throw new GatewayError(
+        400,
+        `${field}.action flag is supported only for regex-prompt-injection; use redact or block`,
+      );
+    }
+    checkLabel(field, label);
+  }
+}
+
+function checkFilters(filters: readonly CustomFilter[]): void {
+  const chars = filters.reduce((sum, { pattern }) => sum + pattern.length, 0);
+  if (chars > limits.guardrail_pattern_chars_max) {
+    throw new GatewayError(
+      400,
+      `content_filters must have at most ${limits.guardrail_pattern_chars_max} characters of patterns in all`,
+    );
+  }
+  for (const [index, { pattern, label }] of filters.entries()) {
+    const field = `content_filters[${index}]`;
+    checkLabel(field, label);
+    const fault = isStorable(pattern) ? patternFault(pattern) : 'must be text without NUL characters';
+    if (fault !== undefined) {
+      throw new GatewayError(400, `${field}.pattern ${fault}`, { metadata: { reason: 'invalid_regex_pattern' } });
+    }
+  }
+}
+
+/** The public record; vendors' fields by both their names. */
+export function describeGuardrail(stored: StoredGuardrail): Guardrail {
+  return {
+    id: stored.id,
+    name: stored.name,
+    workspace_id: stored.workspace_id,
+    created_at: stored.created_at,
+    updated_at: stored.updated_at,
+    description: stored.description,
+    allowed_models: stored.allowed_models,
+    ignored_models: stored.ignored_models,
+    allowed_providers: stored.allowed_providers,
+    ignored_providers: stored.ignored_providers,
+    limit_usd: stored.limit_nano === null ? null : toUsd(stored.limit_nano),
+    ...(stored.reset_interval === null ? {} : { reset_interval: stored.reset_interval }),
+    enforce_zdr: stored.enforce_zdr,
+    enforce_zdr_vendor_a: stored.enforce_zdr_anthropic,
+    enforce_zdr_vendor_b: stored.enforce_zdr_openai,
+    enforce_zdr_vendor_c: stored.enforce_zdr_google,
+    enforce_zdr_anthropic: stored.enforce_zdr_anthropic,
+    enforce_zdr_openai: stored.enforce_zdr_openai,
+    enforce_zdr_google: stored.enforce_zdr_google,
+    enforce_zdr_other: stored.enforce_zdr_other,
+    content_filter_builtins: stored.content_filter_builtins,
+    content_filters: stored.content_filters,
+  };
+}

@@ -1,0 +1,31 @@
+import { RE2JS, RE2JSException } from 're2js';
+import { limits } from '../limits.ts';
+
+const NOT_RE2 = 'is not a regular expression in RE2 syntax: ';
+/** A `\k` whose backslash is not itself escaped. */
+const NAMED_BACKREFERENCE = /(?<!\\)(?:\\\\)*\\k/;
+
+/**
+ * Why a pattern of a user's cannot be taken; undefined when it can. A pattern is JavaScript-style, in the syntax of RE2:
+ * matched in time linear in the text, whatever it is. What RE2 lacks (lookaround, backreferences) is refused, and so is
+ * what compiles to a program so large that even linear is slow.
+ */
+export function patternFault(pattern: string): string | undefined {
+  // The translation below would read \\k, as every escape that it does not know, as the letter.
+  if (NAMED_BACKREFERENCE.test(pattern)) return `${NOT_RE2}invalid escape sequence: \\k`;
+  try {
+    const size = compilePattern(pattern).programSize();
+    if (size <= limits.filter_program_size_max) return undefined;
+    return `is too large: it compiles to ${size} instructions, ${limits.filter_program_size_max} are allowed`;
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error;
+    const reason = error.message.replace(/^error parsing regexp: /, '').slice(0, 200);
+    return `${NOT_RE2}${reason}`;
+  }
+}
+
+/** The compiled form of a pattern that was checked before. */
+export function compilePattern(pattern: string): RE2JS {
+  // JavaScript's spellings (\cA, \u0041, \/) in those of RE2.
+  return RE2JS.compile(RE2JS.translateRegExp(pattern));
+}

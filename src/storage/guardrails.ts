@@ -1,0 +1,281 @@
+import { randomUUID } from 'node:crypto';
+import type { GuardrailSettings, StoredGuardrail } from '../guardrails/guardrail.ts';
+import type { KeyAssignment, MemberAssignment } from '../schemas/guardrail.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import { isStorable } from '../schemas/text.ts';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** A guardrail of an organization; another organization's is not found. */
+export interface GuardrailId {
+  organization_id: string;
+  id: string;
+}
+
+/** Which assignments a reader wants. */
+export interface AssignmentFilter {
+  organization_id: string;
+  guardrail_id?: string | undefined;
+}
+
+type Row = Omit<StoredGuardrail, 'reset_interval'> & { reset_interval: string | null };
+
+/** The column's CHECK names the values that TypeScript cannot know. */
+const toGuardrail = (row: Row): StoredGuardrail => ({
+  ...row,
+  reset_interval: row.reset_interval as StoredGuardrail['reset_interval'],
+});
+
+const lists = [
+  'allowed_models',
+  'ignored_models',
+  'allowed_providers',
+  'ignored_providers',
+  'content_filter_builtins',
+  'content_filters',
+] as const;
+type Written = Omit<GuardrailSettings, (typeof lists)[number]> & Partial<Record<(typeof lists)[number], string | null>>;
+
+function written(settings: GuardrailSettings): Written {
+  const made: Record<string, unknown> = { ...settings };
+  for (const list of lists) {
+    const value = settings[list];
+    if (value !== undefined) made[list] = value === null ? null : JSON.stringify(value);
+  }
+  return made as Written;
+}
+
+/** Guardrails, and whom they hold for. */
+export function guardrailStore(queries: Queries) {
+  return {
+    insert: async (
+      made: GuardrailSettings & { organization_id: string; workspace_id: string; name: string; created_at: string },
+    ): Promise<StoredGuardrail> => {
+      const row = await queries
+        .insertInto('guardrails')
+        .values({
+          ...written(made),
+          organization_id: made.organization_id,
+          workspace_id: made.workspace_id,
+          name: made.name,
+          created_at: made.created_at,
+          updated_at: null,
+          id: randomUUID(),
+          seq: await nextNumber(queries, 'guardrails'),
+          version: 1,
+        })
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toGuardrail(row);
+    },
+
+    find: async ({ organization_id, id }: GuardrailId): Promise<StoredGuardrail | undefined> => {
+      if (!isStorable(id)) return undefined;
+      const row = await queries
+        .selectFrom('guardrails')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return row && toGuardrail(row);
+    },
+
+    /** The guardrail, held against every other change until the transaction ends. */
+    lock: async ({ organization_id, id }: GuardrailId): Promise<StoredGuardrail | undefined> => {
+      if (!isStorable(id)) return undefined;
+      const row = await queries
+        .updateTable('guardrails')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst();
+      return row && toGuardrail(row);
+    },
+
+    update: async (id: string, change: GuardrailSettings & { updated_at: string }): Promise<StoredGuardrail> => {
+      const row = await queries
+        .updateTable('guardrails')
+        .set({ ...written(change), updated_at: change.updated_at })
+        .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toGuardrail(row);
+    },
+
+    /** Removes the guardrail and its assignments. */
+    delete: async (id: string): Promise<void> => {
+      await queries.deleteFrom('guardrail_key_assignments').where('guardrail_id', '=', id).execute();
+      await queries.deleteFrom('guardrail_member_assignments').where('guardrail_id', '=', id).execute();
+      await queries.deleteFrom('guardrails').where('id', '=', id).execute();
+    },
+
+    listBy: async (
+      { organization_id, workspace_id }: { organization_id: string; workspace_id: string },
+      page: Page,
+    ): Promise<Paged<StoredGuardrail>> => {
+      const found = queries
+        .selectFrom('guardrails')
+        .where('organization_id', '=', organization_id)
+        .where('workspace_id', '=', workspace_id);
+      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+      return { total_count: count, data: rows.map(toGuardrail) };
+    },
+  };
+}
+
+export type GuardrailStore = ReturnType<typeof guardrailStore>;
+
+/** An assignment that was there before: what a new one of the same key or member replaces. */
+export interface FormerAssignment {
+  id: string;
+  guardrail_id: string;
+  /** The key's hash or the user's id. */
+  assignee: string;
+}
+
+/** What is assigned: a guardrail to keys, by hash, or to members, by user id. */
+export interface Assigned {
+  organization_id: string;
+  guardrail_id: string;
+  assignees: readonly string[];
+}
+
+/** Whom guardrails hold for. A key, and a member, has at most one. */
+export function assignmentStore(queries: Queries) {
+  const keys = (filter: AssignmentFilter) => {
+    const found = queries
+      .selectFrom('guardrail_key_assignments')
+      .where('guardrail_key_assignments.organization_id', '=', filter.organization_id);
+    return filter.guardrail_id === undefined ? found : found.where('guardrail_id', '=', filter.guardrail_id);
+  };
+  const members = (filter: AssignmentFilter) => {
+    const found = queries
+      .selectFrom('guardrail_member_assignments')
+      .where('organization_id', '=', filter.organization_id);
+    return filter.guardrail_id === undefined ? found : found.where('guardrail_id', '=', filter.guardrail_id);
+  };
+  return {
+    /**
+     * Holds the keys of these hashes against every other change until the transaction ends, in one order, so that two who
+     * assign the same keys cannot wait for each other. Gives those that the organization has.
+     */
+    lockKeys: async (organization_id: string, hashes: readonly string[]): Promise<Set<string>> => {
+      const found = new Set<string>();
+      for (const hash of [...hashes].sort()) {
+        const row = await queries
+          .updateTable('api_keys')
+          .set(({ ref }) => ({ version: ref('version') }))
+          .where('organization_id', '=', organization_id)
+          .where('is_management', '=', false)
+          .where('hash', '=', hash)
+          .returning('hash')
+          .executeTakeFirst();
+        if (row) found.add(hash);
+      }
+      return found;
+    },
+
+    /** Holds these members of the organization as `lockKeys` holds keys. Gives those that there are. */
+    lockMembers: async (organization_id: string, user_ids: readonly string[]): Promise<Set<string>> => {
+      const found = new Set<string>();
+      for (const user_id of [...user_ids].sort()) {
+        const row = await queries
+          .updateTable('organization_members')
+          .set(({ ref }) => ({ seq: ref('seq') }))
+          .where('organization_id', '=', organization_id)
+          .where('user_id', '=', user_id)
+          .returning('user_id')
+          .executeTakeFirst();
+        if (row) found.add(user_id);
+      }
+      return found;
+    },
+
+    findKeys: async ({ organization_id }: AssignmentFilter, hashes: readonly string[]): Promise<FormerAssignment[]> =>
+      keys({ organization_id })
+        .select(['id', 'guardrail_id', 'key_hash as assignee'])
+        .where('key_hash', 'in', [...hashes])
+        .execute(),
+
+    findMembers: async (
+      { organization_id }: AssignmentFilter,
+      user_ids: readonly string[],
+    ): Promise<FormerAssignment[]> =>
+      members({ organization_id })
+        .select(['id', 'guardrail_id', 'user_id as assignee'])
+        .where('user_id', 'in', [...user_ids])
+        .execute(),
+
+    /** Assigns to keys that hold no guardrail. Gives the ids of the assignments, in the order of the keys. */
+    insertKeys: async (made: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
+      const { assignees, ...shared } = made;
+      const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
+      const rows = assignees.map((key_hash, index) => ({ id: randomUUID(), seq: first + index, key_hash, ...shared }));
+      await queries.insertInto('guardrail_key_assignments').values(rows).execute();
+      return rows.map(({ id }) => id);
+    },
+
+    /** Assigns to members that hold no guardrail. Gives the ids of the assignments, in the order of the members. */
+    insertMembers: async (made: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
+      const { assignees, ...shared } = made;
+      const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
+      const rows = assignees.map((user_id, index) => ({ id: randomUUID(), seq: first + index, user_id, ...shared }));
+      await queries.insertInto('guardrail_member_assignments').values(rows).execute();
+      return rows.map(({ id }) => id);
+    },
+
+    deleteKeys: async (ids: readonly string[]): Promise<void> => {
+      await queries
+        .deleteFrom('guardrail_key_assignments')
+        .where('id', 'in', [...ids])
+        .execute();
+    },
+
+    deleteMembers: async (ids: readonly string[]): Promise<void> => {
+      await queries
+        .deleteFrom('guardrail_member_assignments')
+        .where('id', 'in', [...ids])
+        .execute();
+    },
+
+    listKeys: async (filter: AssignmentFilter, page: Page): Promise<Paged<KeyAssignment>> => {
+      const { count } = await keys(filter)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      const data = await keys(filter)
+        .innerJoin('api_keys', 'api_keys.hash', 'guardrail_key_assignments.key_hash')
+        .select([
+          'guardrail_key_assignments.id as id',
+          'guardrail_id',
+          'key_hash',
+          'api_keys.name as key_name',
+          'api_keys.label as key_label',
+          'assigned_by',
+          'guardrail_key_assignments.created_at as created_at',
+        ])
+        .orderBy('seq')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      return { total_count: count, data };
+    },
+
+    listMembers: async (filter: AssignmentFilter, page: Page): Promise<Paged<MemberAssignment>> => {
+      const { count } = await members(filter)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      const data = await members(filter)
+        .select(['id', 'guardrail_id', 'organization_id', 'user_id', 'assigned_by', 'created_at'])
+        .orderBy('seq')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      return { total_count: count, data };
+    },
+  };
+}
+
+export type AssignmentStore = ReturnType<typeof assignmentStore>;
