@@ -7,7 +7,15 @@ import { finishReason } from './finish.ts';
 import { readState } from './state.ts';
 import { createTurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
-import { isObject, textOf, type WireAnswer, type WireChoice, type WireMessage, type WireUsage } from './wire.ts';
+import {
+  isObject,
+  numberOf,
+  textOf,
+  type WireAnswer,
+  type WireChoice,
+  type WireMessage,
+  type WireUsage,
+} from './wire.ts';
 
 /** The one reader of this wire's answers, streamed or whole. */
 export interface AnswerReader {
@@ -90,7 +98,7 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
       const before = chunks.length;
       const choices = Array.isArray(answer.choices) ? answer.choices : [];
       for (const choice of choices) {
-        const isOurs = isObject(choice) && !(typeof choice['index'] === 'number' && choice['index'] > 0);
+        const isOurs = isObject(choice) && !numberOf(choice['index']);
         if (isOurs) takeChoice(choice as WireChoice, is_whole, chunks);
       }
       const toldUsage = takeUsage(answer);

@@ -79,6 +79,16 @@ describe('an error inside a 200', () => {
     ['is the upstream’s failure when it says no more', { error: { message: 'x' } }, 'unavailable', 502],
     ['may have Mistral’s shape', { object: 'error', message: 'x' }, 'unavailable', 502],
     ['is none when all is zero', { error: { message: '', code: '' }, choices: [] }, undefined, undefined],
+    [
+      'is none when its code is the number zero',
+      { error: { message: '', code: 0 }, choices: [] },
+      undefined,
+      undefined,
+    ],
+    ['may be an empty account', { error: { message: 'x', code: 'insufficient_quota' } }, 'payment', 429],
+    ['may be a bad credential', { error: { message: 'x', type: 'authentication_error' } }, 'credential', 401],
+    ['may be an unknown model', { error: { message: 'x', code: 'model_not_found' } }, 'not_found', 404],
+    ['may be a timeout', { error: { message: 'x', type: 'timeout' } }, 'timeout', 408],
     ['is none when there is none', { error: null, choices: [] }, undefined, undefined],
     ['is none when a completion has a message of its own', { message: 'note', choices: [] }, undefined, undefined],
   ])('%s', (_rule, value, failure, status) => {

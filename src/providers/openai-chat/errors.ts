@@ -80,7 +80,7 @@ function detailText(detail: unknown): string | undefined {
 }
 
 function codeOf(code: unknown): string | undefined {
-  return typeof code === 'number' ? String(code) : textOf(code);
+  return typeof code === 'number' && code !== 0 ? String(code) : textOf(code);
 }
 
 function statusOf(value: unknown): number | undefined {
@@ -90,7 +90,10 @@ function statusOf(value: unknown): number | undefined {
 
 function statusOfCode(code: string | undefined): number {
   if (code === undefined) return 502;
-  if (/rate_limit|too_many|resource_exhausted/i.test(code)) return 429;
+  if (/rate_limit|too_many|resource_exhausted|insufficient_quota/i.test(code)) return 429;
+  if (/authentication|invalid_api_key|unauthenticated/i.test(code)) return 401;
+  if (/model_not_found|not_found_error/i.test(code)) return 404;
+  if (/^(?:request_)?timeout(?:_error)?$/i.test(code)) return 408;
   if (/overload/i.test(code)) return 503;
   if (/invalid_request|tool_use_failed|content_filter|context_length/i.test(code)) return 400;
   return 502;

@@ -16,6 +16,12 @@ test.each<[string | undefined, boolean, boolean, string]>([
   ['eos', false, false, 'stop'],
   ['error', false, false, 'error'],
   ['insufficient_system_resource', false, false, 'error'],
+  // Google's compatible endpoint: its own words, alone or after the field they come from.
+  ['RECITATION', false, false, 'content_filter'],
+  ['IMAGE_SAFETY', false, true, 'content_filter'],
+  ['content_filter: PROHIBITED_CONTENT', false, false, 'content_filter'],
+  ['MALFORMED_FUNCTION_CALL', false, false, 'error'],
+  ['function_call_filter: MALFORMED_FUNCTION_CALL', false, false, 'error'],
   ['a new one', false, false, 'stop'],
   ['a new one', false, true, 'error'],
   ['a new one', true, false, 'tool_calls'],

@@ -15,6 +15,20 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   model_context_window_exceeded: 'length',
   content_filter: 'content_filter',
   safety: 'content_filter',
+  // Google's compatible endpoint passes its own words on (https://ai.google.dev/api/generate-content#FinishReason).
+  recitation: 'content_filter',
+  blocklist: 'content_filter',
+  prohibited_content: 'content_filter',
+  spii: 'content_filter',
+  language: 'content_filter',
+  image_safety: 'content_filter',
+  image_prohibited_content: 'content_filter',
+  image_recitation: 'content_filter',
+  model_armor: 'content_filter',
+  function_call_filter: 'error',
+  malformed_function_call: 'error',
+  unexpected_tool_call: 'error',
+  too_many_tool_calls: 'error',
   // Z.AI (https://docs.z.ai/api-reference/llm/chat-completion).
   sensitive: 'content_filter',
   network_error: 'error',
@@ -33,8 +47,13 @@ export function finishReason(
   native: string | undefined,
   answer: { has_calls: boolean; is_empty: boolean },
 ): FinishReason {
-  const known = native === undefined ? 'stop' : REASONS[native.toLowerCase()];
+  const known = native === undefined ? 'stop' : reasonOf(native.toLowerCase());
   const reason = known ?? (answer.is_empty ? 'error' : 'stop');
   if (reason === 'stop' || reason === 'tool_calls') return answer.has_calls ? 'tool_calls' : 'stop';
   return reason;
+}
+
+/** Google's compatible endpoint also sends `content_filter: PROHIBITED_CONTENT`: the first word says enough. */
+function reasonOf(native: string): FinishReason | undefined {
+  return REASONS[native] ?? REASONS[native.split(':', 1)[0]!];
 }

@@ -23,7 +23,13 @@ export function createReasoningReader(strip_tags: boolean): ReasoningReader {
   const numbers = new Map<string, number>();
   let count = 0;
   let plain: number | undefined;
-  let hasDetails = false;
+  let hasReadable = false;
+
+  function readString(message: WireMessage): ReasoningDetail[] {
+    // Beside details with text, the string says the same once more.
+    const text = hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
+    return text === undefined ? [] : readText(text);
+  }
 
   function readText(text: string): ReasoningDetail[] {
     const kept = stripper === undefined ? text : stripper.push(text);
@@ -65,15 +71,10 @@ export function createReasoningReader(strip_tags: boolean): ReasoningReader {
           detail.index = number(entry, is_whole, position);
           details.push(detail);
         }
-        if (details.length > 0) {
-          hasDetails = true;
-          return details;
-        }
+        hasReadable ||= details.some(isReadable);
+        return hasReadable ? details : [...readString(message), ...details];
       }
-      // The string beside the details says the same once more.
-      if (hasDetails) return [];
-      const text = textOf(message.reasoning_content) ?? textOf(message.reasoning);
-      return text === undefined ? [] : readText(text);
+      return readString(message);
     },
     readSignature(signature, call_id) {
       const index = count;
@@ -89,6 +90,10 @@ export function createReasoningReader(strip_tags: boolean): ReasoningReader {
       return rest === '' ? [] : [plainDetail(rest)];
     },
   };
+}
+
+function isReadable(detail: ReasoningDetail): boolean {
+  return detail.type === 'reasoning.summary' || (detail.type === 'reasoning.text' && !!detail.text);
 }
 
 function detailOf(entry: JsonObject): ReasoningDetail | undefined {

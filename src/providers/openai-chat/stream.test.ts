@@ -85,6 +85,7 @@ describe('a stream', () => {
     const chunk = {
       choices: [
         { index: 1, delta: { content: 'b' } },
+        { index: '2', delta: { content: 'c' } },
         { index: 0, delta: { content: 'a' } },
       ],
     };
@@ -105,6 +106,26 @@ describe('a stream', () => {
       delta({ content: 'b' }, 'stop'),
     ]);
     expect(accumulate(chunks, 7).choices[0].message.reasoning).toBe('a');
+  });
+
+  test('takes the string beside details that nobody can read', () => {
+    const details = [{ type: 'reasoning.encrypted', data: 'zz', index: 0 }];
+    const chunks = decode([
+      delta({ reasoning_details: details }),
+      delta({ reasoning: 'a', reasoning_details: [] }),
+      delta({ reasoning: 'b' }),
+      delta({ content: 'c' }, 'stop'),
+    ]);
+    expect(accumulate(chunks, 7).choices[0].message).toMatchObject({
+      reasoning: 'ab',
+      reasoning_details: [
+        { type: 'reasoning.encrypted', data: 'zz' },
+        { type: 'reasoning.text', text: 'ab' },
+      ],
+    });
+    const message = { content: 'c', reasoning: 'ab', reasoning_details: details };
+    const whole = decodeResponse({ choices: [{ message, finish_reason: 'stop' }] }, STATE, 7);
+    expect(whole.choices[0].message.reasoning).toBe('ab');
   });
 
   test('passes on annotations of the kinds that the public schema knows', () => {

@@ -90,6 +90,38 @@ describe('calls are told apart', () => {
       [{ id: minted, name: 'x', arguments: '{"a":1}' }],
     ],
     [
+      'but not where every delta of a call has an id of its own (Poolside)',
+      [
+        [{ index: 0, id: 'a', function: f('x') }],
+        [{ index: 0, id: 'b', function: args('{"a"') }],
+        [{ index: 0, id: 'b', function: { name: '', arguments: ':1}' } }],
+        [{ index: 0, id: 'c', function: f('x') }],
+        [{ index: 0, id: 'd', function: args('{}') }],
+      ],
+      [
+        { id: 'a', name: 'x', arguments: '{"a":1}' },
+        { id: 'c', name: 'x', arguments: '{}' },
+      ],
+    ],
+    [
+      'also by an index that is told as a text',
+      [
+        [{ index: '0', id: 'a', function: f('x', '{') }] as unknown as WireToolCall[],
+        [{ index: '1', id: 'b', function: f('y', '{') }] as unknown as WireToolCall[],
+        [{ index: '0', function: args('}') }] as unknown as WireToolCall[],
+        [{ index: '1', function: args('}') }] as unknown as WireToolCall[],
+      ],
+      [
+        { id: 'a', name: 'x', arguments: '{}' },
+        { id: 'b', name: 'y', arguments: '{}' },
+      ],
+    ],
+    [
+      'and an empty object before the arguments is none',
+      [[{ index: 0, id: 'a', function: { name: 'x', arguments: {} } }], [{ index: 0, function: args('{"a":1}') }]],
+      [{ id: 'a', name: 'x', arguments: '{"a":1}' }],
+    ],
+    [
       'and a name that comes late keeps the arguments before it',
       [[{ index: 0, id: 'a', function: args('{"a"') }], [{ index: 0, function: f('x', ':1}') }]],
       [{ id: 'a', name: 'x', arguments: '{"a":1}' }],

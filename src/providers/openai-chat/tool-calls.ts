@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { mintCallId } from '../tool-ids.ts';
-import { textOf, type WireToolCall } from './wire.ts';
+import { numberOf, textOf, type WireToolCall } from './wire.ts';
 
 /** One step of one call: its opening (with id and name), a piece of its arguments, or both. */
 export interface CallStep {
@@ -51,16 +51,20 @@ export function createCallReader(
 
   function find(entry: WireToolCall, name: string | undefined, position: number): Call | undefined {
     const id = textOf(entry.id);
-    const index = typeof entry.index === 'number' ? entry.index : undefined;
+    const index = numberOf(entry.index);
     if (id !== undefined) {
       const known = calls.findLast((call) => call.wireId === id && (index === undefined || call.wireIndex === index));
-      if (known !== undefined || index === undefined) return known;
+      if (known !== undefined) return known;
     }
     const call = index === undefined ? calls.at(-1) : calls.findLast((other) => other.wireIndex === index);
     if (call === undefined) return undefined;
     // Some upstreams say index 0 for every call of a parallel set: another id, another name, or
     // the name once more after complete arguments, is another call.
-    if (id !== undefined && call.wireId !== undefined) return undefined;
+    if (id !== undefined && name === undefined && call.name !== '' && !isWholeJson(call.told)) {
+      // Poolside gives the later deltas of a call another id (https://github.com/poolsideai/pool/issues/9).
+      return call;
+    }
+    if (id !== undefined && (call.wireId !== undefined || index === undefined)) return undefined;
     if (name === undefined) return call;
     const isAnother = call.name !== '' && (call.name !== name || isWholeJson(call.told));
     return isAnother || (index === undefined && position > 0) ? undefined : call;
@@ -87,7 +91,7 @@ export function createCallReader(
       call = {
         ordinal: calls.length,
         id: '',
-        wireIndex: typeof entry.index === 'number' ? entry.index : undefined,
+        wireIndex: numberOf(entry.index),
         wireId: undefined,
         name: '',
         isCustom: custom != null && textOf(entry.function?.name) === undefined,
@@ -164,10 +168,12 @@ function isNothing(entry: WireToolCall): boolean {
   );
 }
 
-/** Some local servers send the arguments as an object. */
+/** Some local servers send the arguments as an object; an empty one may stand before the arguments, and is added at the end. */
 function argumentsText(value: JsonValue | undefined): string {
   if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
+  if (value === undefined || value === null) return '';
+  const text = JSON.stringify(value);
+  return text === '{}' ? '' : text;
 }
 
 /** A custom tool's free text becomes `{"input": "…"}`, escaped piece by piece. */

@@ -85,6 +85,16 @@ describe('token classes', () => {
       { in_uncached: 100, out_audio: 3, out_image: 2, out_text: 5 },
     ],
     [
+      'are read from digits in quotes too',
+      {
+        prompt_tokens: '100',
+        completion_tokens: '10',
+        total_tokens: '110',
+        prompt_tokens_details: { cached_tokens: '9' },
+      },
+      { in_cache_read: 9, in_uncached: 91, out_text: 10 },
+    ],
+    [
       'count searches',
       prompt({}, { num_search_queries: 2 }),
       { in_uncached: 100, out_text: 10, counts: { web_search: 2 } },

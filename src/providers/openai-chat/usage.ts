@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
-import { isObject, type WireUsage } from './wire.ts';
+import { isObject, numberOf, type WireUsage } from './wire.ts';
 
 /**
  * The disjoint token classes of a `usage` object; undefined when it tells nothing. `cached_tokens` is what a header told.
@@ -27,7 +27,7 @@ export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasse
 
 /** Whether a usage object counts anything: Go servers send one of zeros on chunks that have none. */
 export function isZeroUsage(usage: WireUsage): boolean {
-  return !usage['total_tokens'] && !usage['prompt_tokens'] && !usage['completion_tokens'];
+  return !count(usage['total_tokens']) && !count(usage['prompt_tokens']) && !count(usage['completion_tokens']);
 }
 
 function readPrompt(
@@ -93,5 +93,6 @@ function part(value: JsonValue | undefined): WireUsage {
 }
 
 function count(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.floor(value) : undefined;
+  const number = numberOf(value);
+  return number === undefined ? undefined : Math.floor(number);
 }

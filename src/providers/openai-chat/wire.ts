@@ -84,3 +84,9 @@ export function isObject(value: unknown): value is JsonObject {
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
+
+/** The number, also from digits in quotes; undefined where it is absent, negative or of another type. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'string') return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
