@@ -1,0 +1,122 @@
+import { GatewayError } from '../errors.ts';
+import { toNano, toUsd } from '../schemas/money.ts';
+import { isStorable } from '../schemas/text.ts';
+import {
+  type BudgetInterval,
+  budgetIntervals,
+  type UpdateWorkspaceBody,
+  type Workspace,
+  type WorkspaceBudget,
+} from '../schemas/workspace.ts';
+
+/** A workspace as it is stored. */
+export interface StoredWorkspace extends Omit<Workspace, 'io_logging_sampling_rate'> {
+  organization_id: string;
+  is_default: boolean;
+  /** In ten-thousandths. */
+  io_logging_sampling_rate_bp: number;
+  include_byok_in_budgets: boolean;
+  seq: number;
+  version: number;
+}
+
+/** A budget as it is stored. */
+export interface StoredBudget {
+  id: string;
+  workspace_id: string;
+  reset_interval: BudgetInterval;
+  limit_nano: number;
+  created_at: string;
+  updated_at: string | null;
+}
+
+const RATE_UNITS = 10_000;
+const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** The settings of a body in the shape they are stored in; what the body leaves out is absent. */
+export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_rate'> & {
+  io_logging_sampling_rate_bp?: number;
+};
+
+/** Checks what schemas cannot say of a body: the slug's form, texts that a store keeps, each logged key once. */
+export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
+  const { io_logging_sampling_rate: rate, ...settings } = body;
+  for (const field of ['name', 'description', 'default_image_model', 'default_text_model'] as const) {
+    if (!isStorable(settings[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+  }
+  if (settings.slug !== undefined) checkSlug(settings.slug);
+  const ids = settings.io_logging_api_key_ids;
+  return {
+    ...settings,
+    ...(ids ? { io_logging_api_key_ids: [...new Set(ids)] } : {}),
+    ...(rate === undefined ? {} : { io_logging_sampling_rate_bp: Math.max(1, Math.round(rate * RATE_UNITS)) }),
+  };
+}
+
+function checkSlug(slug: string): void {
+  if (!SLUG.test(slug)) {
+    throw new GatewayError(
+      400,
+      'slug must be lower-case letters and digits in segments with single hyphens between them',
+    );
+  }
+  if (UUID.test(slug)) throw new GatewayError(400, 'slug must not have the form of a workspace id');
+}
+
+/** The public record. */
+export function describeWorkspace(stored: StoredWorkspace): Workspace {
+  return {
+    id: stored.id,
+    name: stored.name,
+    slug: stored.slug,
+    description: stored.description,
+    created_at: stored.created_at,
+    created_by: stored.created_by,
+    updated_at: stored.updated_at,
+    default_image_model: stored.default_image_model,
+    default_text_model: stored.default_text_model,
+    default_provider_sort: stored.default_provider_sort,
+    io_logging_api_key_ids: stored.io_logging_api_key_ids,
+    io_logging_sampling_rate: stored.io_logging_sampling_rate_bp / RATE_UNITS,
+    is_data_discount_logging_enabled: stored.is_data_discount_logging_enabled,
+    is_observability_broadcast_enabled: stored.is_observability_broadcast_enabled,
+    is_observability_io_logging_enabled: stored.is_observability_io_logging_enabled,
+  };
+}
+
+/** The public record of a budget. */
+export function describeBudget(stored: StoredBudget): WorkspaceBudget {
+  return {
+    id: stored.id,
+    workspace_id: stored.workspace_id,
+    limit_usd: toUsd(stored.limit_nano),
+    reset_interval: stored.reset_interval === 'lifetime' ? null : stored.reset_interval,
+    created_at: stored.created_at,
+    updated_at: stored.updated_at,
+  };
+}
+
+/**
+ * Refuses a budget that makes no sense beside the others of its workspace: limits fall strictly as the interval narrows.
+ * Gives the limit in nano-USD.
+ */
+export function checkBudget(
+  budgets: readonly StoredBudget[],
+  { interval, limit_usd }: { interval: BudgetInterval; limit_usd: number },
+): number {
+  const limit_nano = toNano(limit_usd);
+  if (limit_nano === 0) throw new GatewayError(400, 'limit_usd must be at least 0.000000001');
+  const width = (one: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(one);
+  for (const other of budgets) {
+    const narrower = width(interval) < width(other.reset_interval);
+    const fits = narrower ? limit_nano < other.limit_nano : limit_nano > other.limit_nano;
+    if (other.reset_interval === interval || fits) continue;
+    throw new GatewayError(
+      400,
+      `limit_usd: the ${interval} budget ($${toUsd(limit_nano)}) must be ${narrower ? 'less' : 'more'} than the ` +
+        `${other.reset_interval} budget ($${toUsd(other.limit_nano)})`,
+    );
+  }
+  return limit_nano;
+}

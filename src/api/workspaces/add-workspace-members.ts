@@ -1,0 +1,84 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { isStorable } from '../../schemas/text.ts';
+import { MembersBody, WorkspaceMember, WorkspaceParams } from '../../schemas/workspace.ts';
+import { type MemberStore, memberStore } from '../../storage/members.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
+import { actorOf, type Change } from '../change.ts';
+import { foundWorkspace } from './found-workspace.ts';
+
+/** The roles of users in the organization; 404 names the first who is not in it. */
+export async function rolesOf(
+  members: MemberStore,
+  organization_id: string,
+  user_ids: readonly string[],
+): Promise<Map<string, WorkspaceMember['role']>> {
+  const storable = user_ids.filter(isStorable);
+  const roles = storable.length === 0 ? new Map() : await members.findRoles(organization_id, storable);
+  const index = user_ids.findIndex((user_id) => !roles.has(user_id));
+  if (index >= 0) throw new GatewayError(404, `user_ids[${index}] is not a member of this organization`);
+  return roles;
+}
+
+/** Serves `POST /workspaces/{id}/members/add`. Roles are those of the organization; a membership of another role is updated. */
+export function addWorkspaceMembers(server: Server, { change }: { change: Change }): void {
+  server.route({
+    method: 'POST',
+    url: '/workspaces/:id/members/add',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'addWorkspaceMembers',
+      tags: ['Workspaces'],
+      summary: 'Adds members of the organization to a workspace.',
+      description:
+        'Each gets the role it holds in the organization. Every member of the organization is in the default workspace already.',
+      params: WorkspaceParams,
+      body: MembersBody,
+      response: {
+        200: Type.Object({
+          added_count: Type.Integer({
+            description: 'Memberships created, or updated because the role in the organization is another now.',
+          }),
+          data: Type.Array(WorkspaceMember),
+        }),
+        ...errors(400, 401, 403, 404, 409, 429, 500),
+      },
+    },
+    handler: (request) =>
+      change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+        const { organization_id } = actor;
+        // The workspace's lock keeps two who add the same user from both making a membership.
+        const workspace = await foundWorkspace(
+          { organization_id, id_or_slug: request.params.id },
+          workspaceStore(tx).lock,
+        );
+        const members = memberStore(tx);
+        const user_ids = [...new Set(request.body.user_ids)];
+        const roles = await rolesOf(members, organization_id, request.body.user_ids);
+        const which = { organization_id, workspace_id: workspace.id, is_default: workspace.is_default };
+        const known = await members.findBy(which, user_ids);
+        const data: WorkspaceMember[] = [];
+        let added_count = 0;
+        for (const user_id of user_ids) {
+          const role = roles.get(user_id) ?? 'member';
+          const before = known.get(user_id) ?? null;
+          if (before?.role === role) {
+            data.push(before);
+            continue;
+          }
+          if (before) await members.updateRole(before.id, role);
+          const after = before
+            ? { ...before, role }
+            : await members.insert({ workspace_id: workspace.id, user_id, role, created_at: at });
+          data.push(after);
+          added_count += 1;
+          const action = before ? ('update' as const) : ('create' as const);
+          await audit({ action, resource_type: 'workspace_member', resource_id: after.id, before, after });
+        }
+        if (added_count > 0) announce({ topic: 'policy', id: workspace.id });
+        return { added_count, data };
+      }),
+  });
+}

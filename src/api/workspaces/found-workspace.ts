@@ -1,0 +1,39 @@
+import type { StoredWorkspace } from '../../accounts/workspace.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Queries } from '../../storage/database.ts';
+import { isUniqueViolation } from '../../storage/database.ts';
+import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
+
+/** What `ask` finds under an id or a slug of the caller's organization, or 404. */
+export async function foundWorkspace(
+  which: WorkspaceName,
+  ask: (which: WorkspaceName) => Promise<StoredWorkspace | undefined>,
+): Promise<StoredWorkspace> {
+  const stored = await ask(which);
+  if (stored === undefined) throw new GatewayError(404, 'Workspace not found');
+  return stored;
+}
+
+/** Runs a write that may take a slug which somebody else took a moment ago. The specification declares no 409 here. */
+export async function withFreeSlug<T>(slug: string | undefined, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new GatewayError(400, `slug ${slug ?? ''} is taken by another workspace of this organization`);
+  }
+}
+
+/** Refuses integer ids of `io_logging_api_key_ids` that are no keys of the organization. */
+export async function checkLoggedKeys(
+  tx: Queries,
+  organization_id: string,
+  ids: readonly number[] | null | undefined,
+): Promise<void> {
+  if (!ids || ids.length === 0) return;
+  const known = await workspaceStore(tx).findKeyIds(organization_id, ids);
+  const index = ids.findIndex((id) => !known.has(id));
+  if (index >= 0) {
+    throw new GatewayError(400, `io_logging_api_key_ids[${index}] is not the id of an API key of this organization`);
+  }
+}

@@ -1,0 +1,66 @@
+import Type from 'typebox';
+import { isUsable } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { MembersBody, WorkspaceParams } from '../../schemas/workspace.ts';
+import { keyStore } from '../../storage/keys.ts';
+import { memberStore } from '../../storage/members.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
+import { actorOf, type Change } from '../change.ts';
+import { rolesOf } from './add-workspace-members.ts';
+import { foundWorkspace } from './found-workspace.ts';
+
+/** Serves `POST /workspaces/{id}/members/remove`. Users who are not in the workspace are passed over. */
+export function removeWorkspaceMembers(server: Server, { change }: { change: Change }): void {
+  server.route({
+    method: 'POST',
+    url: '/workspaces/:id/members/remove',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'removeWorkspaceMembers',
+      tags: ['Workspaces'],
+      summary: 'Removes members from a workspace.',
+      description:
+        'A member who owns active API keys in the workspace cannot be removed (400), nor anybody from the default workspace (400).',
+      params: WorkspaceParams,
+      body: MembersBody,
+      response: {
+        200: Type.Object({ removed_count: Type.Integer() }),
+        ...errors(400, 401, 403, 404, 409, 429, 500),
+      },
+    },
+    handler: (request) =>
+      change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+        const { organization_id } = actor;
+        const workspace = await foundWorkspace(
+          { organization_id, id_or_slug: request.params.id },
+          workspaceStore(tx).lock,
+        );
+        const members = memberStore(tx);
+        await rolesOf(members, organization_id, request.body.user_ids);
+        if (workspace.is_default) {
+          throw new GatewayError(400, 'Every member of the organization belongs to the default workspace');
+        }
+        const keys = await keyStore(tx).listBy({ organization_id, workspace_id: workspace.id, disabled: false });
+        const owners = new Set(keys.filter((key) => isUsable(key, Date.parse(at))).map((key) => key.creator_user_id));
+        const index = request.body.user_ids.findIndex((user_id) => owners.has(user_id));
+        if (index >= 0) throw new GatewayError(400, `user_ids[${index}] owns active API keys in this workspace`);
+        const which = { organization_id, workspace_id: workspace.id, is_default: false };
+        const leaving = [...(await members.findBy(which, [...new Set(request.body.user_ids)])).values()];
+        if (leaving.length === 0) return { removed_count: 0 };
+        await members.delete(leaving.map(({ id }) => id));
+        for (const before of leaving) {
+          await audit({
+            action: 'delete',
+            resource_type: 'workspace_member',
+            resource_id: before.id,
+            before,
+            after: null,
+          });
+        }
+        announce({ topic: 'policy', id: workspace.id });
+        return { removed_count: leaving.length };
+      }),
+  });
+}

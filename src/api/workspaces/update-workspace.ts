@@ -1,0 +1,50 @@
+import Type from 'typebox';
+import { describeWorkspace, workspaceSettings } from '../../accounts/workspace.ts';
+import { checkVersion, setVersion } from '../../http/preconditions.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { UpdateWorkspaceBody, Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
+import { actorOf, type Change } from '../change.ts';
+import { checkLoggedKeys, foundWorkspace, withFreeSlug } from './found-workspace.ts';
+
+/** Serves `PATCH /workspaces/{id}`. */
+export function updateWorkspace(server: Server, { change }: { change: Change }): void {
+  server.route({
+    method: 'PATCH',
+    url: '/workspaces/:id',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'updateWorkspace',
+      tags: ['Workspaces'],
+      summary: 'Changes a workspace.',
+      params: WorkspaceParams,
+      body: UpdateWorkspaceBody,
+      response: { 200: Type.Object({ data: Workspace }), ...errors(400, 401, 403, 404, 409, 429, 500) },
+    },
+    handler: async (request, reply) => {
+      const settings = workspaceSettings(request.body);
+      const changed = await withFreeSlug(settings.slug, () =>
+        change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+          const { organization_id } = actor;
+          const store = workspaceStore(tx);
+          const before = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
+          checkVersion(request, before.version);
+          await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids);
+          const after = await store.update(before.id, { ...settings, updated_at: at });
+          await audit({
+            action: 'update',
+            resource_type: 'workspace',
+            resource_id: before.id,
+            before: describeWorkspace(before),
+            after: describeWorkspace(after),
+          });
+          announce({ topic: 'policy', id: before.id });
+          return after;
+        }),
+      );
+      setVersion(reply, changed.version);
+      return { data: describeWorkspace(changed) };
+    },
+  });
+}

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import type { OrganizationMember } from '../schemas/organization.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import type { WorkspaceMember } from '../schemas/workspace.ts';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** Which workspace's members; in the default one every member of the organization is. */
+export interface Membership {
+  organization_id: string;
+  workspace_id: string;
+  is_default: boolean;
+}
+
+interface RoleRow {
+  role: string;
+}
+const withRole = <T extends RoleRow>(row: T) => ({ ...row, role: row.role as WorkspaceMember['role'] });
+
+/** Who belongs to an organization and to its workspaces. */
+export function memberStore(queries: Queries) {
+  const organization = (organization_id: string) =>
+    queries.selectFrom('organization_members').where('organization_members.organization_id', '=', organization_id);
+  return {
+    /** The roles that these users hold in the organization; those who are not in it are missing. */
+    findRoles: async (
+      organization_id: string,
+      user_ids: readonly string[],
+    ): Promise<Map<string, WorkspaceMember['role']>> => {
+      const rows = await organization(organization_id)
+        .select(['user_id', 'role'])
+        .where('user_id', 'in', [...user_ids])
+        .execute();
+      return new Map(rows.map((row) => [row.user_id, withRole(row).role]));
+    },
+
+    /** The members of the organization, in the order in which they joined. */
+    listOrganization: async (organization_id: string, page: Page): Promise<Paged<OrganizationMember>> => {
+      const { count } = await organization(organization_id)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      const rows = await organization(organization_id)
+        .innerJoin('users', 'users.id', 'organization_members.user_id')
+        .select(['users.id as id', 'email', 'first_name', 'last_name', 'role'])
+        .orderBy('seq')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      return {
+        total_count: count,
+        data: rows.map((row) => ({ ...row, role: row.role === 'admin' ? 'org:admin' : 'org:member' })),
+      };
+    },
+
+    /** The members of a workspace, in the order in which they joined it. */
+    listBy: async (which: Membership, page: Page): Promise<Paged<WorkspaceMember>> => {
+      const { organization_id, workspace_id, is_default } = which;
+      if (is_default) {
+        const { count } = await organization(organization_id)
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .executeTakeFirstOrThrow();
+        const rows = await organization(organization_id)
+          .select(['id', 'user_id', 'role', 'created_at'])
+          .orderBy('seq')
+          .limit(page.limit)
+          .offset(page.offset)
+          .execute();
+        return { total_count: count, data: rows.map((row) => ({ ...withRole(row), workspace_id })) };
+      }
+      const found = queries.selectFrom('workspace_members').where('workspace_id', '=', workspace_id);
+      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await found
+        .select(['id', 'workspace_id', 'user_id', 'role', 'created_at'])
+        .orderBy('seq')
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+      return { total_count: count, data: rows.map(withRole) };
+    },
+
+    /** The memberships that these users have in a workspace, by user. */
+    findBy: async (which: Membership, user_ids: readonly string[]): Promise<Map<string, WorkspaceMember>> => {
+      const { organization_id, workspace_id, is_default } = which;
+      const rows = is_default
+        ? await organization(organization_id)
+            .select(['id', 'user_id', 'role', 'created_at'])
+            .where('user_id', 'in', [...user_ids])
+            .execute()
+        : await queries
+            .selectFrom('workspace_members')
+            .select(['id', 'user_id', 'role', 'created_at'])
+            .where('workspace_id', '=', workspace_id)
+            .where('user_id', 'in', [...user_ids])
+            .execute();
+      return new Map(rows.map((row) => [row.user_id, { ...withRole(row), workspace_id }]));
+    },
+
+    insert: async (made: Omit<WorkspaceMember, 'id'>): Promise<WorkspaceMember> => {
+      const member = { id: randomUUID(), ...made };
+      await queries
+        .insertInto('workspace_members')
+        .values({ ...member, seq: await nextNumber(queries, 'workspace_members') })
+        .execute();
+      return member;
+    },
+
+    updateRole: async (id: string, role: WorkspaceMember['role']): Promise<void> => {
+      await queries.updateTable('workspace_members').set({ role }).where('id', '=', id).execute();
+    },
+
+    delete: async (ids: readonly string[]): Promise<void> => {
+      await queries
+        .deleteFrom('workspace_members')
+        .where('id', 'in', [...ids])
+        .execute();
+    },
+  };
+}
+
+export type MemberStore = ReturnType<typeof memberStore>;

@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import type { StoredBudget, StoredWorkspace, WorkspaceSettings } from '../accounts/workspace.ts';
+import type { Page, Paged } from '../schemas/page.ts';
+import { isStorable } from '../schemas/text.ts';
+import type { BudgetInterval } from '../schemas/workspace.ts';
+import type { Queries } from './database.ts';
+import { nextNumber } from './sequence.ts';
+
+/** A workspace of an organization by its id or its slug; another organization's is not found. */
+export interface WorkspaceName {
+  organization_id: string;
+  id_or_slug: string;
+}
+
+interface Row extends Omit<StoredWorkspace, 'default_provider_sort'> {
+  default_provider_sort: string | null;
+}
+
+/** The body's enumeration is what is stored. */
+function toWorkspace(row: Row): StoredWorkspace {
+  return { ...row, default_provider_sort: row.default_provider_sort as StoredWorkspace['default_provider_sort'] };
+}
+
+function written({ io_logging_api_key_ids: ids, ...settings }: WorkspaceSettings) {
+  return {
+    ...settings,
+    ...(ids === undefined ? {} : { io_logging_api_key_ids: ids === null ? null : JSON.stringify(ids) }),
+  };
+}
+
+/** Workspaces and their budgets. */
+export function workspaceStore(queries: Queries) {
+  return {
+    /** Stores a workspace; fails by its unique rule where the organization has one of this slug. */
+    insert: async (
+      made: WorkspaceSettings & {
+        organization_id: string;
+        name: string;
+        slug: string;
+        created_by: string | null;
+        created_at: string;
+      },
+    ): Promise<StoredWorkspace> => {
+      const row = await queries
+        .insertInto('workspaces')
+        .values({
+          description: null,
+          default_image_model: null,
+          default_text_model: null,
+          default_provider_sort: null,
+          io_logging_api_key_ids: null,
+          io_logging_sampling_rate_bp: 10_000,
+          is_data_discount_logging_enabled: false,
+          is_observability_broadcast_enabled: false,
+          is_observability_io_logging_enabled: false,
+          ...written(made),
+          organization_id: made.organization_id,
+          name: made.name,
+          slug: made.slug,
+          created_by: made.created_by,
+          created_at: made.created_at,
+          id: randomUUID(),
+          is_default: false,
+          updated_at: null,
+          seq: await nextNumber(queries, 'workspaces'),
+          version: 1,
+          include_byok_in_budgets: false,
+        })
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toWorkspace(row);
+    },
+
+    find: async ({ organization_id, id_or_slug }: WorkspaceName): Promise<StoredWorkspace | undefined> => {
+      if (!isStorable(id_or_slug)) return undefined;
+      const row = await queries
+        .selectFrom('workspaces')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where((eb) => eb.or([eb('id', '=', id_or_slug), eb('slug', '=', id_or_slug)]))
+        .executeTakeFirst();
+      return row && toWorkspace(row);
+    },
+
+    /** The workspace, held against every other change until the transaction ends. */
+    lock: async ({ organization_id, id_or_slug }: WorkspaceName): Promise<StoredWorkspace | undefined> => {
+      if (!isStorable(id_or_slug)) return undefined;
+      const row = await queries
+        .updateTable('workspaces')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', organization_id)
+        .where((eb) => eb.or([eb('id', '=', id_or_slug), eb('slug', '=', id_or_slug)]))
+        .returningAll()
+        .executeTakeFirst();
+      return row && toWorkspace(row);
+    },
+
+    update: async (
+      id: string,
+      change: WorkspaceSettings & { include_byok_in_budgets?: boolean; updated_at: string },
+    ): Promise<StoredWorkspace> => {
+      const row = await queries
+        .updateTable('workspaces')
+        .set(written(change))
+        .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toWorkspace(row);
+    },
+
+    /** Which of these integer ids are those of API keys of the organization. */
+    findKeyIds: async (organization_id: string, ids: readonly number[]): Promise<Set<number>> => {
+      const rows = await queries
+        .selectFrom('api_keys')
+        .select('id')
+        .where('organization_id', '=', organization_id)
+        .where('is_management', '=', false)
+        .where('id', 'in', [...ids])
+        .execute();
+      return new Set(rows.map(({ id }) => id));
+    },
+
+    /** Removes the workspace with all that is filed under it; its keys must be gone. */
+    delete: async (id: string): Promise<void> => {
+      const guardrails = queries.selectFrom('guardrails').select('id').where('workspace_id', '=', id);
+      for (const table of ['guardrail_key_assignments', 'guardrail_member_assignments'] as const) {
+        await queries.deleteFrom(table).where('guardrail_id', 'in', guardrails).execute();
+      }
+      const tables = [
+        'guardrails',
+        'workspace_budgets',
+        'workspace_members',
+        'byok_credentials',
+        'authorization_codes',
+      ] as const;
+      for (const table of tables) await queries.deleteFrom(table).where('workspace_id', '=', id).execute();
+      await queries.deleteFrom('workspaces').where('id', '=', id).execute();
+    },
+
+    listBy: async (organization_id: string, page: Page): Promise<Paged<StoredWorkspace>> => {
+      const found = queries.selectFrom('workspaces').where('organization_id', '=', organization_id);
+      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+      return { total_count: count, data: rows.map(toWorkspace) };
+    },
+
+    /** The budgets of a workspace, the widest interval first. */
+    listBudgets: async (workspace_id: string): Promise<StoredBudget[]> => {
+      const rows = await queries
+        .selectFrom('workspace_budgets')
+        .selectAll()
+        .where('workspace_id', '=', workspace_id)
+        .execute();
+      const order = ['lifetime', 'monthly', 'weekly', 'daily'];
+      return rows
+        .map((row) => ({ ...row, reset_interval: row.reset_interval as BudgetInterval }))
+        .sort((a, b) => order.indexOf(a.reset_interval) - order.indexOf(b.reset_interval));
+    },
+
+    /** Sets the budget of an interval, new or in place of the old one. */
+    putBudget: async (budget: {
+      workspace_id: string;
+      interval: BudgetInterval;
+      limit_nano: number;
+      at: string;
+    }): Promise<StoredBudget> => {
+      const { workspace_id, interval, limit_nano, at } = budget;
+      const row = await queries
+        .insertInto('workspace_budgets')
+        .values({
+          id: randomUUID(),
+          workspace_id,
+          reset_interval: interval,
+          limit_nano,
+          created_at: at,
+          updated_at: null,
+        })
+        .onConflict((conflict) =>
+          conflict.columns(['workspace_id', 'reset_interval']).doUpdateSet({ limit_nano, updated_at: at }),
+        )
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return { ...row, reset_interval: interval };
+    },
+
+    deleteBudget: async (workspace_id: string, interval: BudgetInterval): Promise<void> => {
+      await queries
+        .deleteFrom('workspace_budgets')
+        .where('workspace_id', '=', workspace_id)
+        .where('reset_interval', '=', interval)
+        .execute();
+    },
+  };
+}
+
+export type WorkspaceStore = ReturnType<typeof workspaceStore>;
