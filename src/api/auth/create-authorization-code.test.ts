@@ -94,21 +94,24 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ]);
   });
 
-  test('200: an ordinary key may ask; the code is for its own user and workspace', async () => {
-    const { call, codes, home } = await setUp();
+  test('200: an ordinary key asks for its own user and workspace, a management key for the default one', async () => {
+    const { call, codes, home, database } = await setUp();
+    const { queries } = database;
+    const pattern = await queries
+      .selectFrom('workspaces')
+      .selectAll()
+      .where('id', '=', home.default_workspace_id)
+      .executeTakeFirstOrThrow();
+    await queries.updateTable('workspaces').set({ is_default: false }).where('id', '=', pattern.id).execute();
+    await queries
+      .insertInto('workspaces')
+      .values({ ...pattern, id: 'other', slug: 'other', is_default: true, io_logging_api_key_ids: null, seq: 77 })
+      .execute();
     expect((await call('POST', PATH, { callback_url }, 'ordinary')).status).toBe(200);
     expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: home.default_workspace_id }]);
-  });
-
-  test('200: a management key of a workspace asks for the default one', async () => {
-    const { call, codes, home, database } = await setUp();
-    const pattern = await database.queries.selectFrom('workspaces').selectAll().executeTakeFirstOrThrow();
-    await database.queries
-      .insertInto('workspaces')
-      .values({ ...pattern, id: 'other', slug: 'other', is_default: false, io_logging_api_key_ids: null, seq: 77 })
-      .execute();
-    await call('POST', PATH, { callback_url });
-    expect(await codes()).toMatchObject([{ workspace_id: home.default_workspace_id }]);
+    await queries.deleteFrom('authorization_codes').execute();
+    expect((await call('POST', PATH, { callback_url })).status).toBe(200);
+    expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: 'other' }]);
   });
 
   test('200: one origin is one application in an organization, whatever the path; others have numbers of their own', async () => {
