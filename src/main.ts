@@ -8,6 +8,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
 
   serve [--workers N] [--config FILE]   run the gateway (the default command)
   doctor [--config FILE]                print what is configured, without secrets
+  users add|list                        members of the organization
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone
@@ -36,6 +37,7 @@ async function runServe(args: string[]): Promise<number> {
 const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = {
   serve: runServe,
   doctor: async (args) => (await import('./cli/doctor.ts')).runDoctor(args, processEnvironment()),
+  users: async (args) => (await import('./cli/users.ts')).runUsers(args, processEnvironment()),
   backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
   catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
   sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
-/** A user that an OpenID Connect issuer knows. */
+/** A user to be; `issuer` and `subject` say who that is at an OpenID Connect issuer, where one is known. */
 export interface NewUser {
   name: string;
   email: string | null;
   first_name: string | null;
   last_name: string | null;
-  issuer: string;
-  subject: string;
+  issuer: string | null;
+  subject: string | null;
 }
 
 /** Users by who they are elsewhere. */

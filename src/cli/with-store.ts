@@ -1,0 +1,41 @@
+import { type Change, createChange } from '../api/change.ts';
+import type { Config } from '../config.ts';
+import type { Actor } from '../storage/audit.ts';
+import { type Database, openDatabase } from '../storage/database.ts';
+import { openChangeFeed } from '../storage/open-change-feed.ts';
+import type { Home } from '../storage/organizations.ts';
+import { announceKey } from './announce.ts';
+import { prepareDataDir } from './data-dir.ts';
+import { firstStart } from './first-start.ts';
+import { systemClock } from './system-clock.ts';
+
+/** What a command works with: the store of the configured gateway, and its one way to change things. */
+export interface OpenStore {
+  database: Database;
+  home: Home;
+  change: Change;
+  /** Who the audit says it was. */
+  actor: Actor;
+}
+
+/** Opens the store that the configured gateway has, whether that runs or not, and closes it after `run`. */
+export async function withStore<T>(config: Config, run: (store: OpenStore) => Promise<T>): Promise<T> {
+  prepareDataDir(config.data_dir);
+  const { data_dir, database_url } = config;
+  const database = await openDatabase({ data_dir, database_url });
+  try {
+    const { home, management_key } = await firstStart(config, database, systemClock);
+    if (management_key !== undefined) announceKey(management_key);
+    const changes = await openChangeFeed({ data_dir, database_url, listens: false });
+    try {
+      const change = createChange({ database, changes, now: systemClock.now_ms });
+      const { organization_id, owner_user_id: user_id } = home;
+      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id, request_id: null };
+      return await run({ database, home, change, actor });
+    } finally {
+      await changes.stop();
+    }
+  } finally {
+    await database.close();
+  }
+}
