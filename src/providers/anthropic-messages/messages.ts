@@ -140,17 +140,30 @@ interface Pairs {
 /** Which result answers which call: the latest turn that has an open call of that id. */
 function pairResults(messages: readonly Message[]): Pairs {
   const pairs: Pairs = { results: new Map(), orphans: new Set(), names: new Map() };
-  const open: ToolCall[][] = [];
+  // By id, the open calls of each turn, the next to be answered last. Kept so that no list of calls, however long and
+  // however often they share an id, is searched.
+  const open = new Map<string, ToolCall[][]>();
   for (const [i, message] of messages.entries()) {
     if (message.role === 'assistant' && message.tool_calls != null) {
-      open.push([...message.tool_calls]);
-      for (const call of message.tool_calls) pairs.names.set(call.id, call.function.name);
+      const turn = new Map<string, ToolCall[]>();
+      for (const call of message.tool_calls.toReversed()) {
+        const same = turn.get(call.id);
+        if (same === undefined) turn.set(call.id, [call]);
+        else same.push(call);
+        pairs.names.set(call.id, call.function.name);
+      }
+      for (const [id, calls] of turn) {
+        const turns = open.get(id);
+        if (turns === undefined) open.set(id, [calls]);
+        else turns.push(calls);
+      }
     }
     if (message.role !== 'tool') continue;
-    const turn = open.findLast((calls) => calls.some((call) => call.id === message.tool_call_id));
-    const at = turn?.findIndex((call) => call.id === message.tool_call_id) ?? -1;
-    if (turn === undefined || at === -1) pairs.orphans.add(message);
-    else pairs.results.set(turn.splice(at, 1)[0]!, { message, field: `messages[${i}]` });
+    const turns = open.get(message.tool_call_id ?? '');
+    const call = turns?.at(-1)?.pop();
+    if (call === undefined) pairs.orphans.add(message);
+    else pairs.results.set(call, { message, field: `messages[${i}]` });
+    if (turns?.at(-1)?.length === 0) turns.pop();
   }
   return pairs;
 }
@@ -159,11 +172,16 @@ function pairResults(messages: readonly Message[]): Pairs {
 function nameCalls(messages: readonly Message[], call_ids: string[]): Map<ToolCall, string> {
   const ids = new Map<ToolCall, string>();
   const taken = new Set<string>();
+  const repeats = new Map<string, number>();
   for (const message of messages) {
     if (message.role !== 'assistant') continue;
     for (const call of message.tool_calls ?? []) {
       let id = wireCallId(call.id);
-      for (let n = 1; taken.has(id); n += 1) id = wireCallId(`${call.id}#${n}`);
+      while (taken.has(id)) {
+        const n = (repeats.get(call.id) ?? 0) + 1;
+        repeats.set(call.id, n);
+        id = wireCallId(`${call.id}#${n}`);
+      }
       taken.add(id);
       ids.set(call, id);
       call_ids.push(id);

@@ -305,6 +305,21 @@ test('an output format of constraints that the decoder refuses is told in words'
   });
 });
 
+test('calls of one id, however many, get ids of their own and their results in order', () => {
+  const calls = Array.from({ length: 8_000 }, (_, i) => ({
+    id: 'a',
+    type: 'function' as const,
+    function: { name: `f${i}`, arguments: '{}' },
+  }));
+  const results = calls.slice(0, 3).map((_, i): Message => ({ role: 'tool', tool_call_id: 'a', content: `r${i}` }));
+  const { body } = encode({ messages: [{ role: 'assistant', tool_calls: calls }, ...results] });
+  const [, said, told] = body['messages'] as { content: JsonObject[] }[];
+  const ids = said?.content.map((block) => block['id']);
+  expect(new Set(ids).size).toBe(calls.length);
+  expect(told?.content.map((block) => block['tool_use_id'])).toEqual(ids);
+  expect(told?.content.slice(0, 4).map((block) => block['content'])).toEqual(['r0', 'r1', 'r2', '(no result)']);
+});
+
 test('any conversation becomes turns that the wire accepts', () => {
   const id = fc.constantFrom('a', 'b', 'c d', '');
   const text = fc.constantFrom('x', '', '  ');
