@@ -11,6 +11,8 @@ export function pairToolMessages(
   if (isPaired(messages)) return messages;
   const out: Message[] = [];
   const used = new Set<number>();
+  const resultOf = findResults(messages);
+  const others = countOthers(messages);
   messages.forEach((message, i) => {
     if (used.has(i)) return;
     if (message.role === 'tool') {
@@ -21,14 +23,14 @@ export function pairToolMessages(
     }
     out.push(message);
     for (const call of message.tool_calls ?? []) {
-      const at = resultOf(messages, i, call.id, used);
+      const at = resultOf(i, call.id);
       if (at === undefined) {
         tell(`messages[${i}].tool_calls`, 'a call without its result is given an empty one');
         out.push({ role: 'tool', tool_call_id: call.id, content: '(no result)' });
         continue;
       }
       used.add(at);
-      if (messages.slice(i + 1, at).some((between) => between.role !== 'tool')) {
+      if (others[at]! > others[i + 1]!) {
         tell(`messages[${at}]`, 'a tool result is sent directly after its call');
       }
       out.push(messages[at]!);
@@ -50,19 +52,45 @@ function isPaired(messages: readonly Message[]): boolean {
   return waiting === undefined || waiting.size === 0;
 }
 
-/** The first unused result of this id after the calls, up to the next turn that makes a call of the same id. */
-function resultOf(
-  messages: readonly Message[],
-  from: number,
-  id: string,
-  used: ReadonlySet<number>,
-): number | undefined {
-  for (let i = from + 1; i < messages.length; i += 1) {
-    const message = messages[i]!;
-    if (message.role === 'tool' && message.tool_call_id === id && !used.has(i)) return i;
-    if (message.tool_calls?.some((call) => call.id === id)) return undefined;
+/** How many messages before each one are no tool messages. */
+function countOthers(messages: readonly Message[]): number[] {
+  const counts = [0];
+  for (const [i, { role }] of messages.entries()) counts.push(counts[i]! + (role === 'tool' ? 0 : 1));
+  return counts;
+}
+
+/** Where an id stands, and how far it has been gone through. Calls are asked for in order, so nothing is read twice. */
+interface Places {
+  results: number[];
+  turns: number[];
+  nextResult: number;
+  nextTurn: number;
+}
+
+/** Finds the first unused result of an id after a turn's calls, up to the next turn that makes a call of the same id. */
+function findResults(messages: readonly Message[]): (from: number, id: string) => number | undefined {
+  const places = new Map<string, Places>();
+  const placesOf = (id: string): Places => {
+    let found = places.get(id);
+    if (found === undefined) {
+      found = { results: [], turns: [], nextResult: 0, nextTurn: 0 };
+      places.set(id, found);
+    }
+    return found;
+  };
+  for (const [i, message] of messages.entries()) {
+    if (message.role === 'tool') placesOf(message.tool_call_id ?? '').results.push(i);
+    else for (const { id } of message.tool_calls ?? []) placesOf(id).turns.push(i);
   }
-  return undefined;
+  return (from, id) => {
+    const place = placesOf(id);
+    while (place.results[place.nextResult]! <= from) place.nextResult += 1;
+    while (place.turns[place.nextTurn]! <= from) place.nextTurn += 1;
+    const at = place.results[place.nextResult];
+    if (at === undefined || at > (place.turns[place.nextTurn] ?? messages.length)) return undefined;
+    place.nextResult += 1;
+    return at;
+  };
 }
 
 function orphan(message: Message): Message {
