@@ -76,7 +76,8 @@ async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: Pr
     if (!(await organizationStore(tx).findMember({ organization_id, user_id: found.id }))) {
       throw refuse('You are not a member of this organization any more; ask one of its administrators.');
     }
-    if (known) return found.id;
+    // Between the two questions somebody may have made it.
+    if (found.issuer === issuer && found.subject === subject) return found.id;
     if (!(await users.link({ id: found.id, issuer, subject }))) {
       throw refuse('Your e-mail address belongs to somebody who signs in under another name.');
     }
