@@ -10,6 +10,8 @@ export const limits = {
   models_max: 32,
   stop_sequences_max: 4,
   tools_max: 1_024,
+  /** How many changes to one request are told: who breaks more of it than that sees why in these. */
+  reports_max: 100,
   metadata_pairs_max: 16,
   metadata_key_chars_max: 64,
   metadata_value_chars_max: 512,

@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Quirks } from '../provider.ts';
@@ -312,7 +313,8 @@ test('calls of one id, however many, get ids of their own and their results in o
     function: { name: `f${i}`, arguments: '{}' },
   }));
   const results = calls.slice(0, 3).map((_, i): Message => ({ role: 'tool', tool_call_id: 'a', content: `r${i}` }));
-  const { body } = encode({ messages: [{ role: 'assistant', tool_calls: calls }, ...results] });
+  const { body, fields } = encode({ messages: [{ role: 'assistant', tool_calls: calls }, ...results] });
+  expect(fields).toHaveLength(limits.reports_max);
   const [, said, told] = body['messages'] as { content: JsonObject[] }[];
   const ids = said?.content.map((block) => block['id']);
   expect(new Set(ids).size).toBe(calls.length);

@@ -56,7 +56,9 @@ export function encodeRequest(
     quirks,
     names,
     strip_state,
-    report: (kind, field, reason) => void report.push({ kind, field, reason }),
+    report(kind, field, reason) {
+      if (report.length < limits.reports_max) report.push({ kind, field, reason });
+    },
   };
   for (const field in request) {
     if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;

@@ -1,3 +1,4 @@
+import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodeOptions, Report } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
@@ -13,8 +14,9 @@ export interface Encoding {
   renamed: Map<string, string>;
 }
 
-/** Tells once that a field could not be carried as sent. */
+/** Tells once that a field could not be carried as sent, up to a bound. */
 export function tell(encoding: Encoding, kind: Report['kind'], field: string, reason: string): void {
+  if (encoding.report.length >= limits.reports_max) return;
   if (!encoding.report.some((told) => told.field === field && told.kind === kind)) {
     encoding.report.push({ kind, field, reason });
   }
