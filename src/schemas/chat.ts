@@ -20,7 +20,10 @@ const CacheControl = open({
 const TextPart = open({ type: Type.Literal('text'), text: Type.String(), cache_control: orNull(CacheControl) });
 const ImagePart = open({
   type: Type.Literal('image_url'),
-  image_url: open({ url: Type.String({ minLength: 1 }), detail: orNull(Type.String()) }),
+  image_url: Type.Union([
+    open({ url: Type.String({ minLength: 1 }), detail: orNull(Type.String()) }),
+    Type.String({ minLength: 1, description: "Mistral's short form of the URL." }),
+  ]),
   cache_control: orNull(CacheControl),
 });
 const FilePart = open({
@@ -47,9 +50,21 @@ const VideoPart = open({
   video_url: open({ url: Type.String({ minLength: 1 }) }),
   cache_control: orNull(CacheControl),
 });
+const DocumentPart = open({
+  type: Type.Literal('document_url', { description: "Mistral's word for a file by URL." }),
+  document_url: Type.String({ minLength: 1 }),
+  document_name: orNull(Type.String()),
+});
+const ThinkingPart = open({
+  type: Type.Literal('thinking', { description: "Mistral's place of reasoning." }),
+  thinking: Type.Union([
+    Type.String(),
+    Type.Array(open({ type: Type.Optional(Type.String()), text: orNull(Type.String()) })),
+  ]),
+});
 const RefusalPart = open({ type: Type.Literal('refusal'), refusal: Type.String() });
 
-const ContentPart = Type.Union([TextPart, ImagePart, FilePart, AudioPart, VideoPart]);
+const ContentPart = Type.Union([TextPart, ImagePart, FilePart, AudioPart, VideoPart, DocumentPart]);
 const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
 
 const ReasoningDetail = Type.Union([
@@ -86,19 +101,44 @@ const ToolCall = open({
   }),
 });
 
+/** A call as clients send it back. */
+export const RequestedCall = Type.Union([
+  open({
+    id: Type.String(),
+    type: Type.Optional(Type.Literal('function')),
+    function: open({
+      name: Type.String({ minLength: 1 }),
+      arguments: Type.Union(
+        [
+          Type.String(),
+          Type.Object({}, { additionalProperties: true, description: 'As Mistral takes them.' }),
+          Type.Null(),
+        ],
+        { description: 'A JSON string.' },
+      ),
+    }),
+  }),
+  open({
+    id: Type.String(),
+    type: Type.Literal('custom'),
+    custom: open({ name: Type.String({ minLength: 1 }), input: Type.String() }),
+  }),
+]);
+
+const said = Type.Union([Content, Type.Null()]);
 const instruction = (role: 'system' | 'developer') =>
-  open({ role: Type.Literal(role), content: Content, name: orNull(Type.String()) });
+  open({ role: Type.Literal(role), content: said, name: orNull(Type.String()) });
 
 const ChatMessage = Type.Union(
   [
     instruction('system'),
     instruction('developer'),
-    open({ role: Type.Literal('user'), content: Content, name: orNull(Type.String()) }),
+    open({ role: Type.Literal('user'), content: said, name: orNull(Type.String()) }),
     open({
       role: Type.Literal('assistant'),
-      content: orNull(Type.Union([Type.String(), Type.Array(Type.Union([ContentPart, RefusalPart]))])),
+      content: orNull(Type.Union([Type.String(), Type.Array(Type.Union([ContentPart, RefusalPart, ThinkingPart]))])),
       name: orNull(Type.String()),
-      tool_calls: orNull(Type.Array(ToolCall)),
+      tool_calls: orNull(Type.Array(RequestedCall)),
       refusal: orNull(Type.String()),
       reasoning: orNull(Type.String()),
       reasoning_details: orNull(Type.Array(ReasoningDetail)),
@@ -107,8 +147,8 @@ const ChatMessage = Type.Union(
     }),
     open({
       role: Type.Literal('tool'),
-      content: Content,
-      tool_call_id: Type.String({ minLength: 1 }),
+      content: said,
+      tool_call_id: Type.String(),
       name: orNull(Type.String()),
     }),
     open({ role: Type.Literal('function'), content: Type.Union([Type.String(), Type.Null()]), name: Type.String() }),
@@ -122,8 +162,9 @@ const FunctionDefinition = open({
   parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
   strict: orNull(Type.Boolean()),
 });
-/** Whatever has this type must have the shape of a function, not that of some tool of another kind. */
-const otherKind = (description: string) => Type.String({ minLength: 1, not: { const: 'function' }, description });
+/** What has the first type must have the shape of a function; only decoders make what has the second. */
+const otherKind = (description: string) =>
+  Type.String({ minLength: 1, not: { enum: ['function', 'native'] }, description });
 /** Mistral's and Hugging Face's own clients leave the type of functions out. */
 const functionType = Type.Optional(Type.Literal('function'));
 const Tool = Type.Union([
@@ -212,8 +253,8 @@ const PLUGINS = [
 
 export const ChatCompletionBody = open(
   {
-    messages: Type.Optional(Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages_max })),
-    prompt: Type.Optional(Type.String({ minLength: 1, description: 'Alternative to `messages`.' })),
+    messages: orNull(Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages_max })),
+    prompt: orNull(Type.String({ minLength: 1, description: 'Alternative to `messages`.' })),
     model: orNull(Type.String({ minLength: 1, maxLength: 256, description: '`author/slug`.' })),
     models: orNull(Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: limits.models_max })),
     route: orNull(Type.Enum(['fallback', 'sort'])),

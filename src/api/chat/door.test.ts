@@ -1,4 +1,6 @@
+import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
+import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { type ChatBody, chatRequest } from './door.ts';
 
 const ask = (body: object) => chatRequest(body as ChatBody);
@@ -113,5 +115,100 @@ test('a prompt is one message of the user, and the answer has its form', () => {
   expect(ask({ prompt: 'p' })).toEqual({
     messages: [{ role: 'user', content: 'p' }],
     ext: { wire: 'openai-chat', client: 'completions', rest: {} },
+  });
+});
+
+describe('what clients of other providers send', () => {
+  /** The message as the door makes it of a request that the schema takes. */
+  const taken = (message: object) => {
+    const body = { messages: [message] };
+    expect(Value.Check(ChatCompletionBody, body)).toBe(true);
+    return first(message);
+  };
+  const call = (called: object) => ({ role: 'assistant', content: null, tool_calls: [called] });
+
+  test('an image may be its URL', () => {
+    const content = [{ type: 'image_url', image_url: 'https://a.example/x.png' }];
+    expect(taken({ role: 'user', content })?.content).toEqual([
+      { type: 'image_url', image_url: { url: 'https://a.example/x.png' } },
+    ]);
+  });
+
+  test('a document by URL is a file, and keeps its own shape for upstreams of this wire', () => {
+    const given = { type: 'document_url', document_url: 'https://a.example/x.pdf', document_name: 'x' };
+    expect(taken({ role: 'user', content: [given] })?.content).toEqual([
+      {
+        type: 'file',
+        file: { file_data: given.document_url, filename: 'x' },
+        ext: { wire: 'openai-chat', rest: given },
+      },
+    ]);
+    const unnamed = { type: 'document_url', document_url: 'https://a.example/x.pdf', document_name: null };
+    expect(taken({ role: 'user', content: [unnamed] })?.content).toMatchObject([
+      { file: { file_data: unnamed.document_url } },
+    ]);
+  });
+
+  test('thoughts among the parts of an answer are its reasoning, unless that is told as well', () => {
+    const thought = (thinking: unknown) => ({ type: 'thinking', thinking });
+    const text = { type: 'text', text: 'a' };
+    const content = [
+      thought([
+        { type: 'text', text: 'h' },
+        { type: 'text', text: 'm' },
+      ]),
+      thought('!'),
+      text,
+    ];
+    expect(taken({ role: 'assistant', content })).toEqual({ role: 'assistant', content: [text], reasoning: 'hm!' });
+    expect(taken({ role: 'assistant', content, reasoning: 'own' })).toMatchObject({ reasoning: 'own' });
+    expect(taken({ role: 'assistant', content, reasoning_details: [] })).not.toHaveProperty('reasoning');
+  });
+
+  test('arguments may be an object, or none', () => {
+    const made = (text: unknown) => taken(call({ id: 'a', function: { name: 'f', arguments: text } }))?.tool_calls;
+    expect(made({ b: [1] })).toEqual([{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"b":[1]}' } }]);
+    expect(made(null)?.[0]?.function.arguments).toBe('');
+  });
+
+  test('a call may have an empty id, and so its result', () => {
+    expect(taken(call({ id: '', function: { name: 'f', arguments: '' } }))?.tool_calls?.[0]?.id).toBe('');
+    expect(taken({ role: 'tool', tool_call_id: '', content: 'x' })?.tool_call_id).toBe('');
+  });
+
+  test('a call of a custom tool keeps its kind for upstreams of this wire', () => {
+    expect(taken(call({ id: 'a', type: 'custom', custom: { name: 'f', input: 'x "' } }))?.tool_calls).toEqual([
+      {
+        id: 'a',
+        type: 'function',
+        function: { name: 'f', arguments: '{"input":"x \\""}' },
+        ext: { wire: 'openai-chat', rest: { type: 'custom' } },
+      },
+    ]);
+  });
+
+  test('the thought signature of a call stays with it', () => {
+    const extra_content = { google: { thought_signature: 'S' } };
+    const made = taken(call({ id: 'a', extra_content, function: { name: 'f', arguments: '{}' } }));
+    expect(made?.tool_calls?.[0]?.ext).toEqual({ wire: 'openai-chat', rest: { extra_content } });
+  });
+
+  test.each(['system', 'developer', 'user', 'tool'])('the content of role %s may be null', (role) => {
+    expect(taken({ role, content: null, ...(role === 'tool' ? { tool_call_id: 'a' } : {}) })?.content).toBe('');
+  });
+
+  test('prompt may be null beside messages, and messages beside prompt', () => {
+    for (const body of [
+      { prompt: null, messages: hello },
+      { messages: null, prompt: 'Hello' },
+    ]) {
+      expect(Value.Check(ChatCompletionBody, body)).toBe(true);
+      expect(ask(body).messages).toEqual(hello);
+    }
+  });
+
+  test('a tool cannot be one that only decoders make', () => {
+    const tools = [{ type: 'native', wire: 'openai-chat', block: {} }];
+    expect(Value.Check(ChatCompletionBody, { messages: hello, tools })).toBe(false);
   });
 });

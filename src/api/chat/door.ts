@@ -1,7 +1,8 @@
 import type { Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
-import type { ChatCompletionBody } from '../../schemas/chat.ts';
+import type { ChatCompletionBody, RequestedCall } from '../../schemas/chat.ts';
 import type { ChatRequest, FunctionTool, InnerPart, Message, ToolCall, ToolChoice } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
 
 export type ChatBody = Static<typeof ChatCompletionBody>;
 
@@ -16,8 +17,27 @@ function withoutExtension<T extends object>(value: T): T {
 }
 
 function part(given: Record<string, unknown>): InnerPart {
-  const clean = withoutExtension(given);
-  return (clean['type'] === 'input_video' ? { ...clean, type: 'video_url' } : clean) as unknown as InnerPart;
+  let made = withoutExtension(given);
+  if (made['type'] === 'input_video') made = { ...made, type: 'video_url' };
+  else if (made['type'] === 'document_url') made = document(made);
+  else if (typeof made['image_url'] === 'string') made = { ...made, image_url: { url: made['image_url'] } };
+  return made as unknown as InnerPart;
+}
+
+/** Mistral's file by URL: a file for every wire, and as it came for upstreams of this one. */
+function document(given: Record<string, unknown>): Record<string, unknown> {
+  const { document_url: file_data, document_name: filename } = given;
+  const file = { file_data, ...(filename == null ? {} : { filename }) };
+  return { type: 'file', file, ext: { wire: 'openai-chat', rest: given } };
+}
+
+/** The text of Mistral's thinking parts, in which its clients send an answer's reasoning back. */
+function thoughts(parts: readonly Record<string, unknown>[]): string {
+  return parts
+    .map(({ thinking }) =>
+      Array.isArray(thinking) ? thinking.map((piece: { text?: string | null }) => piece.text ?? '').join('') : thinking,
+    )
+    .join('');
 }
 
 /** Changes what must be changed and shares the rest: most messages pass as they are. */
@@ -65,11 +85,17 @@ function message(given: Record<string, unknown>, index: number, calls: Map<strin
   if (Array.isArray(content)) {
     const parts = content as Record<string, unknown>[];
     const refusal = parts.filter((item) => item['type'] === 'refusal');
-    const kept = parts.filter((item) => item['type'] !== 'refusal');
+    const thinking = parts.filter((item) => item['type'] === 'thinking');
+    const kept = parts.filter((item) => item['type'] !== 'refusal' && item['type'] !== 'thinking');
     made = { ...made, content: mapChanged(kept, part) };
     if (refusal.length > 0) made.refusal = refusal.map((item) => String(item['refusal'])).join('');
+    if (thinking.length > 0 && made.reasoning == null && made.reasoning_details == null) {
+      made.reasoning = thoughts(thinking);
+    }
+  } else if (content === null && made.role !== 'assistant') {
+    made = { ...made, content: '' };
   }
-  if (made.tool_calls) made = { ...made, tool_calls: made.tool_calls.map(toolCall) };
+  if (made.tool_calls) made = { ...made, tool_calls: (made.tool_calls as unknown as GivenCall[]).map(toolCall) };
   if (clean['reasoning_content'] !== undefined && made.reasoning === undefined) {
     const { reasoning_content, ...rest } = made as Message & { reasoning_content?: string | null };
     made = { ...rest, reasoning: reasoning_content ?? null };
@@ -95,9 +121,24 @@ function message(given: Record<string, unknown>, index: number, calls: Map<strin
   return made;
 }
 
-function toolCall(given: ToolCall): ToolCall {
-  const { id, function: called } = given;
-  return { id, type: 'function', function: called };
+type GivenCall = Static<typeof RequestedCall>;
+
+/** A call as the inner language has it: a function's, with arguments as text. What only this wire knows is its remainder. */
+function toolCall(given: GivenCall): ToolCall {
+  const { id } = given;
+  if ('custom' in given && given.type === 'custom') {
+    const { name, input } = given.custom;
+    const called = { name, arguments: JSON.stringify({ input }) };
+    return { id, type: 'function', function: called, ext: { wire: 'openai-chat', rest: { type: 'custom' } } };
+  }
+  const { function: told, extra_content } = given as Extract<GivenCall, { function: unknown }> &
+    Record<string, unknown>;
+  const { arguments: text } = told;
+  const called = typeof text === 'string' ? told : { ...told, arguments: text === null ? '' : JSON.stringify(text) };
+  const made = { id, type: 'function', function: called } as ToolCall;
+  // Google's compatible endpoint tells the signature of a thought here, and wants it back.
+  if (extra_content != null) made.ext = { wire: 'openai-chat', rest: { extra_content: extra_content as JsonValue } };
+  return made;
 }
 
 function legacyChoice(given: ChatBody['function_call']): ToolChoice | undefined {
@@ -131,10 +172,10 @@ function checkReasoning(body: ChatBody): void {
  * points emptied. Throws `GatewayError` 400 that names the field.
  */
 export function chatRequest(body: ChatBody): ChatRequest {
-  if (body.messages === undefined && body.prompt === undefined) {
+  if (body.messages == null && body.prompt == null) {
     throw new GatewayError(400, 'Input required: specify "prompt" or "messages"');
   }
-  if (body.messages !== undefined && body.prompt !== undefined) {
+  if (body.messages != null && body.prompt != null) {
     throw new GatewayError(400, 'prompt and messages exclude each other: specify one of them');
   }
   checkReasoning(body);
@@ -156,7 +197,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
   if (body.tool_choice) request['tool_choice'] = toolChoice(body.tool_choice);
   request['ext'] = {
     wire: 'openai-chat',
-    client: body.prompt === undefined ? 'chat' : 'completions',
+    client: body.prompt == null ? 'chat' : 'completions',
     rest: {},
   };
   return request as unknown as ChatRequest;

@@ -29,6 +29,8 @@ export function callIds(messages: readonly Message[]): string[] {
 export function encodeMessages(encoding: Encoding): JsonObject[] {
   const { request, quirks } = encoding;
   const paired = pairToolMessages(request.messages, (field, reason) => tell(encoding, 'changed', field, reason));
+  // Repairs move messages; reports name the place that the client knows.
+  const places = paired === request.messages ? undefined : new Map(request.messages.map((message, i) => [message, i]));
   const out: JsonObject[] = [];
   /** Media of tool results, which this wire's tool messages cannot hold: they follow the run of results. */
   let media: JsonValue[] = [];
@@ -42,9 +44,7 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
       // Mistral: "Unexpected role 'user' after role 'tool'".
       out.push({ role: 'assistant', content: 'OK.' });
     }
-    // Repairs move messages; reports name the place that the client knows.
-    const place = paired === request.messages ? i : request.messages.indexOf(message);
-    out.push(encodeMessage(encoding, message, place, media));
+    out.push(encodeMessage(encoding, message, places === undefined ? i : (places.get(message) ?? -1), media));
   }
   if (media.length > 0) {
     if (quirks.assistant_between) out.push({ role: 'assistant', content: 'OK.' });
@@ -227,8 +227,13 @@ function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail
     source['ext'] === undefined &&
     source['index'] === undefined;
   if (isSame) return call;
+  const remainder = call.ext?.wire === 'openai-chat' ? call.ext.rest : undefined;
+  if (remainder?.['type'] === 'custom') {
+    return { id, type: 'custom', custom: { name, input: customInput(call.function.arguments) } };
+  }
   const { ext: _ext, index: _index, ...kept } = source;
   const sent: JsonObject = { ...kept, id, function: { ...call.function, name, arguments: text } };
+  if (remainder?.['extra_content'] !== undefined) sent['extra_content'] = remainder['extra_content'];
   if (signature?.type === 'reasoning.encrypted') {
     sent['extra_content'] = { google: { thought_signature: signature.data } };
   }
@@ -241,4 +246,14 @@ const ANY_ID = /^.{1,64}$/s;
 
 function sentCallId(id: string, quirks: Quirks): string {
   return quirks.tool_call_id === 'mistral9' ? fitCallId(id, MISTRAL_ID, 9) : fitCallId(id, ANY_ID, 29);
+}
+
+/** The free text of a custom tool's call, which the inner language has as `{"input": …}`. */
+function customInput(text: string): string {
+  try {
+    const told: unknown = JSON.parse(text);
+    return isObject(told) && typeof told['input'] === 'string' ? told['input'] : text;
+  } catch {
+    return text;
+  }
 }

@@ -11,6 +11,7 @@ export function requiredMedia(request: ChatRequest, { quirks }: DialectEndpoint)
   for (const message of request.messages) {
     if (!Array.isArray(message.content)) continue;
     for (const part of message.content) {
+      if (ownShape(part) !== undefined) continue;
       if (part.type === 'file' && !quirks.document_url && part.file.file_data && WEB_URL.test(part.file.file_data)) {
         needs.push({ url: part.file.file_data, kind: 'file' });
       } else if (part.type === 'image_url' && quirks.inline_images && WEB_URL.test(part.image_url.url)) {
@@ -28,8 +29,16 @@ export function encodePart(encoding: Encoding, part: InnerPart, field: string): 
     tell(encoding, 'dropped', field, 'this part belongs to another API');
     return undefined;
   }
+  const own = ownShape(part);
+  if (own !== undefined) return own;
   const converted = convertPart(encoding, part, field);
   return cleanPart(encoding, converted as unknown as JsonObject);
+}
+
+/** The part as the client of this wire sent it, where the inner language has another shape for it (Mistral's documents). */
+function ownShape(part: InnerPart): JsonObject | undefined {
+  if (part.type !== 'file' || part.ext?.wire !== 'openai-chat') return undefined;
+  return part.ext.rest['type'] === 'document_url' ? part.ext.rest : undefined;
 }
 
 function convertPart(encoding: Encoding, part: Exclude<InnerPart, { type: 'native' }>, field: string): object {

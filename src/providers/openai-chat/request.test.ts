@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { ChatRequest, Message, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodeOptions } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
 import { openaiChat } from './index.ts';
@@ -219,6 +220,24 @@ describe('messages', () => {
       { role: 'user', content: 'a' },
     ],
     [
+      'a document by URL goes in the shape that the client gave it',
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'file',
+            file: { file_data: 'https://a.example/x.pdf' },
+            ext: {
+              wire: 'openai-chat',
+              rest: { type: 'document_url', document_url: 'https://a.example/x.pdf' },
+            },
+          },
+        ],
+      },
+      {},
+      { role: 'user', content: [{ type: 'document_url', document_url: 'https://a.example/x.pdf' }] },
+    ],
+    [
       'video goes as it is: routing has seen that the model takes it',
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://v' } }] },
       {},
@@ -251,6 +270,23 @@ describe('messages', () => {
     ];
     expect(one.tool_calls[0]!.id).toMatch(/^[0-9A-Za-z]{29}$/);
     expect(other.tool_call_id).toBe(one.tool_calls[0]!.id);
+  });
+
+  test('a call goes back with what only this wire knows of it', () => {
+    const call = (id: string, text: string, rest: JsonObject): ToolCall => ({
+      id,
+      type: 'function',
+      function: { name: 'f', arguments: text },
+      ext: { wire: 'openai-chat', rest },
+    });
+    const extra_content = { google: { thought_signature: 'S' } };
+    const tool_calls = [call('a', '{}', { extra_content }), call('b', '{"input":"x"}', { type: 'custom' })];
+    const results = tool_calls.map(({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'r' }));
+    const { body } = encode({ messages: [{ role: 'assistant', content: null, tool_calls }, ...results] });
+    expect((body['messages'] as unknown as Message[])[0]?.tool_calls).toEqual([
+      { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content },
+      { id: 'b', type: 'custom', custom: { name: 'f', input: 'x' } },
+    ]);
   });
 
   test('a call without arguments has an empty object of them', () => {
