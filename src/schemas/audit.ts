@@ -16,7 +16,6 @@ export const resourceTypes = [
   'workspace_budget',
   'workspace_member',
 ] as const;
-export type ResourceType = (typeof resourceTypes)[number];
 
 const State = Type.Object({}, { additionalProperties: true });
 

@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
 /** What the gateway can find by itself (specification, section Guardrail record). */
-export const builtinFilterSlugs = [
+const builtinFilterSlugs = [
   'email',
   'phone',
   'ssn',
@@ -45,7 +45,7 @@ const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 /** When a spending limit starts anew, at midnight UTC. */
-export const ResetInterval = Type.Enum(['daily', 'weekly', 'monthly'] as const);
+const ResetInterval = Type.Enum(['daily', 'weekly', 'monthly'] as const);
 
 const zdr = (description: string) => nullable(Type.Boolean(), description);
 const zdrFields = {

@@ -5,7 +5,7 @@ const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 /** What a workspace may sort endpoints by. */
-export const ProviderSort = Type.Enum(['price', 'throughput', 'latency', 'exacto'] as const);
+const ProviderSort = Type.Enum(['price', 'throughput', 'latency', 'exacto'] as const);
 
 /** The workspace record (specification, section Resources). */
 export const Workspace = Type.Object(
