@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts';
 import type { Principal } from '../http/principal.ts';
 import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
-import { type Database, isConflict, type Queries } from '../storage/database.ts';
+import { type Database, isConflict, isReferenceViolation, type Queries } from '../storage/database.ts';
 
 /** One change under way. Everything in it happens, or nothing does. */
 export interface Work {
@@ -68,8 +68,11 @@ export function createChange(options: { database: Database; changes: ChangeFeed;
         await changes.heard(announced);
         return result;
       } catch (error) {
-        if (!isConflict(error)) throw error;
+        // What a reference needs can go, and come, between a look and a write: the next look sees it.
+        const moved = isReferenceViolation(error);
+        if (!moved && !isConflict(error)) throw error;
         if (tries >= TRIES) {
+          if (moved) throw error;
           throw new GatewayError(409, 'Somebody else is changing the same thing; try again', { cause: error });
         }
       }

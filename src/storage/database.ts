@@ -108,3 +108,10 @@ export function isConflict(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '40001' || code === '40P01';
 }
+
+/** Whether a write failed because what it refers to, or what refers to it, is not as it was read: another transaction was faster. */
+export function isReferenceViolation(error: unknown): boolean {
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  // foreign_key_violation 23503 (PostgreSQL, appendix A); SQLITE_CONSTRAINT_FOREIGNKEY 787 (sqlite.org/rescode.html).
+  return code === '23503' || errcode === 787;
+}

@@ -1,15 +1,80 @@
-import { isUsable, keyState } from '../../accounts/key.ts';
-import { describeWorkspace } from '../../accounts/workspace.ts';
+import { describeByok } from '../../accounts/byok.ts';
+import { isUsable, keyState, type StoredKey } from '../../accounts/key.ts';
+import { describeBudget, describeWorkspace, type StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError } from '../../errors.ts';
+import { describeGuardrail } from '../../guardrails/guardrail.ts';
 import { checkVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';
+import type { AuditEntry } from '../../storage/audit.ts';
+import { byokStore } from '../../storage/byok.ts';
+import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
+import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
-import { actorOf, type Change } from '../change.ts';
+import { actorOf, type Change, type Work } from '../change.ts';
 import { foundWorkspace } from './found-workspace.ts';
+
+const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
+
+/** Deletes the keys of a workspace, none of which may open the door any more. */
+async function deleteKeys(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+  const keys = keyStore(work.tx);
+  const found: StoredKey[] = [];
+  for (const { hash } of await keys.listBy({ organization_id, workspace_id })) {
+    // Somebody may just be enabling it, or deleting it.
+    const key = await keys.lock({ organization_id, hash });
+    if (key) found.push(key);
+  }
+  const active = found.filter((key) => isUsable(key, Date.parse(work.at))).length;
+  if (active > 0) {
+    const [noun, pronoun] = active === 1 ? ['key', 'it'] : ['keys', 'them'];
+    throw new GatewayError(400, `The workspace has ${active} active API ${noun}; disable or delete ${pronoun} first`);
+  }
+  for (const key of found) {
+    const which = { organization_id, hash: key.hash };
+    for (const { id, guardrail_id } of await keys.unassignGuardrails(which)) {
+      await auditGone(work, 'guardrail_assignment', id, { guardrail_id, key_hash: key.hash });
+    }
+    await keys.delete(which);
+    await auditGone(work, 'api_key', key.hash, keyState(key));
+    work.announce({ topic: 'keys', id: key.hash });
+  }
+}
+
+/** Leaves what else goes with a workspace, each thing with what it was. */
+async function auditContents(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+  const { tx } = work;
+  const assignments = assignmentStore(tx);
+  for (const guardrail of (await guardrailStore(tx).listBy({ organization_id, workspace_id }, ALL)).data) {
+    const holders = { organization_id, guardrail_id: guardrail.id };
+    const keys = (await assignments.listKeys(holders, ALL)).data;
+    const members = (await assignments.listMembers(holders, ALL)).data;
+    for (const { id, ...rest } of [...keys, ...members]) await auditGone(work, 'guardrail_assignment', id, rest);
+    await auditGone(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));
+    work.announce({ topic: 'policy', id: guardrail.id });
+  }
+  for (const byok of (await byokStore(tx).listBy({ organization_id, workspace_id }, ALL)).data) {
+    await auditGone(work, 'byok_credential', byok.id, describeByok(byok));
+  }
+  for (const budget of await workspaceStore(tx).listBudgets(workspace_id)) {
+    await auditGone(work, 'workspace_budget', budget.id, describeBudget(budget));
+  }
+  const members = await memberStore(tx).listBy({ organization_id, workspace_id, is_default: false }, ALL);
+  for (const member of members.data) await auditGone(work, 'workspace_member', member.id, member);
+}
+
+function auditGone(
+  work: Work,
+  resource_type: AuditEntry['resource_type'],
+  resource_id: string,
+  before: object,
+): Promise<void> {
+  const action = resource_type === 'guardrail_assignment' ? 'unassign' : 'delete';
+  return work.audit({ action, resource_type, resource_id, before, after: null });
+}
 
 /**
  * Serves `DELETE /workspaces/{id}`. Its guards: not the default workspace, and not one with a key that still opens the
@@ -32,36 +97,17 @@ export function deleteWorkspace(server: Server, { change }: { change: Change }):
       response: { 200: Deleted, ...errors(400, 401, 403, 404, 409, 429, 500) },
     },
     handler: async (request) => {
-      await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+      await change(actorOf(request), async (work) => {
+        const { tx, actor, announce } = work;
         const { organization_id } = actor;
         const store = workspaceStore(tx);
         const stored = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
         checkVersion(request, stored.version);
         if (stored.is_default) throw new GatewayError(400, 'The default workspace cannot be deleted');
-        const keys = await keyStore(tx).listBy({ organization_id, workspace_id: stored.id });
-        const active = keys.filter((key) => isUsable(key, Date.parse(at))).length;
-        if (active > 0) {
-          throw new GatewayError(
-            400,
-            `The workspace has ${active} active API ${active === 1 ? 'key' : 'keys'}; disable or delete ${active === 1 ? 'it' : 'them'} first`,
-          );
-        }
-        for (const key of keys) {
-          const which = { organization_id, hash: key.hash };
-          await keyStore(tx).unassignGuardrails(which);
-          await keyStore(tx).delete(which);
-          await audit({
-            action: 'delete',
-            resource_type: 'api_key',
-            resource_id: key.hash,
-            before: keyState(key),
-            after: null,
-          });
-          announce({ topic: 'keys', id: key.hash });
-        }
+        await deleteKeys(work, stored);
+        await auditContents(work, stored);
         await store.delete(stored.id);
-        const before = describeWorkspace(stored);
-        await audit({ action: 'delete', resource_type: 'workspace', resource_id: stored.id, before, after: null });
+        await auditGone(work, 'workspace', stored.id, describeWorkspace(stored));
         announce({ topic: 'policy', id: stored.id });
       });
       return { deleted: true as const };

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { auditStore } from '../../storage/audit.ts';
+import { assignmentStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { nextNumber } from '../../storage/sequence.ts';
@@ -23,6 +25,15 @@ import { removeWorkspaceMembers } from './remove-workspace-members.ts';
 import { updateWorkspace } from './update-workspace.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
+const dates = { created_at: NOW, expires_at: NOW };
+const spent = (hash: string) => ({
+  scope: 'key',
+  scope_id: hash,
+  day: '2026-11-21',
+  usage_nano: 5,
+  byok_usage_nano: 0,
+  requests: 1,
+});
 type Data = Record<string, unknown>;
 
 describeStores('workspaces', ({ open }) => {
@@ -68,9 +79,9 @@ describeStores('workspaces', ({ open }) => {
       await database.queries.insertInto('organization_members').values(member).execute();
       return id;
     };
-    const addKey = async (workspace_id: unknown, over: object = {}) => {
+    const addKey = async (workspace_id: unknown, over: object = {}, queries = database.queries) => {
       const { hash, label } = createSecret();
-      return keyStore(database.queries).insert({
+      return keyStore(queries).insert({
         hash,
         label,
         organization_id: made.home.organization_id,
@@ -230,10 +241,11 @@ describeStores('workspaces', ({ open }) => {
     expect(await database.queries.selectFrom('api_keys').selectAll().execute()).toEqual([]);
     const { data: events } = await auditStore(database.queries).listBy(
       { organization_id: home.organization_id },
-      { offset: 0, limit: 3 },
+      { offset: 0, limit: 4 },
     );
     expect(events.map(({ action, resource_type }) => `${action} ${resource_type}`)).toEqual([
       'delete workspace',
+      'delete workspace_member',
       'delete api_key',
       'delete api_key',
     ]);
@@ -241,35 +253,59 @@ describeStores('workspaces', ({ open }) => {
     expect((await create()).status).toBe(201);
   });
 
-  test('a workspace goes with all that is filed under it', async () => {
-    const { create, ask, addUser, database } = await setUp();
+  test('a workspace goes with all that is filed under it, each thing told to the audit', async () => {
+    const { create, ask, addUser, addKey, database, home } = await setUp();
     const { data } = await create();
     const workspace_id = String(data['id']);
-    await ask('POST', '/workspaces/research/members/add', { user_ids: [await addUser('member')] });
+    const { organization_id } = home;
+    const user_id = await addUser('member');
+    await ask('POST', '/workspaces/research/members/add', { user_ids: [user_id] });
     await ask('PUT', '/workspaces/research/budgets/daily', { limit_usd: 5 });
-    const { organization_id } = await database.queries
-      .selectFrom('workspaces')
-      .select('organization_id')
-      .where('id', '=', workspace_id)
-      .executeTakeFirstOrThrow();
+    const { queries } = database;
     const filed = { id: 'x', seq: 1, version: 1, organization_id, workspace_id, created_at: NOW };
-    await database.queries
+    await queries
       .insertInto('guardrails')
       .values({ ...filed, name: 'g' })
       .execute();
-    await database.queries
+    await queries
       .insertInto('byok_credentials')
       .values({ ...filed, provider: 'p', label: 'l', sealed: 's', disabled: false, is_fallback: false, sort_order: 0 })
       .execute();
+    const [inside, outside] = [await addKey(workspace_id, { disabled: true }), await addKey(home.default_workspace_id)];
+    const assigned = { organization_id, guardrail_id: 'x', assigned_by: null, created_at: NOW };
+    await assignmentStore(queries).insertKeys({ ...assigned, assignees: [inside.hash, outside.hash] });
+    await assignmentStore(queries).insertMembers({ ...assigned, assignees: [user_id] });
+    await queries
+      .insertInto('authorization_codes')
+      .values({ code_hash: 'c', organization_id, workspace_id, key_label: 'l', failures: 0, ...dates })
+      .execute();
+    await queries.insertInto('usage_days').values(spent(inside.hash)).execute();
+
     expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
-    for (const table of ['workspace_members', 'workspace_budgets', 'guardrails', 'byok_credentials'] as const) {
-      const rows = await database.queries
-        .selectFrom(table)
-        .selectAll()
-        .where('workspace_id', '=', workspace_id)
-        .execute();
+    const tables = ['workspace_members', 'workspace_budgets', 'guardrails', 'byok_credentials', 'authorization_codes'];
+    for (const table of tables as 'guardrails'[]) {
+      const rows = await queries.selectFrom(table).selectAll().where('workspace_id', '=', workspace_id).execute();
       expect([table, rows]).toEqual([table, []]);
     }
+    const keys = await queries.selectFrom('api_keys').select('hash').execute();
+    expect(keys).toEqual([{ hash: outside.hash }]);
+    // What was spent stays.
+    expect(await queries.selectFrom('usage_days').selectAll().execute()).toHaveLength(1);
+    const { data: events } = await auditStore(queries).listBy({ organization_id }, { offset: 0, limit: 10 });
+    const told = events.map(({ action, resource_type, after }) => `${action} ${resource_type} ${after}`);
+    expect(told).toEqual([
+      'delete workspace null',
+      'delete workspace_member null',
+      'delete workspace_member null',
+      'delete workspace_budget null',
+      'delete byok_credential null',
+      'delete guardrail null',
+      'unassign guardrail_assignment null',
+      'unassign guardrail_assignment null',
+      'delete api_key null',
+      'unassign guardrail_assignment null',
+    ]);
+    expect(JSON.stringify(events)).not.toContain('sealed');
   });
 
   test('a key made while its workspace is deleted: one of the two wins, and no key is left without a workspace', async () => {
@@ -290,6 +326,47 @@ describeStores('workspaces', ({ open }) => {
       .execute();
     expect(orphans).toEqual([]);
   }, 60_000);
+
+  // An exchange of a code makes a key without holding the workspace; the store's own reference holds it.
+  test('a workspace that gets a key while it is being deleted stays', async () => {
+    const { create, ask, addKey, database } = await setUp();
+    const { data } = await create();
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: inserted, resolve: insert } = Promise.withResolvers<void>();
+    const making = database.queries.transaction().execute(async (tx) => {
+      await addKey(data['id'], {}, tx);
+      insert();
+      await mayCommit;
+    });
+    await inserted;
+    const deleting = ask('DELETE', '/workspaces/research');
+    // On PostgreSQL it now waits for the reference, on SQLite for the one writer.
+    await sleep(300);
+    commit();
+    await making;
+    expect(await deleting).toMatchObject({ status: 400, message: expect.stringMatching(/1 active API key/) });
+    expect((await ask('GET', '/workspaces/research')).status).toBe(200);
+  });
+
+  test('a key that is enabled while its workspace is being deleted keeps it', async () => {
+    const { create, ask, addKey, database } = await setUp();
+    const { data } = await create();
+    const { hash } = await addKey(data['id'], { disabled: true });
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    const enabling = database.queries.transaction().execute(async (tx) => {
+      await tx.updateTable('api_keys').set({ disabled: false }).where('hash', '=', hash).execute();
+      change();
+      await mayCommit;
+    });
+    await changed;
+    const deleting = ask('DELETE', '/workspaces/research');
+    await sleep(300);
+    commit();
+    await enabling;
+    expect((await deleting).status).toBe(400);
+    expect(await keyStore(database.queries).findByHash(hash)).toMatchObject({ disabled: false });
+  });
 
   test('members get the role of the organization; only memberships created or updated count', async () => {
     const { create, ask, addUser, home, database } = await setUp();
