@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
-import type { Key, LimitReset } from '../schemas/key.ts';
+import type { CurrentKey, Key, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 
 /** An API key as it is stored: everything but the secret. */
@@ -37,6 +37,12 @@ export interface KeyUsage {
   usage: PeriodSums;
   byok_usage: PeriodSums;
 }
+
+/** Nothing spent yet. */
+export const UNUSED: KeyUsage = {
+  usage: { total: 0, daily: 0, weekly: 0, monthly: 0 },
+  byok_usage: { total: 0, daily: 0, weekly: 0, monthly: 0 },
+};
 
 /** First day (YYYY-MM-DD, UTC) of the windows that a moment lies in. */
 export interface WindowStarts {
@@ -77,7 +83,7 @@ export function windowStarts(now: number): WindowStarts {
 }
 
 /** What a key has spent in the window that its limit speaks of, nano-USD. */
-function countedUsage(key: StoredKey, { usage, byok_usage }: KeyUsage): number {
+function countedUsage(key: Limited, { usage, byok_usage }: KeyUsage): number {
   const period = key.limit_reset ?? 'total';
   return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
 }
@@ -98,20 +104,12 @@ export function keyState(key: StoredKey): Record<string, unknown> {
   };
 }
 
-/** The public record of a key. */
-export function describeKey(key: StoredKey, spent: KeyUsage): Key {
+type Limited = Pick<StoredKey, 'limit_nano' | 'limit_reset' | 'include_byok_in_limit'>;
+
+/** Limit and usage, which every face of a key shows. */
+function describeSpending(key: Limited, spent: KeyUsage) {
   const { usage, byok_usage } = spent;
   return {
-    hash: key.hash,
-    id: key.id,
-    name: key.name,
-    label: key.label,
-    disabled: key.disabled,
-    created_at: key.created_at,
-    updated_at: key.updated_at,
-    expires_at: key.expires_at,
-    creator_user_id: key.creator_user_id,
-    workspace_id: key.workspace_id,
     limit: key.limit_nano === null ? null : toUsd(key.limit_nano),
     limit_remaining: key.limit_nano === null ? null : toUsd(Math.max(0, key.limit_nano - countedUsage(key, spent))),
     limit_reset: key.limit_reset,
@@ -124,6 +122,42 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
     byok_usage_daily: toUsd(byok_usage.daily),
     byok_usage_weekly: toUsd(byok_usage.weekly),
     byok_usage_monthly: toUsd(byok_usage.monthly),
+  };
+}
+
+/** The public record of a key. */
+export function describeKey(key: StoredKey, spent: KeyUsage): Key {
+  return {
+    hash: key.hash,
+    id: key.id,
+    name: key.name,
+    label: key.label,
+    disabled: key.disabled,
+    created_at: key.created_at,
+    updated_at: key.updated_at,
+    expires_at: key.expires_at,
+    creator_user_id: key.creator_user_id,
+    workspace_id: key.workspace_id,
+    ...describeSpending(key, spent),
+  };
+}
+
+/** What a key is told about itself. */
+export function describeCurrentKey(
+  key: Limited & Pick<StoredKey, 'label' | 'workspace_id' | 'creator_user_id' | 'expires_at' | 'is_management'>,
+  spent: KeyUsage,
+): CurrentKey {
+  return {
+    label: key.label,
+    workspace_id: key.workspace_id,
+    creator_user_id: key.creator_user_id,
+    expires_at: key.expires_at,
+    ...describeSpending(key, spent),
+    is_free_tier: false,
+    is_management_key: key.is_management,
+    is_provisioning_key: key.is_management,
+    // As the public service answers it.
+    rate_limit: { requests: -1, interval: '10s', note: 'This field is deprecated and safe to ignore.' },
   };
 }
 

@@ -41,6 +41,37 @@ export const Key = Type.Object(
 );
 export type Key = Static<typeof Key>;
 
+/** What `GET /key` tells a caller about its own key (the public service's fields, and the workspace). */
+export const CurrentKey = Type.Object(
+  {
+    label: Type.String({ description: 'The secret, masked.' }),
+    workspace_id: Type.String(),
+    creator_user_id: Key.properties.creator_user_id,
+    expires_at: Key.properties.expires_at,
+    limit: Key.properties.limit,
+    limit_remaining: Key.properties.limit_remaining,
+    limit_reset: Key.properties.limit_reset,
+    include_byok_in_limit: Key.properties.include_byok_in_limit,
+    usage: Key.properties.usage,
+    usage_daily: Key.properties.usage_daily,
+    usage_weekly: Key.properties.usage_weekly,
+    usage_monthly: Key.properties.usage_monthly,
+    byok_usage: Key.properties.byok_usage,
+    byok_usage_daily: Key.properties.byok_usage_daily,
+    byok_usage_weekly: Key.properties.byok_usage_weekly,
+    byok_usage_monthly: Key.properties.byok_usage_monthly,
+    is_free_tier: Type.Boolean({ description: 'Always false: nobody is asked to pay for a tier here.' }),
+    is_management_key: Type.Boolean(),
+    is_provisioning_key: Type.Boolean({ description: 'The former name of is_management_key.', deprecated: true }),
+    rate_limit: Type.Object(
+      { requests: Type.Integer(), interval: Type.String(), note: Type.String() },
+      { description: 'Means nothing; old clients expect it.', deprecated: true },
+    ),
+  },
+  { title: 'CurrentKey' },
+);
+export type CurrentKey = Static<typeof CurrentKey>;
+
 /** Body of `POST /keys`. Unknown fields are refused: a misspelt limit must not become no limit. */
 export const CreateKeyBody = Type.Object(
   {
@@ -63,3 +94,18 @@ export const CreateKeyBody = Type.Object(
   { additionalProperties: false, examples: [{ name: 'my laptop' }] },
 );
 export type CreateKeyBody = Static<typeof CreateKeyBody>;
+
+/** Body of `PATCH /keys/{hash}`: what is not named stays as it is. Expiry, workspace and creator are for good. */
+export const UpdateKeyBody = Type.Object(
+  {
+    name: Type.Optional(CreateKeyBody.properties.name),
+    disabled: Type.Optional(Type.Boolean({ description: 'A disabled key is refused everywhere from the answer on.' })),
+    limit: CreateKeyBody.properties.limit,
+    limit_reset: CreateKeyBody.properties.limit_reset,
+    include_byok_in_limit: Type.Optional(
+      Type.Boolean({ description: 'Whether usage of your own provider accounts counts.' }),
+    ),
+  },
+  { additionalProperties: false, examples: [{ disabled: true }] },
+);
+export type UpdateKeyBody = Static<typeof UpdateKeyBody>;

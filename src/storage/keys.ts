@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
-import type { KeyUsage, StoredKey, WindowStarts } from '../accounts/key.ts';
+import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../accounts/key.ts';
+import type { Page } from '../schemas/page.ts';
 import type { Queries } from './database.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
@@ -8,6 +9,25 @@ import { nextNumber } from './sequence.ts';
 function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
   return { ...row, limit_reset: row.limit_reset as StoredKey['limit_reset'] };
 }
+
+/** A key of an organization; another organization's is not found. */
+export interface KeyId {
+  organization_id: string;
+  hash: string;
+}
+
+/** Which keys a reader wants; an absent filter lets all through. */
+export interface KeyFilter {
+  organization_id: string;
+  workspace_id?: string | undefined;
+  is_management?: boolean | undefined;
+  disabled?: boolean | undefined;
+}
+
+/** What may be changed of a key. */
+export type KeyChange = { updated_at: string } & Partial<
+  Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit'>
+>;
 
 /** API keys at rest. */
 export function keyStore(queries: Queries) {
@@ -25,10 +45,64 @@ export function keyStore(queries: Queries) {
       return row && toKey(row);
     },
 
-    /** What a key has spent, over all time and since each of the given days. */
-    findUsage: async (hash: string, starts: WindowStarts): Promise<KeyUsage> => {
+    /** The key, held against every other change until the transaction ends. */
+    lock: async ({ organization_id, hash }: KeyId): Promise<StoredKey | undefined> => {
+      const row = await queries
+        .updateTable('api_keys')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', organization_id)
+        .where('hash', '=', hash)
+        .returningAll()
+        .executeTakeFirst();
+      return row && toKey(row);
+    },
+
+    update: async ({ organization_id, hash }: KeyId, change: KeyChange): Promise<StoredKey> => {
+      const row = await queries
+        .updateTable('api_keys')
+        .set(change)
+        .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+        .where('organization_id', '=', organization_id)
+        .where('hash', '=', hash)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toKey(row);
+    },
+
+    /** Its usage and its generations stay. What was assigned to it must be gone. */
+    delete: async ({ organization_id, hash }: KeyId): Promise<void> => {
+      await queries
+        .deleteFrom('api_keys')
+        .where('organization_id', '=', organization_id)
+        .where('hash', '=', hash)
+        .execute();
+    },
+
+    /** Takes the key out of its guardrail; gives the assignments that were. */
+    unassignGuardrails: ({ organization_id, hash }: KeyId) =>
+      queries
+        .deleteFrom('guardrail_key_assignments')
+        .where('organization_id', '=', organization_id)
+        .where('key_hash', '=', hash)
+        .returning(['id', 'guardrail_id'])
+        .execute(),
+
+    /** In the order of creation. */
+    listBy: async (filter: KeyFilter, page?: Page): Promise<StoredKey[]> => {
+      let found = queries.selectFrom('api_keys').selectAll().where('organization_id', '=', filter.organization_id);
+      for (const column of ['workspace_id', 'is_management', 'disabled'] as const) {
+        const value = filter[column];
+        if (value !== undefined) found = found.where(column, '=', value);
+      }
+      let ordered = found.orderBy('id');
+      if (page) ordered = ordered.limit(page.limit).offset(page.offset);
+      return (await ordered.execute()).map(toKey);
+    },
+
+    /** What each of these keys has spent, over all time and since each of the given days. */
+    findUsages: async (hashes: readonly string[], starts: WindowStarts): Promise<Map<string, KeyUsage>> => {
       const sum = (column: 'usage_nano' | 'byok_usage_nano', since: string) =>
-        sql<number>`CAST(COALESCE(SUM(CASE WHEN day >= ${since} THEN ${sql.ref(column)} ELSE 0 END), 0) AS BIGINT)`;
+        sql<number>`CAST(SUM(CASE WHEN day >= ${since} THEN ${sql.ref(column)} ELSE 0 END) AS BIGINT)`;
       const sums = (column: 'usage_nano' | 'byok_usage_nano') => ({
         total: sum(column, ''),
         daily: sum(column, starts.daily),
@@ -36,31 +110,43 @@ export function keyStore(queries: Queries) {
         monthly: sum(column, starts.monthly),
       });
       const [usage, byok] = [sums('usage_nano'), sums('byok_usage_nano')];
-      const row = await queries
-        .selectFrom('usage_days')
-        .select([
-          usage.total.as('total'),
-          usage.daily.as('daily'),
-          usage.weekly.as('weekly'),
-          usage.monthly.as('monthly'),
-          byok.total.as('byok_total'),
-          byok.daily.as('byok_daily'),
-          byok.weekly.as('byok_weekly'),
-          byok.monthly.as('byok_monthly'),
-        ])
-        .where('scope', '=', 'key')
-        .where('scope_id', '=', hash)
-        .executeTakeFirstOrThrow();
-      return {
-        usage: { total: row.total, daily: row.daily, weekly: row.weekly, monthly: row.monthly },
-        byok_usage: {
-          total: row.byok_total,
-          daily: row.byok_daily,
-          weekly: row.byok_weekly,
-          monthly: row.byok_monthly,
-        },
-      };
+      const rows =
+        hashes.length === 0
+          ? []
+          : await queries
+              .selectFrom('usage_days')
+              .select([
+                'scope_id',
+                usage.total.as('total'),
+                usage.daily.as('daily'),
+                usage.weekly.as('weekly'),
+                usage.monthly.as('monthly'),
+                byok.total.as('byok_total'),
+                byok.daily.as('byok_daily'),
+                byok.weekly.as('byok_weekly'),
+                byok.monthly.as('byok_monthly'),
+              ])
+              .where('scope', '=', 'key')
+              .where('scope_id', 'in', hashes)
+              .groupBy('scope_id')
+              .execute();
+      const found = new Map<string, KeyUsage>(hashes.map((hash) => [hash, UNUSED]));
+      for (const row of rows) {
+        found.set(row.scope_id, {
+          usage: { total: row.total, daily: row.daily, weekly: row.weekly, monthly: row.monthly },
+          byok_usage: {
+            total: row.byok_total,
+            daily: row.byok_daily,
+            weekly: row.byok_weekly,
+            monthly: row.byok_monthly,
+          },
+        });
+      }
+      return found;
     },
+
+    findUsage: async (hash: string, starts: WindowStarts): Promise<KeyUsage> =>
+      (await keyStore(queries).findUsages([hash], starts)).get(hash) ?? UNUSED,
   };
 }
 

@@ -48,6 +48,16 @@ export function organizationStore(queries: Queries) {
         .where('id', '=', id)
         .executeTakeFirst(),
 
+    /** A workspace, held against its deletion and every other change until the transaction ends. */
+    lockWorkspace: ({ organization_id, id }: { organization_id: string; id: string }) =>
+      queries
+        .updateTable('workspaces')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', organization_id)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst(),
+
     findMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
       queries
         .selectFrom('organization_members')

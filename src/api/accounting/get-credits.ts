@@ -1,12 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { limits } from '../../limits.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { ActivityStore } from '../../storage/activity.ts';
 import { principalOf } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
 
 export interface GetCreditsDependencies {
   activity: ActivityStore;
@@ -37,8 +36,7 @@ export function getCredits(server: Server, { activity, recorder }: GetCreditsDep
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      // As for a key's usage: who asks right after a request wants to see it.
-      await Promise.race([recorder.flush(), sleep(limits.flush_read_ms_max, undefined, { ref: false })]);
+      await recentOutcomes(recorder);
       return { data: { total_credits: 0, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
     },
   });

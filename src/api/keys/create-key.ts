@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import { createSecret, describeKey, keyState, parseExpiry } from '../../accounts/key.ts';
+import { createSecret, describeKey, keyState, parseExpiry, UNUSED } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
+import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateKeyBody, Key } from '../../schemas/key.ts';
@@ -9,8 +10,6 @@ import { isStorable } from '../../schemas/text.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf } from '../change.ts';
-
-const UNUSED = { total: 0, daily: 0, weekly: 0, monthly: 0 };
 
 export interface CreateKeyDependencies {
   change: Change;
@@ -24,11 +23,14 @@ function checkText(body: CreateKeyBody): void {
 
 type Owned<T> = { organizations: OrganizationStore; organization_id: string } & T;
 
-/** The workspace a new key belongs to. The specification lists no 404 here: a wrong id in a body is a wrong body. */
+/**
+ * The workspace a new key belongs to, which nobody deletes meanwhile. The specification lists no 404 here: a wrong id in a
+ * body is a wrong body.
+ */
 async function workspaceOf({ organizations, organization_id, id }: Owned<{ id: string | undefined }>): Promise<string> {
   const workspace = await (id === undefined
     ? organizations.findDefaultWorkspace(organization_id)
-    : organizations.findWorkspace({ organization_id, id }));
+    : organizations.lockWorkspace({ organization_id, id }));
   if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
   return workspace.id;
 }
@@ -89,7 +91,8 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
         });
         return made;
       });
-      return reply.code(201).send({ data: describeKey(key, { usage: UNUSED, byok_usage: UNUSED }), key: secret });
+      setVersion(reply, key.version);
+      return reply.code(201).send({ data: describeKey(key, UNUSED), key: secret });
     },
   });
 }

@@ -1,14 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import Type from 'typebox';
 import { describeKey, windowStarts } from '../../accounts/key.ts';
-import { GatewayError } from '../../errors.ts';
+import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { limits } from '../../limits.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key } from '../../schemas/key.ts';
-import { isStorable } from '../../schemas/text.ts';
 import type { KeyStore } from '../../storage/keys.ts';
+import { principalOf } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
+import { foundKey, KeyParams } from './found-key.ts';
 
 export interface GetKeyDependencies {
   keys: KeyStore;
@@ -26,18 +26,15 @@ export function getKey(server: Server, { keys, recorder, now }: GetKeyDependenci
       operationId: 'getKey',
       tags: ['API keys'],
       summary: 'Returns an API key.',
-      params: Type.Object({ hash: Type.String({ description: 'The SHA-256 of the secret, in hex.' }) }),
+      params: KeyParams,
       response: { 200: Type.Object({ data: Key }), ...errors(401, 403, 404, 429, 500) },
     },
-    handler: async (request) => {
+    handler: async (request, reply) => {
+      const { organization_id } = principalOf(request);
       const { hash } = request.params;
-      const key = isStorable(hash) ? await keys.findByHash(hash) : undefined;
-      const organization_id = request.principal?.organization_id;
-      if (!key || key.is_management || key.organization_id !== organization_id) {
-        throw new GatewayError(404, 'API key not found');
-      }
-      // Those who ask right after a request want to see it; a store that is slow to take it must not hold the answer.
-      await Promise.race([recorder.flush(), sleep(limits.flush_read_ms_max, undefined, { ref: false })]);
+      const key = await foundKey({ organization_id, hash }, () => keys.findByHash(hash));
+      await recentOutcomes(recorder);
+      setVersion(reply, key.version);
       return { data: describeKey(key, await keys.findUsage(key.hash, windowStarts(now()))) };
     },
   });

@@ -1,0 +1,56 @@
+import Type from 'typebox';
+import { describeCurrentKey, UNUSED, windowStarts } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { Server } from '../../http/server.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import { errors } from '../../schemas/error.ts';
+import { CurrentKey } from '../../schemas/key.ts';
+import type { KeyStore } from '../../storage/keys.ts';
+import { principalOf } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
+
+export interface GetCurrentKeyDependencies {
+  keys: KeyStore;
+  recorder: Pick<Recorder, 'flush'>;
+  now: () => number;
+}
+
+/** The management key of the environment has no record: what can be said of it follows from who it acts for. */
+function environmentKey({ workspace_id, user_id }: Principal): CurrentKey {
+  const unlimited = { limit_nano: null, limit_reset: null, include_byok_in_limit: false };
+  const key = { label: 'GATEWAY_MANAGEMENT_KEY', workspace_id, creator_user_id: user_id, expires_at: null };
+  return describeCurrentKey({ ...key, ...unlimited, is_management: true }, UNUSED);
+}
+
+/** Serves `GET /key`, and `GET /auth/key`, its former path at the public service. */
+export function getCurrentKey(server: Server, { keys, recorder, now }: GetCurrentKeyDependencies): void {
+  const currentKey = async (principal: Principal): Promise<CurrentKey> => {
+    const { key_hash } = principal;
+    if (key_hash === null) return environmentKey(principal);
+    const key = await keys.findByHash(key_hash);
+    // Deleted since it came in.
+    if (key === undefined) throw new GatewayError(401, 'Invalid API key');
+    await recentOutcomes(recorder);
+    return describeCurrentKey(key, await keys.findUsage(key_hash, windowStarts(now())));
+  };
+  for (const url of ['/key', '/auth/key']) {
+    server.route({
+      method: 'GET',
+      url,
+      config: { access: 'any' },
+      schema: {
+        // Without an id it is not documented.
+        ...(url === '/key' ? { operationId: 'getCurrentKey' } : {}),
+        tags: ['API keys'],
+        summary: 'Returns limit and usage of the key that the request carries.',
+        response: { 200: Type.Object({ data: CurrentKey }), ...errors(401, 500) },
+      },
+      handler: async (request, reply) => {
+        // Before anything can fail: no answer about a key is anybody else's.
+        reply.header('cache-control', 'private, no-store');
+        return { data: await currentKey(principalOf(request)) };
+      },
+    });
+  }
+}

@@ -1,0 +1,72 @@
+import Type from 'typebox';
+import { describeKey, UNUSED, windowStarts } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import { errors } from '../../schemas/error.ts';
+import { Key } from '../../schemas/key.ts';
+import { PageQuery, pageOf } from '../../schemas/page.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { KeyStore } from '../../storage/keys.ts';
+import type { OrganizationStore } from '../../storage/organizations.ts';
+import { principalOf } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
+
+export interface ListKeysDependencies {
+  keys: KeyStore;
+  organizations: OrganizationStore;
+  recorder: Pick<Recorder, 'flush'>;
+  now: () => number;
+}
+
+/** The public service takes any text but an empty one for yes; its clients also send `false`. */
+const NO = ['', 'false', '0', 'no', 'off'];
+
+/** Serves `GET /keys`: the ordinary keys of one workspace, in the order of creation. Management keys are not listed. */
+export function listKeys(server: Server, { keys, organizations, recorder, now }: ListKeysDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/keys',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'listKeys',
+      tags: ['API keys'],
+      summary: 'Lists the API keys of a workspace.',
+      querystring: Type.Object({
+        ...PageQuery,
+        include_disabled: Type.Optional(
+          Type.String({
+            description:
+              'Any text but false, 0, no and off: disabled keys too. Default: only keys that are not disabled.',
+          }),
+        ),
+        workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+      }),
+      response: { 200: Type.Object({ data: Type.Array(Key) }), ...errors(400, 401, 403, 404, 429, 500) },
+    },
+    handler: async (request) => {
+      const { organization_id } = principalOf(request);
+      const { include_disabled = '', workspace_id: id } = request.query;
+      const workspace =
+        id === undefined
+          ? await organizations.findDefaultWorkspace(organization_id)
+          : isStorable(id) && (await organizations.findWorkspace({ organization_id, id }));
+      if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+      const found = await keys.listBy(
+        {
+          organization_id,
+          workspace_id: workspace.id,
+          is_management: false,
+          disabled: NO.includes(include_disabled.toLowerCase()) ? false : undefined,
+        },
+        pageOf(request.query),
+      );
+      await recentOutcomes(recorder);
+      const usages = await keys.findUsages(
+        found.map(({ hash }) => hash),
+        windowStarts(now()),
+      );
+      return { data: found.map((key) => describeKey(key, usages.get(key.hash) ?? UNUSED)) };
+    },
+  });
+}

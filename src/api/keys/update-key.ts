@@ -1,0 +1,62 @@
+import Type from 'typebox';
+import { describeKey, keyState, windowStarts } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
+import { checkVersion, setVersion } from '../../http/preconditions.ts';
+import type { Server } from '../../http/server.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import { errors } from '../../schemas/error.ts';
+import { Key, UpdateKeyBody } from '../../schemas/key.ts';
+import { toNano } from '../../schemas/money.ts';
+import { isStorable } from '../../schemas/text.ts';
+import { type KeyStore, keyStore } from '../../storage/keys.ts';
+import { actorOf, type Change } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
+import { foundKey, KeyParams } from './found-key.ts';
+
+export interface UpdateKeyDependencies {
+  change: Change;
+  keys: KeyStore;
+  recorder: Pick<Recorder, 'flush'>;
+  now: () => number;
+}
+
+/** Serves `PATCH /keys/{hash}`. From its answer on no node takes the key for what it was; streams that run finish. */
+export function updateKey(server: Server, { change, keys, recorder, now }: UpdateKeyDependencies): void {
+  server.route({
+    method: 'PATCH',
+    url: '/keys/:hash',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'updateKey',
+      tags: ['API keys'],
+      summary: 'Changes, disables or enables an API key.',
+      params: KeyParams,
+      body: UpdateKeyBody,
+      response: { 200: Type.Object({ data: Key }), ...errors(400, 401, 403, 404, 409, 429, 500) },
+    },
+    handler: async (request, reply) => {
+      const { limit, ...settings } = request.body;
+      if (!isStorable(settings.name ?? '')) throw new GatewayError(400, 'name must be text without NUL characters');
+      const limited = limit === undefined ? {} : { limit_nano: limit === null ? null : toNano(limit) };
+      const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
+        const which = { organization_id: actor.organization_id, hash: request.params.hash };
+        const store = keyStore(tx);
+        const before = await foundKey(which, store.lock);
+        checkVersion(request, before.version);
+        const after = await store.update(which, { ...settings, ...limited, updated_at: at });
+        await audit({
+          action: 'update',
+          resource_type: 'api_key',
+          resource_id: before.hash,
+          before: keyState(before),
+          after: keyState(after),
+        });
+        announce({ topic: 'keys', id: before.hash });
+        return after;
+      });
+      await recentOutcomes(recorder);
+      setVersion(reply, changed.version);
+      return { data: describeKey(changed, await keys.findUsage(changed.hash, windowStarts(now()))) };
+    },
+  });
+}
