@@ -1,57 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createVault } from './accounts/vault.ts';
-import { getCredits } from './api/accounting/get-credits.ts';
-import { listActivity } from './api/accounting/list-activity.ts';
-import { listAudit } from './api/audit/list-audit.ts';
 import { authPages } from './api/auth/auth-pages.ts';
-import { createAuthorizationCode } from './api/auth/create-authorization-code.ts';
-import { exchangeAuthorizationCode } from './api/auth/exchange-authorization-code.ts';
 import { createAuthenticate } from './api/authenticate.ts';
-import { createByok } from './api/byok/create-byok.ts';
-import { deleteByok } from './api/byok/delete-byok.ts';
-import { getByok } from './api/byok/get-byok.ts';
-import { listByok } from './api/byok/list-byok.ts';
-import { updateByok } from './api/byok/update-byok.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
-import { listProviders } from './api/catalog/list-providers.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
-import { assignGuardrailKeys } from './api/guardrails/assign-guardrail-keys.ts';
-import { assignGuardrailMembers } from './api/guardrails/assign-guardrail-members.ts';
-import { createGuardrail } from './api/guardrails/create-guardrail.ts';
-import { deleteGuardrail } from './api/guardrails/delete-guardrail.ts';
-import { getGuardrail } from './api/guardrails/get-guardrail.ts';
-import { listGuardrailKeys } from './api/guardrails/list-guardrail-keys.ts';
-import { listGuardrailMembers } from './api/guardrails/list-guardrail-members.ts';
-import { listGuardrails } from './api/guardrails/list-guardrails.ts';
-import { listKeyAssignments } from './api/guardrails/list-key-assignments.ts';
-import { listMemberAssignments } from './api/guardrails/list-member-assignments.ts';
-import { unassignGuardrailKeys } from './api/guardrails/unassign-guardrail-keys.ts';
-import { unassignGuardrailMembers } from './api/guardrails/unassign-guardrail-members.ts';
-import { updateGuardrail } from './api/guardrails/update-guardrail.ts';
-import { createKey } from './api/keys/create-key.ts';
-import { deleteKey } from './api/keys/delete-key.ts';
-import { getCurrentKey } from './api/keys/get-current-key.ts';
-import { getKey } from './api/keys/get-key.ts';
-import { listKeys } from './api/keys/list-keys.ts';
-import { updateKey } from './api/keys/update-key.ts';
+import { serveManagement } from './api/management.ts';
 import { health } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
-import { listOrganizationMembers } from './api/organization/list-organization-members.ts';
-import { addWorkspaceMembers } from './api/workspaces/add-workspace-members.ts';
-import { createWorkspace } from './api/workspaces/create-workspace.ts';
-import { deleteWorkspace } from './api/workspaces/delete-workspace.ts';
-import { deleteWorkspaceBudget } from './api/workspaces/delete-workspace-budget.ts';
-import { getWorkspace } from './api/workspaces/get-workspace.ts';
-import { getWorkspaceBudget } from './api/workspaces/get-workspace-budget.ts';
-import { listWorkspaceBudgets } from './api/workspaces/list-workspace-budgets.ts';
-import { listWorkspaceMembers } from './api/workspaces/list-workspace-members.ts';
-import { listWorkspaces } from './api/workspaces/list-workspaces.ts';
-import { putWorkspaceBudget } from './api/workspaces/put-workspace-budget.ts';
-import { removeWorkspaceMembers } from './api/workspaces/remove-workspace-members.ts';
-import { updateWorkspace } from './api/workspaces/update-workspace.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { GatewayError } from './errors.ts';
@@ -68,19 +25,12 @@ import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
-import { activityStore } from './storage/activity.ts';
-import { auditStore } from './storage/audit.ts';
-import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
-import { assignmentStore, guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
-import { memberStore } from './storage/members.ts';
 import type { Home } from './storage/organizations.ts';
-import { organizationStore } from './storage/organizations.ts';
 import { isUnavailable } from './storage/unavailable.ts';
-import { workspaceStore } from './storage/workspaces.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -157,18 +107,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
   const change = createChange({ database, changes, now: clock.now_ms });
-  const organizations = organizationStore(database.queries);
-  const activity = activityStore(database.queries);
-  const byok = byokStore(database.queries);
-  const vault = createVault(options.secret);
-  const slugs = new Map(
-    [...config.providers_off, ...config.providers].flatMap(({ slug, name }) => [
-      [name.toLowerCase(), slug],
-      [slug.toLowerCase(), slug],
-    ]),
-  );
-  const providerSlug = (slugOrName: string) => slugs.get(slugOrName.toLowerCase());
-  const limitExchanges = createRateLimit(limits.exchanges_per_minute, clock.monotonic_ms, 'exchanges of codes');
   metrics.watchRecorder(() => recorder.state());
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
@@ -182,60 +120,15 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog: () => catalog });
       listModelEndpoints(api, { catalog: () => catalog });
-      listProviders(api, { catalog: () => catalog });
-      getCredits(api, { activity, recorder });
-      listActivity(api, { activity, now: clock.now_ms });
-      listAudit(api, { audit: auditStore(database.queries) });
-      listByok(api, { byok, organizations, providerSlug });
-      getByok(api, { byok });
-      const guarded = {
+      serveManagement(api, {
+        providers: [...config.providers_off, ...config.providers],
+        database,
         change,
-        guardrails: guardrailStore(database.queries),
-        assignments: assignmentStore(database.queries),
-        organizations,
         catalog: () => catalog,
-        providerSlug,
-      };
-      const workspaces = workspaceStore(database.queries);
-      const members = memberStore(database.queries);
-      const housed = { change, workspaces, members };
-      listOrganizationMembers(api, housed);
-      listWorkspaces(api, housed);
-      createWorkspace(api, housed);
-      getWorkspace(api, housed);
-      updateWorkspace(api, housed);
-      deleteWorkspace(api, housed);
-      listWorkspaceMembers(api, housed);
-      addWorkspaceMembers(api, housed);
-      removeWorkspaceMembers(api, housed);
-      listWorkspaceBudgets(api, housed);
-      getWorkspaceBudget(api, housed);
-      putWorkspaceBudget(api, housed);
-      deleteWorkspaceBudget(api, housed);
-      listGuardrails(api, guarded);
-      createGuardrail(api, guarded);
-      listKeyAssignments(api, guarded);
-      listMemberAssignments(api, guarded);
-      getGuardrail(api, guarded);
-      updateGuardrail(api, guarded);
-      deleteGuardrail(api, guarded);
-      listGuardrailKeys(api, guarded);
-      listGuardrailMembers(api, guarded);
-      assignGuardrailKeys(api, guarded);
-      assignGuardrailMembers(api, guarded);
-      unassignGuardrailKeys(api, guarded);
-      unassignGuardrailMembers(api, guarded);
-      createByok(api, { change, catalog: () => catalog, providerSlug, vault });
-      updateByok(api, { change, catalog: () => catalog, vault });
-      deleteByok(api, { change });
-      createKey(api, { change });
-      getKey(api, { keys, recorder, now: clock.now_ms });
-      createAuthorizationCode(api, { change });
-      exchangeAuthorizationCode(api, { queries: database.queries, change, limitExchanges });
-      listKeys(api, { keys, organizations, recorder, now: clock.now_ms });
-      updateKey(api, { change, keys, recorder, now: clock.now_ms });
-      deleteKey(api, { change });
-      getCurrentKey(api, { keys, recorder, now: clock.now_ms });
+        recorder,
+        clock,
+        secret: options.secret,
+      });
       done();
     },
     { prefix: '/api/v1' },

@@ -1,0 +1,157 @@
+import { createVault } from '../accounts/vault.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { createRateLimit } from '../http/rate-limit.ts';
+import type { Server } from '../http/server.ts';
+import type { Clock } from '../inference/call.ts';
+import type { Recorder } from '../ledger/recorder.ts';
+import { limits } from '../limits.ts';
+import { activityStore } from '../storage/activity.ts';
+import { auditStore } from '../storage/audit.ts';
+import { byokStore } from '../storage/byok.ts';
+import type { Database } from '../storage/database.ts';
+import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
+import { keyStore } from '../storage/keys.ts';
+import { memberStore } from '../storage/members.ts';
+import { organizationStore } from '../storage/organizations.ts';
+import { workspaceStore } from '../storage/workspaces.ts';
+import { getCredits } from './accounting/get-credits.ts';
+import { listActivity } from './accounting/list-activity.ts';
+import { listAudit } from './audit/list-audit.ts';
+import { createAuthorizationCode } from './auth/create-authorization-code.ts';
+import { exchangeAuthorizationCode } from './auth/exchange-authorization-code.ts';
+import { createByok } from './byok/create-byok.ts';
+import { deleteByok } from './byok/delete-byok.ts';
+import { getByok } from './byok/get-byok.ts';
+import { listByok } from './byok/list-byok.ts';
+import { updateByok } from './byok/update-byok.ts';
+import { listProviders } from './catalog/list-providers.ts';
+import type { Change } from './change.ts';
+import { assignGuardrailKeys } from './guardrails/assign-guardrail-keys.ts';
+import { assignGuardrailMembers } from './guardrails/assign-guardrail-members.ts';
+import { createGuardrail } from './guardrails/create-guardrail.ts';
+import { deleteGuardrail } from './guardrails/delete-guardrail.ts';
+import { getGuardrail } from './guardrails/get-guardrail.ts';
+import { listGuardrailKeys } from './guardrails/list-guardrail-keys.ts';
+import { listGuardrailMembers } from './guardrails/list-guardrail-members.ts';
+import { listGuardrails } from './guardrails/list-guardrails.ts';
+import { listKeyAssignments } from './guardrails/list-key-assignments.ts';
+import { listMemberAssignments } from './guardrails/list-member-assignments.ts';
+import { unassignGuardrailKeys } from './guardrails/unassign-guardrail-keys.ts';
+import { unassignGuardrailMembers } from './guardrails/unassign-guardrail-members.ts';
+import { updateGuardrail } from './guardrails/update-guardrail.ts';
+import { createKey } from './keys/create-key.ts';
+import { deleteKey } from './keys/delete-key.ts';
+import { getCurrentKey } from './keys/get-current-key.ts';
+import { getKey } from './keys/get-key.ts';
+import { listKeys } from './keys/list-keys.ts';
+import { updateKey } from './keys/update-key.ts';
+import { listOrganizationMembers } from './organization/list-organization-members.ts';
+import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
+import { createWorkspace } from './workspaces/create-workspace.ts';
+import { deleteWorkspace } from './workspaces/delete-workspace.ts';
+import { deleteWorkspaceBudget } from './workspaces/delete-workspace-budget.ts';
+import { getWorkspace } from './workspaces/get-workspace.ts';
+import { getWorkspaceBudget } from './workspaces/get-workspace-budget.ts';
+import { listWorkspaceBudgets } from './workspaces/list-workspace-budgets.ts';
+import { listWorkspaceMembers } from './workspaces/list-workspace-members.ts';
+import { listWorkspaces } from './workspaces/list-workspaces.ts';
+import { putWorkspaceBudget } from './workspaces/put-workspace-budget.ts';
+import { removeWorkspaceMembers } from './workspaces/remove-workspace-members.ts';
+import { updateWorkspace } from './workspaces/update-workspace.ts';
+
+/** A provider by the names it may be called, whether it is on or off. */
+interface NamedProvider {
+  slug: string;
+  name: string;
+}
+
+/** What the management plane is made of. */
+export interface ManagementDependencies {
+  providers: readonly NamedProvider[];
+  database: Database;
+  change: Change;
+  catalog: () => Catalog;
+  recorder: Recorder;
+  clock: Clock;
+  /** What stored credentials are encrypted with. */
+  secret: string;
+}
+
+/** Every operation that is not inference or the catalog of models, in the order of the documentation. */
+const operations = [
+  listProviders,
+  getCredits,
+  listActivity,
+  listAudit,
+  listByok,
+  getByok,
+  createByok,
+  updateByok,
+  deleteByok,
+  listOrganizationMembers,
+  listWorkspaces,
+  createWorkspace,
+  getWorkspace,
+  updateWorkspace,
+  deleteWorkspace,
+  listWorkspaceMembers,
+  addWorkspaceMembers,
+  removeWorkspaceMembers,
+  listWorkspaceBudgets,
+  getWorkspaceBudget,
+  putWorkspaceBudget,
+  deleteWorkspaceBudget,
+  listGuardrails,
+  createGuardrail,
+  listKeyAssignments,
+  listMemberAssignments,
+  getGuardrail,
+  updateGuardrail,
+  deleteGuardrail,
+  listGuardrailKeys,
+  listGuardrailMembers,
+  assignGuardrailKeys,
+  assignGuardrailMembers,
+  unassignGuardrailKeys,
+  unassignGuardrailMembers,
+  createKey,
+  getKey,
+  listKeys,
+  updateKey,
+  deleteKey,
+  getCurrentKey,
+  createAuthorizationCode,
+  exchangeAuthorizationCode,
+] as const;
+
+/** Registers the management plane. Operations take what they need of what they are all given. */
+export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
+  const { providers, database, change, catalog, recorder, clock, secret } = dependencies;
+  const { queries } = database;
+  const slugs = new Map(
+    providers.flatMap(({ slug, name }) => [
+      [name.toLowerCase(), slug],
+      [slug.toLowerCase(), slug],
+    ]),
+  );
+  const shared = {
+    queries,
+    change,
+    catalog,
+    recorder,
+    now: clock.now_ms,
+    providerSlug: (slugOrName: string) => slugs.get(slugOrName.toLowerCase()),
+    vault: createVault(secret),
+    limitExchanges: createRateLimit(limits.exchanges_per_minute, clock.monotonic_ms, 'exchanges of codes'),
+    activity: activityStore(queries),
+    assignments: assignmentStore(queries),
+    audit: auditStore(queries),
+    byok: byokStore(queries),
+    guardrails: guardrailStore(queries),
+    keys: keyStore(queries),
+    members: memberStore(queries),
+    organizations: organizationStore(queries),
+    workspaces: workspaceStore(queries),
+  };
+  for (const serve of operations) serve(server, shared);
+}
