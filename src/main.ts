@@ -8,7 +8,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
 
   serve [--workers N] [--config FILE]   run the gateway (the default command)
   doctor [--config FILE]                print what is configured, without secrets
-  users add|list                        members of the organization
+  users add|set|list                    members of the organization
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone

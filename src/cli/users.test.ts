@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -49,10 +51,72 @@ describeStores('model-gateway users', ({ freshUrl }) => {
         { actor: 'command', action: 'create', after: { email: 'ada@example.com', role: 'admin' } },
       ]);
       expect((await run('list')).stdout).toContain(`${id}  admin   ada@example.com  Ada Lovelace\n`);
-      const again = await run('add', '--email', 'ada@example.com');
+      const again = await run('add', '--email', 'ADA@example.com');
       expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/^There is a user with the address/) });
     } finally {
       await gateway.stop();
+    }
+  }, 60_000);
+
+  test('a member gets another address, name and role, the role in every workspace too', async () => {
+    const { gateway, run, read } = await setUp();
+    try {
+      const id = (await run('add', '--email', 'Ada@Example.com')).stdout.trim();
+      const authorization = `Bearer ${gateway.management_key}`;
+      await gateway.call('POST', '/workspaces', { name: 'Lab', slug: 'lab' }, { authorization });
+      await gateway.call('POST', '/workspaces/lab/members/add', { user_ids: [id] }, { authorization });
+      const [owner] = (await read('/organization/members')).data;
+
+      const set = await run('set', 'ADA@example.com', '--name', 'Ada King', '--role', 'admin');
+      expect(set).toMatchObject({ code: 0, stdout: `${id}\n` });
+      expect((await read('/organization/members')).data[1]).toEqual({
+        id,
+        email: 'ada@example.com',
+        first_name: 'Ada',
+        last_name: 'King',
+        role: 'org:admin',
+      });
+      expect((await read('/workspaces/lab/members')).data[1]).toMatchObject({ user_id: id, role: 'admin' });
+      expect((await read(`/audit?resource_type=user&resource_id=${id}`)).data[0]).toMatchObject({
+        action: 'update',
+        before: { email: 'ada@example.com', name: 'ada@example.com', role: 'member' },
+        after: { email: 'ada@example.com', name: 'Ada King', role: 'admin' },
+      });
+
+      // The owner of a fresh installation has no address until somebody says one.
+      const ownerId = String(owner?.['id']);
+      expect((await run('list')).stdout).toContain(`${ownerId}  admin   -  Owner\n`);
+      expect(await run('set', ownerId, '--email', 'ADA@example.com')).toMatchObject({
+        code: 1,
+        stderr: 'There is a user with the address ada@example.com already.\n',
+      });
+      expect((await run('set', ownerId, '--email', 'boss@example.com', '--role', 'member')).code).toBe(0);
+      expect((await read('/organization/members')).data[0]).toMatchObject({
+        email: 'boss@example.com',
+        role: 'org:member',
+      });
+      expect(await run('set', id, '--role', 'member')).toMatchObject({
+        code: 1,
+        stderr: 'The last administrator must stay one.\n',
+      });
+      expect(await run('set', 'nobody@example.com', '--role', 'member')).toMatchObject({ code: 1 });
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('works on a store that no gateway has started on, and shows the management key beside its answer', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'gateway-users-'));
+    const url = await freshUrl();
+    const store: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
+    try {
+      const env = { ...process.env, ...store, GATEWAY_DATA_DIR: join(home, 'data') };
+      const command = [MAIN, 'users', 'add', '--email', 'ada@example.com'];
+      const added = await promisify(execFile)(process.execPath, command, { env, cwd: home });
+      expect(added.stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+      expect(added.stderr).toMatch(/Management key[\s\S]*sk-gw-v1-[0-9a-f]{64}/);
+    } finally {
+      rmSync(home, { recursive: true });
     }
   }, 60_000);
 
@@ -60,10 +124,14 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     const { gateway, run, read } = await setUp();
     try {
       for (const [args, message] of [
-        [['add'], /--email must be/],
+        [['add'], /Usage: model-gateway users/],
         [['add', '--email', 'nobody'], /--email must be/],
         [['add', '--email', 'a@b.c', '--role', 'king'], /--role must be/],
         [['add', '--email', 'a@b.c', '--name', ' '], /--name must be/],
+        [['set'], /Usage: model-gateway users/],
+        [['set', 'a@b.c'], /Usage: model-gateway users/],
+        [['add', '--email', `${'a'.repeat(320)}@b.c`], /--email must be/],
+        [['add', '--email', 'a@b.c', '--name', 'n'.repeat(201)], /--name must be/],
         [['drop'], /Usage: model-gateway users/],
         [[], /Usage: model-gateway users/],
       ] as const) {

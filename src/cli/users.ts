@@ -1,93 +1,172 @@
 import { parseArgs } from 'node:util';
 import { type Environment, loadConfig } from '../config.ts';
+import { limits } from '../limits.ts';
 import { isStorable } from '../schemas/text.ts';
 import { isUniqueViolation } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
-import { memberStore } from '../storage/members.ts';
-import { withStore } from './with-store.ts';
+import { memberStore, type NamedMember } from '../storage/members.ts';
+import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway users add --email EMAIL [--name NAME] [--role admin|member] [--config FILE]
+       model-gateway users set USER [--email EMAIL] [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users list [--config FILE]
+
+USER is an id or an e-mail address. The role in the organization is that in every workspace.
 `;
 
-const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/;
-
-interface NewMember {
-  email: string;
-  name: string;
-  role: 'admin' | 'member';
+/** What a command refuses, in a sentence for the operator. */
+class Refused extends Error {
+  override readonly name = 'Refused';
+  readonly code: 1 | 2;
+  constructor(code: 1 | 2, message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
-/** What the options of `users add` say, or what is wrong with them. */
-function newMember(values: { email?: string; name?: string; role: string }): NewMember | string {
-  const { email = '', name = email, role } = values;
-  if (!EMAIL.test(email) || !isStorable(email)) return '--email must be an address such as ada@example.com';
-  if (name.trim() === '' || name.length > 200 || !isStorable(name))
-    return '--name must be a text of 1 to 200 characters';
-  if (role !== 'admin' && role !== 'member') return '--role must be admin or member';
-  return { email, name: name.trim(), role };
+type Role = 'admin' | 'member';
+
+/** What options say of a user; what they leave out is absent. */
+interface Described {
+  email?: string;
+  name?: string;
+  role?: Role;
 }
 
-/** `model-gateway users add|list`: members of the organization, on the configured store, whether the gateway runs or not. */
-export async function runUsers(args: string[], environment: Environment): Promise<number> {
-  const { positionals, values } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      email: { type: 'string' },
-      name: { type: 'string' },
-      role: { type: 'string', default: 'member' },
-    },
-  });
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  if (positionals.length === 1 && positionals[0] === 'list') {
-    return withStore(config, async ({ database, home }) => {
-      for (let offset = 0; ; offset += 100) {
-        const page = { offset, limit: 100 };
-        const { data } = await memberStore(database.queries).listOrganization(home.organization_id, page);
-        for (const { id, email, first_name, last_name, role } of data) {
-          const name = [first_name, last_name].filter((part) => part !== null).join(' ');
-          process.stdout.write(`${id}  ${role.replace('org:', '').padEnd(6)}  ${email ?? '-'}  ${name}\n`);
-        }
-        if (data.length < 100) return 0;
+type Newcomer = Described & { email: string };
+
+const EMAIL = /^[^\s@]+@[^\s@]+$/;
+
+function describedBy(values: { email?: string; name?: string; role?: string }): Described {
+  const { email, role } = values;
+  const name = values.name?.trim();
+  if (email !== undefined && !(EMAIL.test(email) && isStorable(email) && email.length <= limits.email_chars_max)) {
+    throw new Refused(2, '--email must be an address such as ada@example.com');
+  }
+  if (name !== undefined && !(name !== '' && isStorable(name) && name.length <= limits.user_name_chars_max)) {
+    throw new Refused(2, `--name must be a text of 1 to ${limits.user_name_chars_max} characters`);
+  }
+  if (role !== undefined && role !== 'admin' && role !== 'member') {
+    throw new Refused(2, '--role must be admin or member');
+  }
+  return {
+    // Addresses that differ in capitals alone are one person's.
+    ...(email === undefined ? {} : { email: email.toLowerCase() }),
+    ...(name === undefined ? {} : { name }),
+    ...(role === undefined ? {} : { role }),
+  };
+}
+
+function namesOf(name: string) {
+  const [first_name = name, ...rest] = name.split(/\s+/);
+  return { name, first_name, last_name: rest.length === 0 ? null : rest.join(' ') };
+}
+
+async function membersOf({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<NamedMember[]> {
+  const found: NamedMember[] = [];
+  const limit = limits.page_records_max;
+  for (;;) {
+    const page = { offset: found.length, limit };
+    const { data } = await memberStore(database.queries).listOrganization(home.organization_id, page);
+    found.push(...data);
+    if (data.length < limit) return found;
+  }
+}
+
+/** Runs a change that may give somebody an address that another has. */
+async function withFreeEmail<T>(email: string | undefined, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new Refused(1, `There is a user with the address ${email} already.`);
+  }
+}
+
+function add({ change, actor }: OpenStore, { email, name, role = 'member' }: Newcomer): Promise<string> {
+  return withFreeEmail(email, () =>
+    change(actor, async ({ tx, at, audit }) => {
+      const users = identityStore(tx);
+      if (await users.hasEmail(email)) throw new Refused(1, `There is a user with the address ${email} already.`);
+      const names = name === undefined ? { name: email, first_name: null, last_name: null } : namesOf(name);
+      const { organization_id } = actor;
+      const user = { ...names, email, issuer: null, subject: null };
+      const id = await users.insertMember(user, { organization_id, role, at });
+      const after = { email, name: names.name, role };
+      await audit({ action: 'create', resource_type: 'user', resource_id: id, before: null, after });
+      return id;
+    }),
+  );
+}
+
+async function set(store: OpenStore, who: string, wanted: Described): Promise<string> {
+  const member = (await membersOf(store)).find(
+    ({ id, email }) => id === who || email?.toLowerCase() === who.toLowerCase(),
+  );
+  if (!member) throw new Refused(1, `There is no member ${who}; 'users list' tells who there is.`);
+  const { id: user_id } = member;
+  const { email, name, role } = wanted;
+  return withFreeEmail(email, () =>
+    store.change(store.actor, async ({ tx, audit, announce }) => {
+      const { organization_id } = store.actor;
+      const [users, members] = [identityStore(tx), memberStore(tx)];
+      const held = await members.lockForRoles(organization_id, user_id);
+      const current = held.find((one) => one.user_id === user_id)?.role;
+      const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
+      if (role === 'member' && others.length === 0) throw new Refused(1, 'The last administrator must stay one.');
+      if (email !== undefined && email !== member.email?.toLowerCase() && (await users.hasEmail(email))) {
+        throw new Refused(1, `There is a user with the address ${email} already.`);
       }
-    });
-  }
-  if (positionals.length !== 1 || positionals[0] !== 'add') {
-    process.stderr.write(USAGE);
-    return 2;
-  }
-  const member = newMember(values);
-  if (typeof member === 'string') {
-    process.stderr.write(`${member}\n`);
-    return 2;
-  }
-  return withStore(config, async ({ change, actor }) => {
-    try {
-      const id = await change(actor, async ({ tx, at, audit }) => {
-        const { email, name, role } = member;
-        const [first_name = name, ...rest] = name === email ? [] : name.split(/\s+/);
-        const names =
-          name === email ? { first_name: null, last_name: null } : { first_name, last_name: rest.join(' ') || null };
-        const user = { name, email, ...names, issuer: null, subject: null };
-        const { organization_id } = actor;
-        const made = await identityStore(tx).insertMember(user, { organization_id, role, at });
-        await audit({
-          action: 'create',
-          resource_type: 'user',
-          resource_id: made,
-          before: null,
-          after: { email, name, role },
-        });
-        return made;
-      });
-      process.stdout.write(`${id}\n`);
-      return 0;
-    } catch (error) {
-      if (!isUniqueViolation(error)) throw error;
-      process.stderr.write(`There is a user with the address ${member.email} already.\n`);
-      return 1;
+      const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
+      if (Object.keys(names).length > 0) await users.update(user_id, names);
+      if (role !== undefined) await members.setRole({ organization_id, user_id, role });
+      const before = { email: member.email, name: member.name, role: current };
+      const after = { ...before, ...wanted };
+      await audit({ action: 'update', resource_type: 'user', resource_id: user_id, before, after });
+      announce({ topic: 'policy', id: user_id });
+      return user_id;
+    }),
+  );
+}
+
+async function list(store: OpenStore): Promise<string> {
+  const rows = (await membersOf(store)).map(
+    ({ id, role, email, name }) => `${id}  ${role.replace('org:', '').padEnd(6)}  ${email ?? '-'}  ${name}`,
+  );
+  return rows.join('\n');
+}
+
+/** What to do, by the words of the command; undefined: nothing that there is. */
+function actionOf(
+  positionals: readonly string[],
+  wanted: Described,
+): ((store: OpenStore) => Promise<string>) | undefined {
+  const [verb, who, ...rest] = positionals;
+  const none = Object.keys(wanted).length === 0;
+  const { email } = wanted;
+  if (verb === 'list' && who === undefined && none) return list;
+  if (verb === 'add' && who === undefined && email !== undefined) return (store) => add(store, { ...wanted, email });
+  if (verb === 'set' && who !== undefined && rest.length === 0 && !none) return (store) => set(store, who, wanted);
+  return undefined;
+}
+
+/** `model-gateway users add|set|list`: members of the organization, on the configured store, whether the gateway runs or not. */
+export async function runUsers(args: string[], environment: Environment): Promise<number> {
+  const text = { type: 'string' } as const;
+  const options = { config: text, email: text, name: text, role: text };
+  const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
+  try {
+    const action = actionOf(positionals, describedBy(values));
+    if (action === undefined) {
+      process.stderr.write(USAGE);
+      return 2;
     }
-  });
+    const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
+    process.stdout.write(`${await withStore(config, action)}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return error.code;
+  }
 }

@@ -25,7 +25,8 @@ export async function withStore<T>(config: Config, run: (store: OpenStore) => Pr
   const database = await openDatabase({ data_dir, database_url });
   try {
     const { home, management_key } = await firstStart(config, database, systemClock);
-    if (management_key !== undefined) announceKey(management_key);
+    // What a command answers is on the other stream, for scripts.
+    if (management_key !== undefined) announceKey(management_key, process.stderr);
     const changes = await openChangeFeed({ data_dir, database_url, listens: false });
     try {
       const change = createChange({ database, changes, now: systemClock.now_ms });

@@ -34,6 +34,22 @@ export function identityStore(queries: Queries) {
       return found.length === 1 ? found[0] : undefined;
     },
 
+    /** Whether anybody has an address, however it is capitalized. */
+    hasEmail: async (email: string): Promise<boolean> => {
+      const found = await queries
+        .selectFrom('users')
+        .select('id')
+        .where(({ fn }) => fn<string>('lower', ['email']), '=', email.toLowerCase())
+        .limit(1)
+        .executeTakeFirst();
+      return found !== undefined;
+    },
+
+    /** Changes what people call a user. */
+    update: async (id: string, names: Partial<Omit<NewUser, 'issuer' | 'subject'>>): Promise<void> => {
+      await queries.updateTable('users').set(names).where('id', '=', id).execute();
+    },
+
     /** Says who a user is elsewhere, unless that is said already. */
     link: async (user: { id: string; issuer: string; subject: string }): Promise<boolean> => {
       const { numUpdatedRows } = await queries

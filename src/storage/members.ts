@@ -12,6 +12,11 @@ export interface Membership {
   is_default: boolean;
 }
 
+/** A member of an organization, with the name that its user goes by. */
+export interface NamedMember extends OrganizationMember {
+  name: string;
+}
+
 interface RoleRow {
   role: string;
 }
@@ -34,14 +39,44 @@ export function memberStore(queries: Queries) {
       return new Map(rows.map((row) => [row.user_id, withRole(row).role]));
     },
 
+    /** A member and all administrators, held against other changes of roles until the transaction ends. */
+    lockForRoles: async (organization_id: string, user_id: string) => {
+      const rows = await queries
+        .updateTable('organization_members')
+        .set(({ ref }) => ({ seq: ref('seq') }))
+        .where('organization_id', '=', organization_id)
+        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', user_id)]))
+        .returning(['user_id', 'role'])
+        .execute();
+      return rows.map(withRole);
+    },
+
+    /** Gives a member another role, in the organization and in every workspace of it. */
+    setRole: async (member: { organization_id: string; user_id: string; role: WorkspaceMember['role'] }) => {
+      const { organization_id, user_id, role } = member;
+      const workspaces = queries.selectFrom('workspaces').select('id').where('organization_id', '=', organization_id);
+      await queries
+        .updateTable('organization_members')
+        .set({ role })
+        .where('organization_id', '=', organization_id)
+        .where('user_id', '=', user_id)
+        .execute();
+      await queries
+        .updateTable('workspace_members')
+        .set({ role })
+        .where('workspace_id', 'in', workspaces)
+        .where('user_id', '=', user_id)
+        .execute();
+    },
+
     /** The members of the organization, in the order in which they joined. */
-    listOrganization: async (organization_id: string, page: Page): Promise<Paged<OrganizationMember>> => {
+    listOrganization: async (organization_id: string, page: Page): Promise<Paged<NamedMember>> => {
       const { count } = await organization(organization_id)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
       const rows = await organization(organization_id)
         .innerJoin('users', 'users.id', 'organization_members.user_id')
-        .select(['users.id as id', 'email', 'first_name', 'last_name', 'role'])
+        .select(['users.id as id', 'name', 'email', 'first_name', 'last_name', 'role'])
         .orderBy('seq')
         .limit(page.limit)
         .offset(page.offset)
