@@ -13,7 +13,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
  * The real shell over a store with a fresh home, where `management` and `ordinary` are the two credentials there are, and
  * `foreign` is the management credential of another organization.
  */
-export async function managementServer(database: Database, at: string) {
+export async function managementServer(database: Database, at: string, limitManagement?: (caller: string) => void) {
   const home = await organizationStore(database.queries).insertFirst({ at, management: undefined });
   const foreign = await otherOrganization(database, at);
   const changes = localChangeFeed();
@@ -25,6 +25,7 @@ export async function managementServer(database: Database, at: string) {
   const server: Server = createServer({
     logger: false,
     body_bytes_max: 1024 * 1024,
+    limitManagement,
     authenticate: (secret) => {
       const principal = principals[secret];
       if (principal === undefined) throw new GatewayError(401, 'Invalid API key');

@@ -15,7 +15,7 @@ export const Workspace = Type.Object(
     slug: Type.String({ description: 'Stands for the id in paths.' }),
     description: nullable(Type.String()),
     created_at: Type.String({ format: 'date-time' }),
-    created_by: nullable(Type.String(), 'The user who made it.'),
+    created_by: nullable(Type.String(), 'The user whose key made it.'),
     updated_at: nullable(Type.String({ format: 'date-time' })),
     default_image_model: nullable(Type.String()),
     default_text_model: nullable(Type.String()),
@@ -37,7 +37,12 @@ const slug = Type.String({
   description:
     'Lower-case letters and digits in segments with single hyphens between them; unique in the organization.',
 });
-const model = Type.Optional(nullable(Type.String({ minLength: 1, maxLength: limits.model_name_chars_max })));
+const model = Type.Optional(
+  nullable(
+    Type.String({ minLength: 1, maxLength: limits.model_name_chars_max }),
+    'Kept as given: a model may be served later.',
+  ),
+);
 const settings = {
   description: Type.Optional(nullable(Type.String({ maxLength: limits.description_chars_max }))),
   default_image_model: model,

@@ -24,14 +24,15 @@ export async function withFreeSlug<T>(slug: string | undefined, write: () => Pro
   }
 }
 
-/** Refuses integer ids of `io_logging_api_key_ids` that are no keys of the organization. */
+/** Refuses integer ids of `io_logging_api_key_ids` that are no keys of the organization. Those that are kept already may stay: a key may be gone. */
 export async function checkLoggedKeys(
   tx: Queries,
   organization_id: string,
   ids: readonly number[] | null | undefined,
+  kept: readonly number[] | null = null,
 ): Promise<void> {
   if (!ids || ids.length === 0) return;
-  const known = await workspaceStore(tx).findKeyIds(organization_id, ids);
+  const known = new Set([...(await workspaceStore(tx).findKeyIds(organization_id, ids)), ...(kept ?? [])]);
   const index = ids.findIndex((id) => !known.has(id));
   if (index >= 0) {
     throw new GatewayError(400, `io_logging_api_key_ids[${index}] is not the id of an API key of this organization`);

@@ -30,7 +30,7 @@ export function updateWorkspace(server: Server, { change }: { change: Change }):
           const store = workspaceStore(tx);
           const before = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
           checkVersion(request, before.version);
-          await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids);
+          await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids, before.io_logging_api_key_ids);
           const after = await store.update(before.id, { ...settings, updated_at: at });
           await audit({
             action: 'update',

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
+import { createRateLimit } from '../../http/rate-limit.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { assignmentStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
@@ -37,9 +38,9 @@ const spent = (hash: string) => ({
 type Data = Record<string, unknown>;
 
 describeStores('workspaces', ({ open }) => {
-  async function setUp() {
+  async function setUp(limitManagement?: (caller: string) => void) {
     const database = await open();
-    const made = await managementServer(database, NOW);
+    const made = await managementServer(database, NOW, limitManagement);
     const shared = {
       change: made.change,
       workspaces: workspaceStore(database.queries),
@@ -126,7 +127,7 @@ describeStores('workspaces', ({ open }) => {
   });
 
   test('201: every field is kept; logged keys once, the rate to a ten-thousandth', async () => {
-    const { create, ask, addKey, home } = await setUp();
+    const { create, ask, addKey, home, database } = await setUp();
     const { id } = await addKey(home.default_workspace_id);
     const body = {
       description: 'd',
@@ -141,6 +142,11 @@ describeStores('workspaces', ({ open }) => {
     expect(made.data).toMatchObject({ ...body, io_logging_api_key_ids: [id], io_logging_sampling_rate: 0.1234 });
     expect((await ask('GET', '/workspaces/research')).data).toEqual(made.data);
     expect((await ask('GET', `/workspaces/${made.data['id']}`)).data).toEqual(made.data);
+    // What was logged stays so when the key is gone, and the record can be sent back as it was read.
+    await database.queries.deleteFrom('api_keys').execute();
+    const back = await ask('PATCH', '/workspaces/research', { io_logging_api_key_ids: [id] });
+    expect(back.data).toMatchObject({ io_logging_api_key_ids: [id] });
+    expect((await create({ slug: 'other', io_logging_api_key_ids: [id] })).status).toBe(400);
     const least = await ask('PATCH', '/workspaces/research', { io_logging_sampling_rate: 0.0001 });
     expect(least.data).toMatchObject({ io_logging_sampling_rate: 0.0001 });
   });
@@ -568,5 +574,15 @@ describeStores('workspaces', ({ open }) => {
     if (path.includes('ID')) expect((await call(method, path.replace('ID', '%00'), body)).status).toBe(404);
     await database.queries.schema.alterTable('workspaces').renameTo('gone').execute();
     expect((await call(method, path.replace('ID', 'research'), body)).status).toBe(500);
+  });
+
+  test('429: whoever asks too much, in every operation', async () => {
+    const { call } = await setUp(createRateLimit(1, () => 0));
+    expect((await call('GET', '/workspaces')).status).toBe(200);
+    for (const [method, path, body] of all) {
+      const answer = await call(method, path.replace('ID', 'default'), body);
+      expect([method, path, answer.status]).toEqual([method, path, 429]);
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    }
   });
 });
