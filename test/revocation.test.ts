@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -172,7 +172,9 @@ test('a key that one worker revokes is taken by none of the others', async () =>
     if (tries > 200) throw new Error('the workers do not serve');
     await sleep(100);
   }
-  await sleep(1_000);
+  // Each worker takes a slot of the data directory just before it listens.
+  while (readdirSync(join(data_dir, 'slots')).length < 3) await sleep(100);
+  await sleep(1_500);
   for (let round = 0; round < 5; round += 1) {
     const made = await fetch(`${base}/keys`, {
       method: 'POST',
