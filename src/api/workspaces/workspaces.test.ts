@@ -333,6 +333,16 @@ describeStores('workspaces', ({ open }) => {
     expect(orphans).toEqual([]);
   }, 60_000);
 
+  test('10 deletions at once: one deletes, the others find nothing, and the audit is told once', async () => {
+    const { create, ask, database, home } = await setUp();
+    await create();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask('DELETE', '/workspaces/research')));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 404)]);
+    const filter = { organization_id: home.organization_id, resource_type: 'workspace' } as const;
+    const { data } = await auditStore(database.queries).listBy(filter, { offset: 0, limit: 10 });
+    expect(data.map(({ action }) => action)).toEqual(['delete', 'create']);
+  });
+
   // An exchange of a code makes a key without holding the workspace; the store's own reference holds it.
   test('a workspace that gets a key while it is being deleted stays', async () => {
     const { create, ask, addKey, database } = await setUp();
