@@ -9,6 +9,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   serve [--workers N] [--config FILE]   run the gateway (the default command)
   doctor [--config FILE]                print what is configured, without secrets
   users add|set|list                    members of the organization
+  keys create|list|disable              API keys and management keys
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone
@@ -38,6 +39,7 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
   serve: runServe,
   doctor: async (args) => (await import('./cli/doctor.ts')).runDoctor(args, processEnvironment()),
   users: async (args) => (await import('./cli/users.ts')).runUsers(args, processEnvironment()),
+  keys: async (args) => (await import('./cli/keys.ts')).runKeys(args, processEnvironment()),
   backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
   catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
   sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),

@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { startGateway } from '../../test/harness.ts';
+import { describeStores } from '../../test/store-variants.ts';
+
+const MAIN = join(import.meta.dirname, '..', 'main.ts');
+
+describeStores('model-gateway keys', ({ freshUrl }) => {
+  async function setUp() {
+    const url = await freshUrl();
+    const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
+    const gateway = await startGateway({ environment });
+    const run = async (...args: string[]) => {
+      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
+      try {
+        const done = await promisify(execFile)(process.execPath, [MAIN, 'keys', ...args], {
+          env,
+          cwd: gateway.data_dir,
+        });
+        return { code: 0, ...done };
+      } catch (error) {
+        return error as { code: number; stdout: string; stderr: string };
+      }
+    };
+    const ask = (key: string, path: string) => gateway.call('GET', path, undefined, { authorization: `Bearer ${key}` });
+    return { gateway, run, ask };
+  }
+
+  test('makes management keys and ordinary ones, which open a running gateway at once; disabling closes it at once', async () => {
+    const { gateway, run, ask } = await setUp();
+    try {
+      const secrets = [await run('create', '--management'), await run('create', '--name', 'batch')];
+      for (const made of secrets)
+        expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sk-gw-v1-[0-9a-f]{64}\n$/) });
+      const [management = '', ordinary = ''] = secrets.map(({ stdout }) => stdout.trim());
+      expect((await ask(management, '/keys')).status).toBe(200);
+      expect((await ask(ordinary, '/keys')).status).toBe(403);
+      expect((await ask(ordinary, '/key')).status).toBe(200);
+      const { stdout } = await run('list');
+      expect(stdout).toMatch(/ {2}management {2}enabled {3}sk-gw-v1-\S+ {2}Management key\n/);
+      expect(stdout).toMatch(/ {2}key {9}enabled {3}sk-gw-v1-\S+ {2}batch\n/);
+      for (const secret of [management, ordinary]) expect(stdout).not.toContain(secret.slice(12, -3));
+      const hash =
+        stdout
+          .split('\n')
+          .find((line) => line.endsWith('  batch'))
+          ?.split(' ')[0] ?? '';
+      expect(await run('disable', hash)).toMatchObject({ code: 0 });
+      expect((await ask(ordinary, '/key')).status).toBe(401);
+      const audit = (await (await ask(management, `/audit?resource_id=${hash}`)).json()) as { data: unknown[] };
+      expect(audit.data).toMatchObject([
+        { actor: 'command', action: 'update', after: { disabled: true } },
+        { actor: 'command', action: 'create', after: { name: 'batch', is_management: false } },
+      ]);
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('says what is wrong with its options, and makes nothing', async () => {
+    const { gateway, run } = await setUp();
+    try {
+      for (const [args, code, message] of [
+        [['create'], 2, /--name must be/],
+        [['create', '--name', ' '], 2, /--name must be/],
+        [['create', 'batch'], 2, /Usage: model-gateway keys/],
+        [['disable'], 2, /Usage: model-gateway keys/],
+        [['disable', '0'.repeat(64)], 1, /There is no key/],
+        [[], 2, /Usage: model-gateway keys/],
+      ] as const) {
+        expect(await run(...args)).toMatchObject({ code, stderr: expect.stringMatching(message) });
+      }
+      expect((await run('list')).stdout.split('\n')).toHaveLength(2);
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+});

@@ -1,0 +1,106 @@
+import { parseArgs } from 'node:util';
+import { createSecret, keyState, type StoredKey } from '../accounts/key.ts';
+import { type Environment, loadConfig } from '../config.ts';
+import { limits } from '../limits.ts';
+import { isStorable } from '../schemas/text.ts';
+import { keyStore } from '../storage/keys.ts';
+import { type OpenStore, withStore } from './with-store.ts';
+
+const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--config FILE]
+       model-gateway keys create --name NAME [--config FILE]
+       model-gateway keys list [--config FILE]
+       model-gateway keys disable KEY [--config FILE]
+
+KEY is the hash of a key or its label. A key that create makes is shown once, by create alone.
+`;
+
+/** Makes a key in the default workspace, owned by the organization's owner. Gives its secret. */
+function create({ change, actor, home }: OpenStore, name: string, is_management: boolean): Promise<string> {
+  return change(actor, async ({ tx, at, audit }) => {
+    const { secret, hash, label } = createSecret();
+    const made = await keyStore(tx).insert({
+      hash,
+      label,
+      organization_id: home.organization_id,
+      workspace_id: home.default_workspace_id,
+      creator_user_id: home.owner_user_id,
+      name,
+      is_management,
+      disabled: false,
+      limit_nano: null,
+      limit_reset: null,
+      include_byok_in_limit: false,
+      expires_at: null,
+      created_at: at,
+      updated_at: null,
+    });
+    const after = { ...keyState(made), is_management };
+    await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after });
+    return secret;
+  });
+}
+
+const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
+  keyStore(database.queries).listBy({ organization_id: home.organization_id });
+
+/** Disables the one key of a hash or a label; says which, or why none. */
+async function disable(store: OpenStore, named: string): Promise<string | undefined> {
+  const found = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
+  const [key] = found;
+  if (key === undefined) return 'There is no key of this hash or label.';
+  if (found.length > 1) return 'Several keys have this label; name one by its hash.';
+  await store.change(store.actor, async ({ tx, at, audit, announce }) => {
+    const which = { organization_id: key.organization_id, hash: key.hash };
+    const keys = keyStore(tx);
+    const before = await keys.lock(which);
+    if (before === undefined || before.disabled) return;
+    const after = await keys.update(which, { disabled: true, updated_at: at });
+    await audit({
+      action: 'update',
+      resource_type: 'api_key',
+      resource_id: key.hash,
+      before: keyState(before),
+      after: keyState(after),
+    });
+    announce({ topic: 'keys', id: key.hash });
+  });
+  return undefined;
+}
+
+function told(key: StoredKey): string {
+  const kind = key.is_management ? 'management' : 'key';
+  const state = key.disabled ? 'disabled' : 'enabled';
+  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${key.name}\n`;
+}
+
+/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not. */
+export async function runKeys(args: string[], environment: Environment): Promise<number> {
+  const { positionals, values } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { config: { type: 'string' }, management: { type: 'boolean', default: false }, name: { type: 'string' } },
+  });
+  const [command, named, ...rest] = positionals;
+  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
+  const name = values.name?.trim() ?? (values.management ? 'Management key' : '');
+  if (command === 'create' && named === undefined) {
+    if (name === '' || name.length > limits.key_name_chars_max || !isStorable(name)) {
+      process.stderr.write(`--name must be a text of 1 to ${limits.key_name_chars_max} characters\n`);
+      return 2;
+    }
+    process.stdout.write(`${await withStore(config, (store) => create(store, name, values.management))}\n`);
+    return 0;
+  }
+  if (command === 'list' && named === undefined) {
+    for (const key of await withStore(config, keysOf)) process.stdout.write(told(key));
+    return 0;
+  }
+  if (command !== 'disable' || named === undefined || rest.length > 0) {
+    process.stderr.write(USAGE);
+    return 2;
+  }
+  const refusal = await withStore(config, (store) => disable(store, named));
+  if (refusal === undefined) return 0;
+  process.stderr.write(`${refusal}\n`);
+  return 1;
+}
