@@ -6,7 +6,7 @@ import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 
 /** Beside the embedded store; its content is another one after every change. */
-export const CHANGES_FILE = 'changes';
+const CHANGES_FILE = 'changes';
 
 function markOf(file: string): string | undefined {
   try {
