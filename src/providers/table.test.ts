@@ -35,6 +35,13 @@ describe('the provider table', () => {
     expect(both).toEqual([]);
   });
 
+  // https://fireworks.ai/docs/deepseek/general-deepseek: R1's thoughts come as think tags in the content by default.
+  test('hosts of open models are read for think tags, the models’ makers are not', () => {
+    const reading = providerRows.filter(({ quirks }) => quirks.think_tags).map(({ slug }) => slug);
+    expect(reading).toEqual(expect.arrayContaining(['fireworks', 'huggingface', 'nebius', 'perplexity', 'vllm']));
+    for (const slug of ['openai', 'azure', 'xai', 'mistral', 'deepseek']) expect(reading).not.toContain(slug);
+  });
+
   test.each([
     ['Google AI Studio', 'google-ai-studio'],
     ['Google', 'google-vertex'],

@@ -72,6 +72,9 @@ const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter
 /** Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model. */
 const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tokens' };
 
+/** Hosts of open models leave the thoughts of some in the content (https://fireworks.ai/docs/deepseek/general-deepseek). */
+const openModels: Quirks = { ...compatible, think_tags: true };
+
 const laboratories: readonly ProviderRow[] = [
   {
     slug: 'openai',
@@ -246,7 +249,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['PERPLEXITY_API_KEY', 'PPLX_API_KEY'],
     source: 'perplexity',
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed'), 'top_k', 'web_search_options'],
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'inception',
@@ -333,7 +336,7 @@ const clouds: readonly ProviderRow[] = [
     credential_variables: ['CLOUDFLARE_API_KEY', 'CLOUDFLARE_API_TOKEN'],
     source: 'cloudflare-workers-ai',
     parameters: openHost,
-    quirks: { ...compatible, think_tags: true },
+    quirks: openModels,
     abort_stops_billing: true,
   },
 ];
@@ -364,7 +367,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
     source: 'togetherai',
     parameters: openHost,
-    quirks: { ...compatible, think_tags: true },
+    quirks: openModels,
     abort_stops_billing: true,
   },
   {
@@ -375,7 +378,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['FIREWORKS_API_KEY'],
     source: 'fireworks-ai',
     parameters: openHost,
-    quirks: { ...compatible, cached_tokens_header: 'fireworks-cached-prompt-tokens' },
+    quirks: { ...openModels, cached_tokens_header: 'fireworks-cached-prompt-tokens' },
     abort_stops_billing: true,
   },
   {
@@ -386,7 +389,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'],
     source: 'deepinfra',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
     abort_stops_billing: true,
   },
   {
@@ -412,7 +415,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['NEBIUS_API_KEY'],
     source: 'nebius',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'novita',
@@ -422,7 +425,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['NOVITA_API_KEY'],
     source: 'novita-ai',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
     abort_stops_billing: true,
   },
   {
@@ -433,7 +436,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['NVIDIA_API_KEY'],
     source: 'nvidia',
     parameters: chat,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'huggingface',
@@ -443,7 +446,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['HF_TOKEN', 'HUGGINGFACE_API_KEY'],
     source: 'huggingface',
     parameters: chat,
-    quirks: { ...compatible, think_tags: true },
+    quirks: openModels,
   },
   {
     slug: 'ollama-cloud',
@@ -453,7 +456,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['OLLAMA_API_KEY'],
     source: 'ollama-cloud',
     parameters: without(chat, 'logit_bias', 'parallel_tool_calls', 'tool_choice'),
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'baseten',
@@ -463,7 +466,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['BASETEN_API_KEY'],
     source: 'baseten',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'siliconflow',
@@ -473,7 +476,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['SILICONFLOW_API_KEY'],
     source: 'siliconflow',
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs'), 'top_k', 'min_p'],
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'friendli',
@@ -483,7 +486,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['FRIENDLI_TOKEN'],
     source: 'friendli',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
     abort_stops_billing: true,
   },
   {
@@ -494,7 +497,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['CHUTES_API_KEY'],
     source: 'chutes',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
     abort_stops_billing: true,
   },
   {
@@ -505,7 +508,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['SCALEWAY_API_KEY'],
     source: 'scaleway',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'ovhcloud',
@@ -515,7 +518,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['OVHCLOUD_API_KEY'],
     source: 'ovhcloud',
     parameters: chat,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'vultr',
@@ -525,7 +528,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['VULTR_API_KEY'],
     source: 'vultr',
     parameters: chat,
-    quirks: compatible,
+    quirks: openModels,
   },
   {
     slug: 'wandb',
@@ -535,7 +538,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['WANDB_API_KEY'],
     source: 'wandb',
     parameters: openHost,
-    quirks: compatible,
+    quirks: openModels,
   },
 ];
 
@@ -562,7 +565,7 @@ const localServers: readonly ProviderRow[] = (
   any_model: true as const,
   parameters: openHost,
   // Ollama and LM Studio take images as data only (https://docs.ollama.com/api/openai-compatibility).
-  quirks: { ...compatible, think_tags: true, inline_images: slug === 'ollama' || slug === 'lmstudio' },
+  quirks: { ...openModels, inline_images: slug === 'ollama' || slug === 'lmstudio' },
   abort_stops_billing: true as const,
 }));
 

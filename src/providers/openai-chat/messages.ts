@@ -126,7 +126,7 @@ function replayReasoning(
   const isState = (detail: ReasoningDetail): boolean =>
     detail.type === 'reasoning.encrypted' || (detail.type === 'reasoning.text' && detail.signature != null);
   if (way === 'reasoning_details') {
-    const details = options.strip_state ? told.filter((detail) => !isState(detail)) : told;
+    const details = onceEach(options.strip_state ? told.filter((detail) => !isState(detail)) : told);
     if (details.length > 0) set('reasoning_details', details as unknown as JsonValue[]);
     return;
   }
@@ -138,6 +138,7 @@ function replayReasoning(
   if (way === undefined || plain.length === 0) return;
   const text = plain.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('\n\n');
   if (way === 'thinking_part') {
+    if (text === '') return;
     const thinking: JsonValue = { type: 'thinking', thinking: [{ type: 'text', text }] };
     const said = typeof message.content === 'string' ? message.content : textOfParts(message.content);
     set('content', said === '' ? [thinking] : [thinking, { type: 'text', text: said }]);
@@ -152,6 +153,17 @@ function reasoningOf(message: Message): ReasoningDetail[] | undefined {
   const alias = (message as unknown as JsonObject)['reasoning_content'];
   const text = message.reasoning ?? (typeof alias === 'string' ? alias : undefined);
   return text === undefined ? undefined : [{ type: 'reasoning.text', text, format: 'unknown' }];
+}
+
+/** Of encrypted details with the same id only the first: upstreams answer "Duplicate item found" to a second. */
+function onceEach(details: readonly ReasoningDetail[]): ReasoningDetail[] {
+  const ids = new Set<string>();
+  return details.filter(({ type, id }) => {
+    if (type !== 'reasoning.encrypted' || id == null) return true;
+    const isFirst = !ids.has(id);
+    ids.add(id);
+    return isFirst;
+  });
 }
 
 function encodeContent(

@@ -189,6 +189,34 @@ describe('messages', () => {
       { replay_reasoning: 'reasoning' },
       { role: 'assistant', content: 'a' },
     ],
+    ['empty reasoning is no part', assistant({ reasoning: '' }), { replay_reasoning: 'thinking_part' }, assistant({})],
+    [
+      'but a field, which some upstreams miss',
+      assistant({ reasoning: '' }),
+      { replay_reasoning: 'reasoning_content' },
+      { role: 'assistant', content: 'a', reasoning_content: '' },
+    ],
+    [
+      'encrypted reasoning of one id goes back once',
+      assistant({
+        reasoning_details: [
+          { type: 'reasoning.encrypted', data: 'a', id: 'rs_1' },
+          { type: 'reasoning.encrypted', data: 'b', id: 'rs_1' },
+          { type: 'reasoning.encrypted', data: 'c', id: null },
+          { type: 'reasoning.encrypted', data: 'd', id: null },
+        ],
+      }),
+      { replay_reasoning: 'reasoning_details' },
+      {
+        role: 'assistant',
+        content: 'a',
+        reasoning_details: [
+          { type: 'reasoning.encrypted', data: 'a', id: 'rs_1' },
+          { type: 'reasoning.encrypted', data: 'c', id: null },
+          { type: 'reasoning.encrypted', data: 'd', id: null },
+        ],
+      },
+    ],
     [
       'reasoning of another vendor is left out',
       assistant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', format: 'anthropic-claude-v1' }] }),

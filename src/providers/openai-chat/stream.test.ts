@@ -42,6 +42,13 @@ describe('a stream', () => {
     expect(answer.choices[0].message.content).toBe('a');
   });
 
+  test('is not spoilt by what comes after [DONE]', () => {
+    for (const late of [{ error: { message: 'x' } }, 'garbage', '[DONE]', '7']) {
+      const answer = accumulate(decode([delta({ content: 'a' }, 'stop'), '[DONE]', late]), 7);
+      expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'a' } });
+    }
+  });
+
   test('keeps real usage when zeros follow', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const zero = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };

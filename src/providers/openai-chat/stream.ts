@@ -23,6 +23,11 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
         isDone = true;
         return chunks;
       }
+      if (isDone) {
+        // The answer is whole. Only usage is still read: some upstreams send it after [DONE].
+        answer.takeUsage(lateAnswer(data));
+        return chunks;
+      }
       const value = parse(data);
       const fault = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
       if (fault !== undefined) {
@@ -33,9 +38,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
         return chunks;
       }
       if (!isObject(value)) throw notThisWire(data);
-      // After [DONE] only usage is still read: some upstreams send it there.
-      if (isDone) answer.takeUsage(value as WireAnswer);
-      else answer.take(value as WireAnswer, false, chunks);
+      answer.take(value as WireAnswer, false, chunks);
       return chunks;
     },
     isWhole: () => isDone && failure === undefined,
@@ -72,6 +75,16 @@ export function readWholeAnswer(body: JsonValue, state: AttemptState): ChatChunk
 /** The common case, told without looking for the shapes of errors. */
 function isPlainAnswer(value: unknown): boolean {
   return isObject(value) && value['choices'] !== undefined && value['error'] == null && value['object'] !== 'error';
+}
+
+/** What an event after the end of the answer says; nothing where it is no object. */
+function lateAnswer(data: string): WireAnswer {
+  try {
+    const value: unknown = JSON.parse(data);
+    return isObject(value) ? (value as WireAnswer) : {};
+  } catch {
+    return {};
+  }
 }
 
 function parse(data: string): unknown {

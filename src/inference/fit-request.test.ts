@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import type { Endpoint } from '../catalog/model.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import { fitRequest } from './fit-request.ts';
+
+const endpoint = { max_completion_tokens: 10, supported_parameters: ['tools', 'temperature'] } as unknown as Endpoint;
+const fitted = (request: Partial<ChatRequest>) => fitRequest({ messages: [], ...request }, endpoint);
+const called = { type: 'function' as const, function: { name: 'f' } };
+
+test('a request that fits is the same object', () => {
+  const request: ChatRequest = { messages: [], temperature: 1, tools: [called], max_tokens: 10 };
+  expect(fitRequest(request, endpoint)).toEqual({ request, report: [] });
+  expect(fitRequest(request, endpoint).request).toBe(request);
+});
+
+test('what the endpoint does not support is dropped, a bound beyond its own is lowered, and both are told', () => {
+  const given = { messages: [], seed: 1, max_tokens: 11, max_completion_tokens: 12 };
+  const { request, report } = fitRequest(given, endpoint);
+  expect(request).toEqual({ messages: [], max_tokens: 10, max_completion_tokens: 10 });
+  expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
+    'dropped seed',
+    'clamped max_completion_tokens',
+    'clamped max_tokens',
+  ]);
+  expect(given.seed).toBe(1);
+});
+
+test('tools that the gateway would have to run are dropped, with a choice of them', () => {
+  const choice = { type: 'gateway:web_search' };
+  const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });
+  expect(request).toEqual({ messages: [], tools: [called] });
+  expect(report.map(({ field }) => field)).toEqual(['tools[0]']);
+  expect(fitted({ tools: [{ type: 'gateway:web_search' }], tool_choice: 'auto' }).request).toEqual({
+    messages: [],
+    tools: null,
+  });
+});
+
+test('a choice among the tools that are left stays', () => {
+  const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
+  expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice }).request.tool_choice).toBe(
+    tool_choice,
+  );
+});
+
+test('tools of a wire of its own are left to the dialect', () => {
+  const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'x' } };
+  expect(fitted({ tools: [native, { type: 'gateway:web_search' }] }).request.tools).toEqual([native]);
+});
