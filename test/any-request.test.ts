@@ -31,7 +31,7 @@ const part = fc.oneof(
     arbitrary: some(
       {
         type: fc.constant('image_url'),
-        image_url: some({ url: address, detail: orNull(text) }, ['url']),
+        image_url: fc.oneof(address, some({ url: address, detail: orNull(text) }, ['url'])),
         cache_control: hint,
       },
       ['type', 'image_url'],
@@ -47,18 +47,42 @@ const part = fc.oneof(
       ['type', 'file'],
     ),
   },
+  {
+    weight: 1,
+    arbitrary: some({ type: fc.constant('document_url'), document_url: address, document_name: orNull(text) }, [
+      'type',
+      'document_url',
+    ]),
+  },
+);
+const thought = some(
+  {
+    type: fc.constant('thinking'),
+    thinking: fc.oneof(text, fc.array(some({ type: fc.constant('text'), text: orNull(text) }), { maxLength: 2 })),
+  },
+  ['type', 'thinking'],
 );
 const content = fc.oneof(text, fc.array(part, { maxLength: 3 }));
 const name = fc.constantFrom('f', 'g.h', 'x'.repeat(80));
-const id = fc.constantFrom('a', 'a b', 'call_1');
-const call = some(
+const id = fc.constantFrom('', 'a', 'a b', 'call_1');
+const call = fc.oneof(
   {
-    id,
-    type: fc.constant('function'),
-    index: fc.nat(3),
-    function: fc.record({ name, arguments: text }),
+    weight: 4,
+    arbitrary: some(
+      {
+        id,
+        type: fc.constant('function'),
+        index: fc.nat(3),
+        function: fc.record({ name, arguments: fc.oneof(text, fc.constantFrom(null, {}, { a: [1] })) }),
+        extra_content: orNull(fc.constant({ google: { thought_signature: 'S' } })),
+      },
+      ['id', 'function'],
+    ),
   },
-  ['id', 'function'],
+  {
+    weight: 1,
+    arbitrary: fc.record({ id, type: fc.constant('custom'), custom: fc.record({ name, input: text }) }),
+  },
 );
 const format = orNull(fc.constantFrom('unknown', 'anthropic-claude-v1', 'google-gemini-v1'));
 const detail = fc.oneof(
@@ -67,11 +91,14 @@ const detail = fc.oneof(
   some({ type: fc.constant('reasoning.summary'), summary: text, format }, ['type', 'summary']),
 );
 const message = fc.oneof(
-  some({ role: fc.constantFrom('system', 'developer', 'user'), content, name: orNull(text) }, ['role', 'content']),
+  some({ role: fc.constantFrom('system', 'developer', 'user'), content: orNull(content), name: orNull(text) }, [
+    'role',
+    'content',
+  ]),
   some(
     {
       role: fc.constant('assistant'),
-      content: orNull(content),
+      content: orNull(fc.oneof(content, fc.array(fc.oneof(part, thought), { maxLength: 3 }))),
       tool_calls: orNull(fc.array(call, { maxLength: 3 })),
       refusal: orNull(text),
       reasoning: orNull(text),
@@ -83,7 +110,7 @@ const message = fc.oneof(
     },
     ['role'],
   ),
-  some({ role: fc.constant('tool'), content, tool_call_id: id, name: orNull(text) }, [
+  some({ role: fc.constant('tool'), content: orNull(content), tool_call_id: id, name: orNull(text) }, [
     'role',
     'content',
     'tool_call_id',
