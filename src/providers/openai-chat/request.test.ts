@@ -346,6 +346,13 @@ describe('media that must be fetched', () => {
     expect(openaiChat.requiredMedia(request, endpointOf(quirks)).map((need) => need.url)).toEqual(expected);
   });
 
+  test('is nothing of a document that goes in its own shape', () => {
+    const file_data = 'https://x/b.pdf';
+    const ext = { wire: 'openai-chat' as const, rest: { type: 'document_url', document_url: file_data } };
+    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data }, ext }] }];
+    expect(openaiChat.requiredMedia({ messages }, endpointOf({}))).toEqual([]);
+  });
+
   test('goes as a URL when it was not fetched: the upstream takes or refuses it', () => {
     const { body } = encode(request);
     expect(JSON.stringify(body)).toContain('https://x/a.pdf');
