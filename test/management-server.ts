@@ -11,13 +11,13 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
  * The real shell over a store with a fresh home, where `management` and `ordinary` are the two credentials there are, and
- * `foreign` is the management credential of another organization.
+ * `foreign` is the management credential of another organization. Tests may change `principals`.
  */
 export async function managementServer(database: Database, at: string, limitManagement?: (caller: string) => void) {
   const home = await organizationStore(database.queries).insertFirst({ at, management: undefined });
   const foreign = await otherOrganization(database, at);
   const changes = localChangeFeed();
-  const principals: Readonly<Record<string, Principal>> = {
+  const principals: Record<'management' | 'ordinary' | 'foreign', Principal> & Record<string, Principal> = {
     management: principalOf('management', home),
     ordinary: principalOf('key', home),
     foreign: principalOf('management', foreign),
@@ -52,7 +52,7 @@ export async function managementServer(database: Database, at: string, limitMana
     return { status: answer.statusCode, body: answer.json() as Record<string, never>, headers: answer.headers };
   };
   const now = () => Date.parse(at);
-  return { server, home, foreign, call, changes, now, change: createChange({ database, changes, now }) };
+  return { server, home, foreign, principals, call, changes, now, change: createChange({ database, changes, now }) };
 }
 
 interface Organization {

@@ -13,6 +13,8 @@ export interface StoredCode {
   organization_id: string;
   workspace_id: string;
   user_id: string | null;
+  /** The stored key that it was asked for with, by hand or by a sign-in to the pages. The code dies with it. */
+  asker_key_hash: string | null;
   /** null where no application is sent the code: a person reads it from a page. */
   app_id: number | null;
   callback_url: string | null;

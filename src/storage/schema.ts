@@ -144,6 +144,7 @@ export const tables = {
     organization_id: text,
     workspace_id: text,
     user_id: textOrNull,
+    asker_key_hash: textOrNull,
     app_id: bigintOrNull,
     callback_url: textOrNull,
     code_challenge: textOrNull,

@@ -89,6 +89,18 @@ describeStores('the consent page', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(code);
   });
 
+  test('a code dies with the key that its person signed in with', async () => {
+    const { visitor, codes, call, storeKey, database } = await setUp();
+    const { secret, hash } = await storeKey();
+    await visitor.post('/sign-in', { management_key: secret });
+    const { hidden } = await visitor.get(consentUrl());
+    const sent = await visitor.post('/auth', { ...hidden, decision: 'approve' });
+    const code = new URL(sent.location ?? '').searchParams.get('code');
+    expect(await codes()).toMatchObject([{ asker_key_hash: hash }]);
+    await database.queries.deleteFrom('api_keys').where('hash', '=', hash).execute();
+    expect((await call('POST', '/auth/keys', { code, code_verifier }, '')).status).toBe(403);
+  });
+
   test('Deny sends the browser back with an error and the state, and makes nothing', async () => {
     const { visitor, signIn, codes } = await setUp();
     await signIn();

@@ -119,6 +119,7 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
             key_label,
             workspace_id: (await defaultWorkspace(tx, session)).id,
             user_id: session.user_id,
+            asker_key_hash: session.key_hash,
             limit_nano: null,
             limit_reset: null,
             key_expires_at: null,

@@ -43,6 +43,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
         organization_id: home.organization_id,
         workspace_id: home.default_workspace_id,
         user_id: home.owner_user_id,
+        asker_key_hash: null,
         app_id: 1,
         callback_url,
         code_challenge: null,
@@ -95,8 +96,9 @@ describeStores('POST /auth/keys/code', ({ open }) => {
   });
 
   test('200: an ordinary key asks for its own user and workspace, a management key for the default one', async () => {
-    const { call, codes, home, database } = await setUp();
+    const { call, codes, home, database, principals } = await setUp();
     const { queries } = database;
+    principals.ordinary.key_hash = 'asker';
     const pattern = await queries
       .selectFrom('workspaces')
       .selectAll()
@@ -108,7 +110,8 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       .values({ ...pattern, id: 'other', slug: 'other', is_default: true, io_logging_api_key_ids: null, seq: 77 })
       .execute();
     expect((await call('POST', PATH, { callback_url }, 'ordinary')).status).toBe(200);
-    expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: home.default_workspace_id }]);
+    const of_caller = { user_id: home.owner_user_id, asker_key_hash: 'asker' };
+    expect(await codes()).toMatchObject([{ ...of_caller, workspace_id: home.default_workspace_id }]);
     await queries.deleteFrom('authorization_codes').execute();
     expect((await call('POST', PATH, { callback_url })).status).toBe(200);
     expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: 'other' }]);

@@ -24,7 +24,9 @@ async function workspaceOf({ tx }: Work, principal: Principal): Promise<string> 
   return workspace.id;
 }
 
-function readBody(body: CreateAuthCodeBody): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id'> {
+function readBody(
+  body: CreateAuthCodeBody,
+): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id' | 'asker_key_hash'> {
   const callback = parseCallback(body.callback_url);
   const challenge = parseChallenge(body);
   const { key_label = defaultLabel(callback), limit, usage_limit_type, expires_at } = body;
@@ -50,7 +52,7 @@ export function createAuthorizationCode(server: Server, { change }: CreateAuthor
       tags: ['Authorization code'],
       summary: 'Creates an authorization code, which an application exchanges for a key of the caller.',
       description:
-        'The key will belong to the user of the calling key and to its workspace; to the default workspace when a management key calls. 409: a code with the same challenge is waiting in this organization, or too many codes of this user are.',
+        'The key will belong to the user of the calling key and to its workspace; to the default workspace when a management key calls. A code dies with the calling key. 409: a code with the same challenge is waiting in this organization, or too many codes of this user are.',
       body: CreateAuthCodeBody,
       response: { 200: Type.Object({ data: AuthorizationCode }), ...errors(400, 401, 409, 500) },
     },
@@ -61,6 +63,7 @@ export function createAuthorizationCode(server: Server, { change }: CreateAuthor
         ...read(work),
         workspace_id: await workspaceOf(work, principal),
         user_id: principal.user_id,
+        asker_key_hash: principal.key_hash,
       }));
       const { app_id, created_at } = stored;
       if (app_id === null) throw new Error('an authorization code for a callback without an application');

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
-import { hashSecret } from '../../accounts/key.ts';
+import { createSecret, hashSecret } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { keyStore } from '../../storage/keys.ts';
 import { createChange } from '../change.ts';
 import { createAuthorizationCode } from './create-authorization-code.ts';
 import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
@@ -180,6 +181,39 @@ describeStores('POST /auth/keys', ({ open }) => {
     const code = await issue();
     await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
     expect(await exchange({ code })).toMatchObject(WRONG);
+  });
+
+  test.each([
+    ['disabled', { disabled: true }],
+    ['expired', { expires_at: NOW }],
+    ['deleted', undefined],
+  ])('403: a code dies with the key that asked for it: %s', async (_how, values) => {
+    const { issue, exchange, keys, database, home, principals } = await setUp();
+    const { queries } = database;
+    const { secret, ...asker } = createSecret();
+    await keyStore(queries).insert({
+      ...asker,
+      organization_id: home.organization_id,
+      workspace_id: home.default_workspace_id,
+      creator_user_id: home.owner_user_id,
+      name: 'leaked',
+      is_management: false,
+      disabled: false,
+      limit_nano: null,
+      limit_reset: null,
+      include_byok_in_limit: false,
+      expires_at: null,
+      created_at: NOW,
+      updated_at: null,
+    });
+    principals.ordinary.key_hash = asker.hash;
+    const [before, after] = [await issue({}, 'ordinary'), await issue({}, 'ordinary')];
+    expect((await exchange({ code: before })).status).toBe(200);
+    if (values === undefined) await queries.deleteFrom('api_keys').where('hash', '=', asker.hash).execute();
+    else await queries.updateTable('api_keys').set(values).where('hash', '=', asker.hash).execute();
+    const made = await keys();
+    expect(await exchange({ code: after })).toMatchObject(WRONG);
+    expect(await keys()).toEqual(made);
   });
 
   test('a code dies with its workspace', async () => {

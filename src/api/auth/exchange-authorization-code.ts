@@ -8,7 +8,7 @@ import {
   type StoredCode,
   type Verdict,
 } from '../../accounts/authorization-code.ts';
-import { createSecret, keyState } from '../../accounts/key.ts';
+import { createSecret, isUsable, keyState } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { ExchangeAuthCodeBody } from '../../schemas/authorization-code.ts';
@@ -50,7 +50,9 @@ async function exchange(
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
   const codes = authorizationCodeStore(tx);
   const code = await codes.lock(code_hash);
-  if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
+  if (!code || !(await isStillMember(tx, code)) || !(await isAskerGood(tx, code, Date.parse(at)))) {
+    return { refused: 'void' };
+  }
   const verdict = judgeExchange(code, proof, Date.parse(at));
   if (verdict === 'wrong') await codes.countFailure(code_hash);
   if (verdict !== 'granted') return { refused: verdict };
@@ -87,6 +89,14 @@ async function exchange(
 async function isStillMember(tx: Queries, { organization_id, user_id }: StoredCode): Promise<boolean> {
   if (user_id === null) return true;
   return (await organizationStore(tx).findMember({ organization_id, user_id })) !== undefined;
+}
+
+/** What a key asked for before it was revoked does not outlive it. Held, so that a revocation and the exchange have an order. */
+async function isAskerGood(tx: Queries, code: StoredCode, now: number): Promise<boolean> {
+  const { organization_id, asker_key_hash: hash } = code;
+  if (hash === null) return true;
+  const asker = await keyStore(tx).lock({ organization_id, hash });
+  return asker !== undefined && isUsable(asker, now);
 }
 
 /** Serves `POST /auth/keys`. However many ask at once, one code gives one key, whose secret is in this answer and nowhere else. */

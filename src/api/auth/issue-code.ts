@@ -16,7 +16,10 @@ import type { Change, Work } from '../change.ts';
 /** A checked wish for a code: who it is for, who is told it, and the key that it will become. */
 export interface CodeRequest
   extends Challenge,
-    Pick<StoredCode, 'workspace_id' | 'user_id' | 'key_label' | 'limit_nano' | 'limit_reset' | 'key_expires_at'> {
+    Pick<
+      StoredCode,
+      'workspace_id' | 'user_id' | 'asker_key_hash' | 'key_label' | 'limit_nano' | 'limit_reset' | 'key_expires_at'
+    > {
   /** null: a person reads the code from a page. */
   callback: Callback | null;
 }
@@ -56,6 +59,7 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     organization_id,
     workspace_id: wished.workspace_id,
     user_id,
+    asker_key_hash: wished.asker_key_hash,
     app_id,
     callback_url: callback?.href ?? null,
     code_challenge,

@@ -31,6 +31,8 @@ export interface PageSession {
   user_id: string;
   user_name: string;
   user_email: string | null;
+  /** The stored key that opened it; null where none did. */
+  key_hash: string | null;
   /** What the forms of this session's pages must carry. */
   form_token: string;
 }
@@ -112,8 +114,9 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     const state = judgeSession(session, token_hash, now());
     if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
     if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
-    const { id, organization_id, user_id, user_name, user_email } = session;
-    return { id, organization_id, user_id, user_name, user_email, form_token: formToken(id, secret) };
+    const { id, organization_id, user_id, user_name, user_email, credential } = session;
+    const key_hash = keyOfCredential(credential) ?? null;
+    return { id, organization_id, user_id, user_name, user_email, key_hash, form_token: formToken(id, secret) };
   };
 
   return {

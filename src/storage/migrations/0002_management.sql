@@ -104,6 +104,8 @@ CREATE TABLE authorization_codes (
   -- A code dies with its workspace.
   workspace_id TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
   user_id TEXT,
+  -- A code dies with the key that it was asked for with; null: with none that is stored.
+  asker_key_hash TEXT,
   -- null, both: shown to a person in place of being sent to an application.
   app_id BIGINT REFERENCES apps (id),
   callback_url TEXT,
