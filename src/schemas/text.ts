@@ -2,3 +2,8 @@
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000');
 }
+
+/** Lower case of A to Z and nothing else: Unicode has other letters whose lower case is one of these, so that two addresses would be one. */
+export function lowerAscii(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+}

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { lowerAscii } from '../schemas/text.ts';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
@@ -10,6 +11,17 @@ export interface NewUser {
   last_name: string | null;
   issuer: string | null;
   subject: string | null;
+}
+
+/** Users with an address. The engines disagree on what `lower` does beyond A to Z; what it finds is looked at again. */
+async function withEmail(queries: Queries, email: string) {
+  const wanted = lowerAscii(email);
+  const found = await queries
+    .selectFrom('users')
+    .selectAll()
+    .where(({ eb, fn, or }) => or([eb('email', '=', email), eb(fn<string>('lower', ['email']), '=', wanted)]))
+    .execute();
+  return found.filter((user) => user.email !== null && lowerAscii(user.email) === wanted);
 }
 
 /** Users by who they are elsewhere. */
@@ -25,25 +37,12 @@ export function identityStore(queries: Queries) {
 
     /** The one user with an address, however it is capitalized; undefined when there are several. */
     findByEmail: async (email: string) => {
-      const found = await queries
-        .selectFrom('users')
-        .selectAll()
-        .where(({ fn }) => fn<string>('lower', ['email']), '=', email.toLowerCase())
-        .limit(2)
-        .execute();
+      const found = await withEmail(queries, email);
       return found.length === 1 ? found[0] : undefined;
     },
 
     /** Whether anybody has an address, however it is capitalized. */
-    hasEmail: async (email: string): Promise<boolean> => {
-      const found = await queries
-        .selectFrom('users')
-        .select('id')
-        .where(({ fn }) => fn<string>('lower', ['email']), '=', email.toLowerCase())
-        .limit(1)
-        .executeTakeFirst();
-      return found !== undefined;
-    },
+    hasEmail: async (email: string): Promise<boolean> => (await withEmail(queries, email)).length > 0,
 
     /** Changes what people call a user. */
     update: async (id: string, names: Partial<Omit<NewUser, 'issuer' | 'subject'>>): Promise<void> => {

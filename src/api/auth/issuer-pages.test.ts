@@ -154,6 +154,18 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await newcomers())[0]?.id).not.toBe(home.owner_user_id);
   });
 
+  // Unicode lower-cases the Kelvin sign to k.
+  test.each([
+    ['kate@example.com', '\u212Aate@example.com'],
+    ['\u212Aate@example.com', 'kate@example.com'],
+  ])('%s is not found by %s, which only looks the same in lower case', async (email, confirmed) => {
+    const { signIn, database, home, issuer, newcomers } = await setUp();
+    await database.queries.updateTable('users').set({ email }).where('id', '=', home.owner_user_id).execute();
+    issuer.be({ sub: 'kate-2', email: confirmed, email_verified: true });
+    expect((await signIn()).status).toBe(303);
+    expect((await newcomers())[0]?.id).not.toBe(home.owner_user_id);
+  });
+
   test('403: an address whose user is somebody else there; a user who has left', async () => {
     const { signIn, database, home, issuer } = await setUp();
     await database.queries

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { Identity } from '../../http/issuer.ts';
 import { limits } from '../../limits.ts';
-import { isStorable } from '../../schemas/text.ts';
+import { isStorable, lowerAscii } from '../../schemas/text.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
 import { identityStore } from '../../storage/identities.ts';
 import { organizationStore } from '../../storage/organizations.ts';
@@ -32,7 +32,7 @@ function vouchedEmail({ email, email_verified }: Identity): string | undefined {
 
 function checkDomain(email: string | undefined, allowed: readonly string[] | undefined): void {
   if (allowed === undefined) return;
-  const domain = email?.slice(email.lastIndexOf('@') + 1).toLowerCase();
+  const domain = email === undefined ? undefined : lowerAscii(email.slice(email.lastIndexOf('@') + 1));
   if (domain === undefined || !email?.includes('@') || !allowed.includes(domain)) {
     throw refuse('Your e-mail address is not one of those that may sign in here, or is not confirmed.');
   }
