@@ -62,6 +62,10 @@ export class PostgresChangeFeed implements ChangeFeed {
   /** Since when beats have been sent in vain. */
   #silent_since_ms: number | undefined;
   #warned = false;
+  /** A pooler stands between: it would pass on the node's own messages, and perhaps no others. */
+  #pooled = false;
+  /** The connection is asked one thing at a time. */
+  #line: Promise<unknown> = Promise.resolve();
   #retry_ms: number = limits.feed_retry_ms_min;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -145,8 +149,14 @@ export class PostgresChangeFeed implements ChangeFeed {
     client.on('notification', ({ payload }) => this.#hear(payload ?? ''));
     try {
       await client.connect();
-      const { rows } = await client.query<{ channel: string }>(`SELECT ${CHANNEL} AS channel`);
+      const { rows } = await client.query<{ channel: string; pid: number }>(
+        `SELECT ${CHANNEL} AS channel, pg_backend_pid() AS pid`,
+      );
       this.#channel = rows[0]?.channel ?? '';
+      // Poolers tell process ids of their own. One that lends servers out by the transaction drops what these are told
+      // in between (PgBouncer, `handle_server_work`), but not the beats, which come back while they are asked.
+      this.#pooled = rows[0]?.pid !== (client as Client & { processID?: number | null }).processID;
+      if (this.#pooled) throw new Error('a pooler');
       await client.query(`LISTEN ${this.#channel}`);
     } catch {
       client.connection.stream.destroy();
@@ -177,6 +187,7 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   #forgetConnection(): void {
     this.#client = undefined;
+    this.#line = Promise.resolve();
     this.#current_at_ms = Number.NEGATIVE_INFINITY;
     this.#listening_since_ms = Number.POSITIVE_INFINITY;
     this.#beaten.clear();
@@ -195,9 +206,11 @@ export class PostgresChangeFeed implements ChangeFeed {
     if (this.#warned || now_ms - this.#silent_since_ms < limits.feed_warn_ms) return;
     this.#warned = true;
     this.#options.onSilence?.(
-      this.#client === undefined
-        ? 'the connection for notifications cannot be made'
-        : 'notifications do not come back; does DATABASE_URL lead through a pooler that does not pass them on?',
+      this.#pooled
+        ? 'DATABASE_URL leads through a pooler, which may not pass notifications on; name the server itself'
+        : this.#client === undefined
+          ? 'the connection for notifications cannot be made'
+          : 'notifications do not come back',
     );
   }
 
@@ -216,8 +229,8 @@ export class PostgresChangeFeed implements ChangeFeed {
       done();
       return;
     }
-    client
-      .query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify(message)])
+    this.#line = this.#line
+      .then(() => client.query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify(message)]))
       .catch(() => void client.connection.stream.destroy())
       .finally(done);
   }

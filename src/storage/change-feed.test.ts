@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test, vi } from 'vitest';
+import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
+import type { Announcement, ChangeFeed } from './change-feed.ts';
+import { type Database, openDatabase } from './database.ts';
+import { openChangeFeed } from './open-change-feed.ts';
+
+const cleanups: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
+});
+
+const CHANGE: Announcement = { topic: 'keys', id: 'one' };
+
+async function openFeed(data_dir: string, database_url: string | undefined, onSilence = (_reason: string) => {}) {
+  const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence });
+  cleanups.push(() => feed.stop());
+  const told: (Announcement | 'everything')[] = [];
+  feed.listen((change) => void told.push(change));
+  return { feed, told };
+}
+
+/** As a change does it. */
+async function announce(feed: ChangeFeed, { queries }: Database) {
+  await queries.transaction().execute((tx) => feed.note(tx, CHANGE));
+  await feed.heard([CHANGE]);
+}
+
+async function settled(feed: ChangeFeed) {
+  await vi.waitUntil(() => feed.current(), { timeout: 5_000, interval: 20 });
+}
+
+/**
+ * What a pooler between transactions does to a connection (PgBouncer, `handle_server_work`): the notifications that come
+ * while it runs no query are dropped, those of its own queries are not, and its process id is the pooler's.
+ */
+async function startPooler(database_url: string): Promise<string> {
+  const target = new URL(database_url);
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname);
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) socket.on('error', end).on('close', end);
+    let asked = true;
+    let rest = Buffer.alloc(0);
+    client.on('data', (bytes) => {
+      asked = true;
+      upstream.write(bytes);
+    });
+    upstream.on('data', (bytes) => {
+      rest = Buffer.concat([rest, bytes]);
+      while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
+        const length = rest.readInt32BE(1) + 1;
+        const message = rest.subarray(0, length);
+        rest = rest.subarray(length);
+        const type = String.fromCharCode(message[0] ?? 0);
+        if (type === 'A' && !asked) continue;
+        if (type === 'K') message.writeInt32BE(message.readInt32BE(5) + 1_000_000, 5);
+        if (type === 'Z') asked = false;
+        client.write(message);
+      }
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => server.close());
+  const url = new URL(database_url);
+  url.hostname = '127.0.0.1';
+  url.port = String((server.address() as AddressInfo).port);
+  return url.href;
+}
+
+describeStores('the feed of changes', ({ engine, freshUrl }) => {
+  async function setUp() {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-feed-'));
+    cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
+    const url = await freshUrl();
+    const database = await openDatabase({ database_url: url });
+    cleanups.push(() => database.close());
+    return { data_dir, url, database };
+  }
+
+  test('another node that would use its memory has forgotten it once a change was heard; the own one too', async () => {
+    const { data_dir, url, database } = await setUp();
+    const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
+    for (const { feed } of [one, other]) await settled(feed);
+    one.told.length = 0;
+    other.told.length = 0;
+    await announce(one.feed, database);
+    for (const { feed, told } of [one, other]) {
+      expect(feed.current()).toBe(true);
+      expect(told).toContainEqual(engine === 'postgres' ? CHANGE : 'everything');
+    }
+  });
+
+  if (engine === 'postgres') {
+    test('a node that notifications reach by a pooler trusts nothing it remembers, says why, and waits for those that do', async () => {
+      const { data_dir, url = '', database } = await setUp();
+      const reasons: string[] = [];
+      const pooled = await openFeed(data_dir, await startPooler(url), (reason) => void reasons.push(reason));
+      const direct = await openFeed(data_dir, url);
+      await settled(direct.feed);
+      const until_ms = performance.now() + limits.feed_warn_ms + 500;
+      while (performance.now() < until_ms) {
+        expect(pooled.feed.current()).toBe(false);
+        await sleep(50);
+      }
+      expect(reasons).toEqual([expect.stringContaining('pooler')]);
+      direct.told.length = 0;
+      await announce(pooled.feed, database);
+      expect(direct.told).toContainEqual(CHANGE);
+    }, 20_000);
+
+    test('many changes at once are all heard, and the connection is asked one thing at a time', async () => {
+      const { data_dir, url, database } = await setUp();
+      const warnings: Error[] = [];
+      const warn = (warning: Error) => void warnings.push(warning);
+      process.on('warning', warn);
+      cleanups.push(() => process.off('warning', warn));
+      const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
+      for (const { feed } of [one, other]) await settled(feed);
+      await sleep(limits.feed_silence_ms_max);
+      other.told.length = 0;
+      await Promise.all(Array.from({ length: 20 }, () => announce(one.feed, database)));
+      expect(other.told.filter((change) => change !== 'everything')).toHaveLength(20);
+      await sleep(10);
+      expect(warnings).toEqual([]);
+    });
+  }
+});
