@@ -45,6 +45,16 @@ export interface Config {
     journal_sync: 'group' | 'os';
     /** Whether an endpoint whose price is not known may serve; what it serves is then recorded as costing nothing. */
     unknown_price: 'refuse' | 'allow';
+    /** `strict`: true charges never pass a limit. `soft`: an estimate is set aside in place of the worst case. */
+    budgets: 'strict' | 'soft';
+    /** Of soft budgets: the estimate of the whole answer is set aside at once, or a slice at a time. */
+    hold: 'full' | 'sliced';
+    /** What an attempt costs whose end was never told: what was set aside, or (soft only) what was metered. */
+    unknown_outcome: 'hold' | 'metered';
+    /** The output bound of a request under a budget that names none. */
+    default_output_tokens: number;
+    /** An output bound is never lowered below it for want of money. */
+    min_output_tokens: number;
   };
   auth: AuthConfig;
   /** What one management credential may ask in a minute. */
@@ -106,6 +116,11 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     ledger: {
       journal_sync: read?.value.ledger?.journal_sync ?? 'group',
       unknown_price,
+      budgets: read?.value.ledger?.budgets ?? 'strict',
+      hold: read?.value.ledger?.hold ?? 'full',
+      unknown_outcome: read?.value.ledger?.unknown_outcome ?? 'hold',
+      default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
+      min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
     auth,
     management_requests_per_minute:

@@ -119,6 +119,8 @@ export const limits = {
   upstream_unread_bytes_max: 64 * 1024,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
   output_tokens_default: 8_192,
+  /** The smallest output bound that is sent for want of money; setting `ledger.min_output_tokens`. */
+  output_tokens_min: 16,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */
   cache_breakpoints_max: 4,
   tool_name_chars_max: 64,

@@ -69,6 +69,8 @@ function principalOf(kind: Principal['kind'], organization: Organization): Princ
     organization_id: organization.organization_id,
     workspace_id: organization.default_workspace_id,
     user_id: organization.owner_user_id,
+    budgets: [],
+    budget_mode: null,
   };
 }
 

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
+import { type BudgetMode, windowStart } from '../schemas/budget.ts';
 import type { CurrentKey, Key, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 
@@ -22,6 +23,8 @@ export interface StoredKey {
   updated_at: string | null;
   /** Rises with every change. */
   version: number;
+  /** How strictly its budgets are kept; null: as the gateway's settings say. */
+  budget_mode: BudgetMode | null;
 }
 
 /** Nano-USD over the four periods that the key record shows. */
@@ -52,7 +55,6 @@ export interface WindowStarts {
 }
 
 const PREFIX = 'sk-gw-v1-';
-const DAY_MS = 86_400_000;
 
 /** The identity of a key: lower-case hex SHA-256 of its whole secret. */
 export function hashSecret(secret: string): string {
@@ -72,13 +74,10 @@ export function createSecret(): { secret: string; hash: string; label: string } 
 
 /** The windows of a moment: UTC days, weeks from Monday, calendar months. */
 export function windowStarts(now: number): WindowStarts {
-  const daily = new Date(now).toISOString().slice(0, 10);
-  const midnight = Date.parse(daily);
-  const daysSinceMonday = (new Date(midnight).getUTCDay() + 6) % 7;
   return {
-    daily,
-    weekly: new Date(midnight - daysSinceMonday * DAY_MS).toISOString().slice(0, 10),
-    monthly: `${daily.slice(0, 7)}-01`,
+    daily: windowStart('daily', now),
+    weekly: windowStart('weekly', now),
+    monthly: windowStart('monthly', now),
   };
 }
 

@@ -31,6 +31,8 @@ function principalOf(key: StoredKey): Principal {
     organization_id: key.organization_id,
     workspace_id: key.workspace_id,
     user_id: key.creator_user_id,
+    budgets: [],
+    budget_mode: key.budget_mode,
   };
 }
 
@@ -60,6 +62,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     organization_id: home.organization_id,
     workspace_id: home.default_workspace_id,
     user_id: home.owner_user_id,
+    budgets: [],
+    budget_mode: null,
   };
 
   const accept = ({ key, principal }: Remembered): Principal => {

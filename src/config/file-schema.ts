@@ -225,8 +225,17 @@ export const ConfigFile = Type.Object(
         {
           journal_sync: Type.Optional(oneOf(['group', 'os'])),
           unknown_price: Type.Optional(oneOf(['refuse', 'allow'])),
+          budgets: Type.Optional(oneOf(['strict', 'soft'])),
+          hold: Type.Optional(oneOf(['full', 'sliced'])),
+          unknown_outcome: Type.Optional(oneOf(['hold', 'metered'])),
+          default_output_tokens: Type.Optional(count),
+          min_output_tokens: Type.Optional(count),
         },
-        { ...strict, description: 'an object with journal_sync and unknown_price' },
+        {
+          ...strict,
+          description:
+            'an object with journal_sync, unknown_price, budgets, hold, unknown_outcome, default_output_tokens and min_output_tokens',
+        },
       ),
     ),
     limits: Type.Optional(

@@ -1,3 +1,5 @@
+import type { Budget, BudgetMode } from '../schemas/budget.ts';
+
 /** Who is calling: what the credential of a request stands for. */
 export interface Principal {
   kind: 'key' | 'management';
@@ -8,6 +10,10 @@ export interface Principal {
   workspace_id: string;
   /** The user that owns the key, or the organization's owner for a management key without one. */
   user_id: string | null;
+  /** What its requests are counted against. */
+  budgets: readonly Budget[];
+  /** Null: as the gateway's settings say. */
+  budget_mode: BudgetMode | null;
 }
 
 /** Finds who a secret belongs to. Answers without a store round trip for keys seen lately. Throws `GatewayError` 401 when there is nobody. */

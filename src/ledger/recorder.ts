@@ -36,21 +36,40 @@ interface RecorderState {
   batches: number;
 }
 
-/** What the inference flow tells about a call: before the send, on the way, at the end. */
+/** What the inference flow tells about a call: what it may cost, before the send, on the way, at the end. */
 export interface Recorder {
+  /**
+   * Sets money aside in every budget that the next attempt counts against, in all or in none, on top of what earlier
+   * attempts of the same hold may have cost. At once where this node has the money; after a question to the store where
+   * it has not. Throws, or rejects with, a 402 that names the budget, its limit and when it starts anew, or a 503 where
+   * the store does not answer; the hold is then as it was.
+   */
+  reserve(ask: Ask, hold?: Hold): Hold | Promise<Hold>;
+  /** Enlarges a running attempt's grant to `granted_nano` from money that this node has; false where it has not enough. Durable when it resolves. */
+  extend(hold: Hold, granted_nano: number): Promise<boolean>;
+  /** The attempt that was reserved last has ended and may have cost this much: kept aside when the next one is reserved. */
+  keep(hold: Hold, cost_nano: number, is_byok: boolean): void;
+  /** Gives a hold up of whose request nothing was recorded. */
+  release(hold: Hold): void;
   /**
    * Resolves when the attempt is durable: only then may bytes go upstream. Rejects with a 503 for the client when it
    * cannot be written, or when too many outcomes wait for the store and this is the first attempt of its request.
    */
-  attempt(attempt: { id: string; attempt: number; endpoint: string; record: GenerationRecord }): Promise<void>;
-  /** A better estimate, should the end never be told. Never waited for. */
-  progress(id: string, usage: TokenClasses): void;
+  attempt(attempt: {
+    id: string;
+    attempt: number;
+    endpoint: string;
+    record: GenerationRecord;
+    hold: Hold;
+  }): Promise<void>;
+  /** A better estimate, should the end never be told: what was used, and what it costs so far. Never waited for. */
+  progress(id: string, usage: TokenClasses, cost_nano: number): void;
   /**
    * Resolves when the outcome is in the journal, before the client is told the end; from the call on it is queued for
    * the store, once per id, and `find` knows it. Never rejects: where the journal fails it is logged, and the store
-   * still gets the outcome.
+   * still gets the outcome. The hold is dropped and its cost (`cost_nano`, `byok_cost_nano`) counted at once.
    */
-  outcome(record: GenerationRecord): Promise<void>;
+  outcome(record: GenerationRecord, hold: Hold): Promise<void>;
   /** A generation that the store does not have yet. */
   find(id: string): GenerationRecord | undefined;
   /** Resolves when everything recorded so far is in the store. */

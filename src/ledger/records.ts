@@ -21,7 +21,12 @@ export interface AttemptRecord {
   upstream_id: string | null;
   /** Why the gateway moved on; null for the attempt that answered. */
   failure: string | null;
+  /** What the organization owes for it; what its own account at the provider was charged, where `is_byok`. */
   cost_nano: number;
+  /** The credential of the organization that was used. */
+  byok_id?: string | null;
+  /** Its outcome is not known: `cost_nano` is what it may have cost at most. */
+  estimated?: boolean;
 }
 
 /** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
@@ -61,6 +66,8 @@ export interface GenerationRecord {
   /** USD is integer nano-USD here. */
   cost_nano: number;
   upstream_cost_nano: number;
+  /** What attempts with the organization's own credentials cost there; in none of the costs above. Absent in records of older versions. */
+  byok_cost_nano?: number;
   cache_discount_nano: number | null;
   charges: ChargeLine[];
   num_media_prompt: number | null;

@@ -24,6 +24,7 @@ describeStores('organizations and keys', ({ open }) => {
         disabled: false,
         limit_nano: null,
         limit_reset: null,
+        budget_mode: null,
         include_byok_in_limit: false,
         expires_at: null,
         created_at: AT,

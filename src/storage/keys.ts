@@ -5,9 +5,13 @@ import type { Queries } from './database.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
-/** The column's CHECK names the values that TypeScript cannot know. */
+/** The columns' CHECKs name the values that TypeScript cannot know. */
 function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
-  return { ...row, limit_reset: row.limit_reset as StoredKey['limit_reset'] };
+  return {
+    ...row,
+    limit_reset: row.limit_reset as StoredKey['limit_reset'],
+    budget_mode: row.budget_mode as StoredKey['budget_mode'],
+  };
 }
 
 /** A key of an organization; another organization's is not found. */
@@ -24,18 +28,21 @@ export interface KeyFilter {
   disabled?: boolean | undefined;
 }
 
+/** A key to be stored; its budgets are kept as the gateway's settings say unless it says otherwise. */
+export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode'> & Partial<Pick<StoredKey, 'budget_mode'>>;
+
 /** What may be changed of a key. */
 export type KeyChange = { updated_at: string } & Partial<
-  Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit'>
+  Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit' | 'budget_mode'>
 >;
 
 /** API keys at rest. */
 export function keyStore(queries: Queries) {
   return {
     /** Stores a key under the next number. Numbers are never given twice, also after a key was deleted. */
-    insert: (key: Omit<StoredKey, 'id' | 'version'>): Promise<StoredKey> =>
+    insert: (key: NewKey): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
-        const row = { ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
+        const row = { budget_mode: null, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
         return row;
       }),

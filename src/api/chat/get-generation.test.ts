@@ -140,10 +140,46 @@ describe('who may see a generation, and what of it', () => {
   const record = generation({ id: 'gen-1' });
   const { organization_id, workspace_id } = record;
   const principals: Record<string, Principal> = {
-    own: { kind: 'key', key_hash: 'a', key_id: 1, organization_id, workspace_id, user_id: null },
-    neighbour: { kind: 'key', key_hash: 'b', key_id: 2, organization_id, workspace_id: 'other', user_id: null },
-    management: { kind: 'management', key_hash: 'c', key_id: 3, organization_id, workspace_id: 'other', user_id: null },
-    stranger: { kind: 'management', key_hash: 'd', key_id: 4, organization_id: 'other', workspace_id, user_id: null },
+    own: {
+      kind: 'key',
+      key_hash: 'a',
+      key_id: 1,
+      organization_id,
+      workspace_id,
+      user_id: null,
+      budgets: [],
+      budget_mode: null,
+    },
+    neighbour: {
+      kind: 'key',
+      key_hash: 'b',
+      key_id: 2,
+      organization_id,
+      workspace_id: 'other',
+      user_id: null,
+      budgets: [],
+      budget_mode: null,
+    },
+    management: {
+      kind: 'management',
+      key_hash: 'c',
+      key_id: 3,
+      organization_id,
+      workspace_id: 'other',
+      user_id: null,
+      budgets: [],
+      budget_mode: null,
+    },
+    stranger: {
+      kind: 'management',
+      key_hash: 'd',
+      key_id: 4,
+      organization_id: 'other',
+      workspace_id,
+      user_id: null,
+      budgets: [],
+      budget_mode: null,
+    },
   };
 
   async function see(who: string, found: GenerationRecord, id = 'gen-1') {

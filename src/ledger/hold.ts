@@ -1,0 +1,31 @@
+import type { Budget } from '../schemas/budget.ts';
+
+/** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
+export interface Ask {
+  /** The generation. */
+  id: string;
+  /** Every budget of the caller; those that do not count the organization's own accounts are left out where `is_byok`. */
+  budgets: readonly Budget[];
+  is_byok: boolean;
+  /** With the output bound that the request asks for. */
+  full_nano: number;
+  /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
+  least_nano: number;
+}
+
+/** One budget's part in a hold. `amount` is what is set aside now, `share` what earlier attempts of the request may have cost of it. */
+export interface HoldLine {
+  budget: Budget;
+  /** Fixed at admission: a request that outlives its window is charged to the one it began in. */
+  window_start: string;
+  amount: number;
+  share: number;
+}
+
+/** The money of one request, set aside in every budget it counts against. Changed by the ledger alone. */
+export interface Hold {
+  readonly id: string;
+  readonly lines: HoldLine[];
+  /** What of the last `Ask` was granted: from `least_nano` to `full_nano`. */
+  granted_nano: number;
+}
