@@ -37,5 +37,6 @@ export function returnPath(text: string | undefined): string | undefined {
   if (!/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(text)) return undefined;
   const base = 'http://gateway.invalid';
   const url = URL.parse(text, base);
-  return url?.origin === base ? `${url.pathname}${url.search}` : undefined;
+  // What is left of `/..//evil` once its dots are gone is another host too.
+  return url?.origin === base && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : undefined;
 }
