@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -99,6 +99,29 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       expect(told).toContainEqual(engine === 'postgres' ? CHANGE : 'everything');
     }
   });
+
+  if (engine !== 'postgres') {
+    test('a mark that is just being written, or is gone, is none: nothing remembered is used', async () => {
+      const { data_dir } = await setUp();
+      const { feed, told } = await openFeed(data_dir, undefined);
+      const file = join(data_dir, 'changes');
+      const whole = readFileSync(file);
+      for (const spoil of [
+        () => writeFileSync(file, ''),
+        () => writeFileSync(file, whole.subarray(0, 5)),
+        () => rmSync(file),
+      ]) {
+        writeFileSync(file, whole);
+        await sleep(limits.feed_settle_ms);
+        expect(feed.current()).toBe(true);
+        told.length = 0;
+        spoil();
+        await sleep(limits.feed_settle_ms);
+        expect(feed.current()).toBe(false);
+        expect(told).toEqual(['everything']);
+      }
+    });
+  }
 
   if (engine === 'postgres') {
     test('a node that notifications reach by a pooler trusts nothing it remembers, says why, and waits for those that do', async () => {

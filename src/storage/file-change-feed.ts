@@ -8,9 +8,12 @@ import type { Announcement, ChangeFeed } from './change-feed.ts';
 /** Beside the embedded store; its content is another one after every change. */
 const CHANGES_FILE = 'changes';
 
+/** A mark that somebody is just writing is none: two of these would look the same, whatever changed between them. */
+const MARK = /^[\da-f-]{36}$/;
+
 function markOf(file: string): string | undefined {
   try {
-    return readFileSync(file, 'latin1');
+    return MARK.exec(readFileSync(file, 'latin1'))?.[0];
   } catch {
     return undefined;
   }
@@ -57,7 +60,7 @@ export function fileChangeFeed(data_dir: string): ChangeFeed {
     listen: (listener) => void listeners.push(listener),
     current() {
       if (performance.now() - looked_ms >= limits.feed_look_ms) look();
-      // Without the file this process cannot tell; the next change makes it anew.
+      // Without a mark this process cannot tell; the next change makes it anew.
       return seen !== undefined;
     },
     stop: async () => {},
