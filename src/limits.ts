@@ -83,7 +83,7 @@ export const limits = {
   /** Of one remote address: exchanges of codes, and attempts to sign in. */
   exchanges_per_minute: 300,
   sign_ins_per_minute: 30,
-  /** The form of a page. */
+  /** The form of a page, and the exchange of a code: what anybody may send. */
   form_bytes_max: 16 * 1024,
   return_path_chars_max: 8_192,
   /** The value of a cookie; browsers take 4096 bytes with its name and attributes (RFC 6265, section 6.1). */

@@ -252,6 +252,14 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
+  test('413: who has shown nothing yet sends no more than an exchange needs', async () => {
+    const { issue, exchange } = await setUp();
+    const code = await issue();
+    const padded = (bytes: number) => `${JSON.stringify({ code })}${' '.repeat(bytes)}`;
+    expect((await exchange(padded(limits.form_bytes_max))).status).toBe(413);
+    expect((await exchange(padded(1_000))).status).toBe(200);
+  });
+
   test('429: an address that asks too often; the code is not used up', async () => {
     const { issue, exchange, allow } = await setUp();
     const code = await issue();

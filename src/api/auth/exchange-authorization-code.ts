@@ -11,6 +11,7 @@ import {
 import { createSecret, isUsable, keyState } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
 import { ExchangeAuthCodeBody } from '../../schemas/authorization-code.ts';
 import { errors } from '../../schemas/error.ts';
 import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
@@ -106,6 +107,8 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
     method: 'POST',
     url: '/auth/keys',
     config: { access: 'open' },
+    // Anybody may send one.
+    bodyLimit: limits.form_bytes_max,
     schema: {
       operationId: 'exchangeAuthorizationCode',
       tags: ['Authorization code'],
