@@ -171,7 +171,8 @@ export function createIssuer(settings: IssuerSettings, monotonic_ms: () => numbe
         const told = identityOf(claims.iss, claims.sub, claims);
         if (told.email !== undefined || configuration.serverMetadata().userinfo_endpoint === undefined) return told;
         const more = await openid.fetchUserInfo(configuration, tokens.access_token, claims.sub);
-        return identityOf(claims.iss, claims.sub, { ...claims, ...more });
+        // What the token says of an address that it does not have is about no address.
+        return identityOf(claims.iss, claims.sub, { ...claims, email_verified: undefined, ...more });
       } catch (error) {
         if (error instanceof openid.AuthorizationResponseError) {
           throw new GatewayError(403, `The sign-in service ${host} did not sign you in.`, { cause: reasonOf(error) });

@@ -205,6 +205,13 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toMatchObject([{ email: ADA.email, name: 'Ada' }]);
   });
 
+  test('an address is confirmed by who tells it, not by what was said of none', async () => {
+    const { signIn, issuer, newcomers } = await setUp();
+    issuer.be({ sub: 'ada-1', email_verified: true }, { userinfo: { email: ADA.email } });
+    expect((await signIn()).status).toBe(303);
+    expect(await newcomers()).toMatchObject([{ email: null, subject: 'ada-1' }]);
+  });
+
   test('two browsers of one newcomer at once make one user', async () => {
     const { signIn, newcomers, browser } = await setUp();
     const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(browser())));
