@@ -48,7 +48,8 @@ export interface PageSessions {
   findForm(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<PageSession>;
   /** Signs a user in, in the place of whoever this browser was. */
   start(request: FastifyRequest, reply: FastifyReply, user: SignedInUser): Promise<void>;
-  end(request: FastifyRequest, reply: FastifyReply, session: PageSession): Promise<void>;
+  /** Signs out, and throws as `findForm`. A session that opens nothing now ends too: its key may be enabled again. */
+  end(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<void>;
 }
 
 /** A user whose credential was checked. */
@@ -119,15 +120,23 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     return { id, organization_id, user_id, user_name, user_email, key_hash, form_token: formToken(id, secret) };
   };
 
+  const findForm: PageSessions['findForm'] = async (request, reply, form_token) => {
+    const session = await find(request, reply);
+    if (!session) throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
+    if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
+    throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
+  };
+
+  const remove = (request: FastifyRequest, session: { id: string; organization_id: string; user_id: string }) =>
+    change(pageActor(request, session), async ({ tx, audit }) => {
+      const { id, user_id } = session;
+      if (!(await sessionStore(tx).delete(id))) return;
+      await audit({ action: 'sign-out', resource_type: 'session', resource_id: id, before: { user_id }, after: null });
+    });
+
   return {
     find,
-
-    async findForm(request, reply, form_token) {
-      const session = await find(request, reply);
-      if (!session) throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
-      if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
-      throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
-    },
+    findForm,
 
     async start(request, reply, { organization_id, user_id, by }) {
       const former = await carried(request);
@@ -155,18 +164,11 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       setCookie(reply, site, { name: COOKIE, value: token, ms: limits.session_ms_max });
     },
 
-    async end(request, reply, session) {
-      const { id, user_id } = session;
-      await change(pageActor(request, session), async ({ tx, audit }) => {
-        if (!(await sessionStore(tx).delete(id))) return;
-        await audit({
-          action: 'sign-out',
-          resource_type: 'session',
-          resource_id: id,
-          before: { user_id },
-          after: null,
-        });
-      });
+    async end(request, reply, form_token) {
+      const session = (await find(request, reply))
+        ? await findForm(request, reply, form_token)
+        : (await carried(request))?.session;
+      if (session !== undefined) await remove(request, session);
       clearCookie(reply, site, COOKIE);
     },
   };

@@ -224,6 +224,24 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
   });
 
+  test('signing out ends a session also while its key is disabled; it does not come back with the key', async () => {
+    const { signIn, visitor, sessions, isSignedIn, storeKey, database, audit } = await setUp();
+    const { secret, hash } = await storeKey();
+    await signIn(secret);
+    const { hidden } = await visitor.get('/sign-in');
+    const [cookie] = [...visitor.cookies];
+    const setDisabled = (disabled: boolean) =>
+      database.queries.updateTable('api_keys').set({ disabled }).where('hash', '=', hash).execute();
+    await setDisabled(true);
+    expect((await visitor.post('/sign-out', hidden)).status).toBe(303);
+    expect(visitor.cookies.size).toBe(0);
+    expect(await sessions()).toEqual([]);
+    expect((await audit()).map(({ action }) => action)).toEqual(['sign-in', 'sign-out']);
+    await setDisabled(false);
+    if (cookie) visitor.cookies.set(...cookie);
+    expect(await isSignedIn()).toBe(false);
+  });
+
   test('sessions that are over are cleared away; one user has so many and no more, the oldest go', async () => {
     const { signIn, sessions, database, home, pass } = await setUp();
     await signIn();

@@ -80,9 +80,7 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     url: '/sign-out',
     config: { access: 'open' },
     handler: async (request, reply) => {
-      if (await sessions.find(request, reply)) {
-        await sessions.end(request, reply, await sessions.findForm(request, reply, formOf(request).get('form_token')));
-      }
+      await sessions.end(request, reply, formOf(request).get('form_token'));
       return goTo(reply, SIGN_IN);
     },
   });
