@@ -1,5 +1,6 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, internalError } from '../errors.ts';
+import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
@@ -99,6 +100,7 @@ export function createInference(options: InferenceOptions): Inference {
       plan: planFor(call, models, requested),
       requested,
       record: undefined,
+      hold: { id: call.generation_id, lines: [], granted_nano: 0 },
       attempts: [],
       shown: [],
       failed: [],
@@ -131,6 +133,17 @@ export function createInference(options: InferenceOptions): Inference {
     return routingMetadata({ plan, requested, attempts, selected, report });
   }
 
+  function reserve({ call, hold }: Session): Hold | Promise<Hold> {
+    const ask = {
+      id: call.generation_id,
+      budgets: call.principal.budgets,
+      is_byok: false,
+      full_nano: 0,
+      least_nano: 0,
+    };
+    return recorder.reserve(ask, hold);
+  }
+
   /** Encodes for an endpoint, makes the attempt durable, and sends it. */
   async function tryOne<T>(
     session: Session,
@@ -143,11 +156,13 @@ export function createInference(options: InferenceOptions): Inference {
     if (dialect === undefined) throw new Error(`no dialect ${candidate.provider.dialect} is registered`);
     const prepared = prepareAttempt(call.request, candidate, dialect, strip_state);
     const record = openRecord(call, candidate);
+    const hold = await reserve(session);
     await recorder.attempt({
       id: call.generation_id,
       attempt: session.attempts.length + 1,
       endpoint: candidate.endpoint.id,
       record: { ...record, attempts: session.attempts },
+      hold,
     });
     session.record = record;
     session.report = prepared.report;
@@ -318,7 +333,7 @@ export function createInference(options: InferenceOptions): Inference {
         const now = clock.monotonic_ms();
         if (now - progress_ms >= limits.journal_progress_ms) {
           progress_ms = now;
-          recorder.progress(session.call.generation_id, meter.progress());
+          recorder.progress(session.call.generation_id, meter.progress(), 0);
         }
       }
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
@@ -32,6 +33,8 @@ export interface Session {
   plan: Plan;
   requested: string;
   record: GenerationRecord | undefined;
+  /** What is set aside for the call, in every budget that it counts against. */
+  hold: Hold;
   attempts: AttemptRecord[];
   shown: ShownAttempt[];
   failed: FailedAttempt[];
@@ -144,7 +147,7 @@ export function createSettlement(options: {
       cost_usd: toUsd(closed.cost_nano),
       first_token_s: latency === null ? undefined : latency / 1000,
     });
-    await recorder.outcome(closed);
+    await recorder.outcome(closed, session.hold);
     if (usage === null) return NO_USAGE;
     return {
       ...publicUsage(usage),
