@@ -75,6 +75,9 @@ describe('a callback', () => {
     'https://app.example/%0d%0a?code=1',
     'https://app.example/?%63ode=1',
     'https://bücher.example/',
+    'https://user@app.example/',
+    'https://good.example:443@app.example/',
+    'https://:word@app.example/',
   ])('%s is none', (text) => {
     expect(() => parseCallback(text)).toThrow(/^callback_url /);
   });

@@ -36,6 +36,27 @@ async function settled(feed: ChangeFeed) {
   await vi.waitUntil(() => feed.current(), { timeout: 5_000, interval: 20 });
 }
 
+const withAddress = (database_url: string, { port }: AddressInfo) =>
+  Object.assign(new URL(database_url), { hostname: '127.0.0.1', port: String(port) }).href;
+
+/** A way to the server on which every answer comes late. */
+async function startSlowWay(database_url: string, late_ms: number): Promise<string> {
+  const target = new URL(database_url);
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname);
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) socket.on('error', end).on('close', end);
+    client.on('data', (bytes) => void upstream.write(bytes));
+    upstream.on('data', (bytes) => void setTimeout(() => client.write(bytes), late_ms));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => server.close());
+  return withAddress(database_url, server.address() as AddressInfo);
+}
+
 /**
  * What a pooler between transactions does to a connection (PgBouncer, `handle_server_work`): the notifications that come
  * while it runs no query are dropped, those of its own queries are not, and its process id is the pooler's.
@@ -71,10 +92,7 @@ async function startPooler(database_url: string): Promise<string> {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   cleanups.push(() => server.close());
-  const url = new URL(database_url);
-  url.hostname = '127.0.0.1';
-  url.port = String((server.address() as AddressInfo).port);
-  return url.href;
+  return withAddress(database_url, server.address() as AddressInfo);
 }
 
 describeStores('the feed of changes', ({ engine, freshUrl }) => {
@@ -97,6 +115,25 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     for (const { feed, told } of [one, other]) {
       expect(feed.current()).toBe(true);
       expect(told).toContainEqual(engine === 'postgres' ? CHANGE : 'everything');
+    }
+  });
+
+  test('what is read between the word of a change and its commit is forgotten after the commit', async () => {
+    const { data_dir, url, database } = await setUp();
+    const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
+    for (const { feed } of [one, other]) await settled(feed);
+    await database.queries.transaction().execute(async (tx) => {
+      await one.feed.note(tx, CHANGE);
+      await sleep(limits.feed_settle_ms);
+      for (const { feed, told } of [one, other]) {
+        feed.current();
+        told.length = 0;
+      }
+    });
+    await one.feed.heard([CHANGE]);
+    for (const { feed, told } of [one, other]) {
+      expect(feed.current()).toBe(true);
+      expect(told).not.toEqual([]);
     }
   });
 
@@ -139,6 +176,29 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       direct.told.length = 0;
       await announce(pooled.feed, database);
       expect(direct.told).toContainEqual(CHANGE);
+    }, 20_000);
+
+    test('a node that hears late trusts nothing it remembers, however steadily it hears', async () => {
+      const { data_dir, url = '' } = await setUp();
+      const { feed } = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max + 100));
+      const until_ms = performance.now() + 6 * limits.feed_silence_ms_max;
+      while (performance.now() < until_ms) {
+        expect(feed.current()).toBe(false);
+        await sleep(50);
+      }
+    }, 20_000);
+
+    test('a change is heard when the slowest node that trusts its memory has heard it', async () => {
+      const { data_dir, url = '', database } = await setUp();
+      const one = await openFeed(data_dir, url);
+      const other = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max / 2));
+      for (const { feed } of [one, other]) await settled(feed);
+      await sleep(limits.feed_silence_ms_max);
+      for (let round = 0; round < 5; round += 1) {
+        other.told.length = 0;
+        await announce(one.feed, database);
+        if (other.feed.current()) expect(other.told).toContainEqual(CHANGE);
+      }
     }, 20_000);
 
     test('many changes at once are all heard, and the connection is asked one thing at a time', async () => {

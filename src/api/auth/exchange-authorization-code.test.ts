@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
@@ -41,8 +42,29 @@ describeStores('POST /auth/keys', ({ open }) => {
     };
     const exchange = (body: unknown) => made.call('POST', PATH, body, '');
     const keys = () => database.queries.selectFrom('api_keys').selectAll().execute();
+    /** Stores the key that `ordinary` then is. */
+    const storeAsker = async () => {
+      const { secret, ...asker } = createSecret();
+      made.principals.ordinary.key_hash = asker.hash;
+      return keyStore(database.queries).insert({
+        ...asker,
+        organization_id: made.home.organization_id,
+        workspace_id: made.home.default_workspace_id,
+        creator_user_id: made.home.owner_user_id,
+        name: 'leaked',
+        is_management: false,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: NOW,
+        updated_at: null,
+      });
+    };
     return {
       ...made,
+      storeAsker,
       database,
       issue,
       exchange,
@@ -188,25 +210,9 @@ describeStores('POST /auth/keys', ({ open }) => {
     ['expired', { expires_at: NOW }],
     ['deleted', undefined],
   ])('403: a code dies with the key that asked for it: %s', async (_how, values) => {
-    const { issue, exchange, keys, database, home, principals } = await setUp();
+    const { issue, exchange, keys, database, storeAsker } = await setUp();
     const { queries } = database;
-    const { secret, ...asker } = createSecret();
-    await keyStore(queries).insert({
-      ...asker,
-      organization_id: home.organization_id,
-      workspace_id: home.default_workspace_id,
-      creator_user_id: home.owner_user_id,
-      name: 'leaked',
-      is_management: false,
-      disabled: false,
-      limit_nano: null,
-      limit_reset: null,
-      include_byok_in_limit: false,
-      expires_at: null,
-      created_at: NOW,
-      updated_at: null,
-    });
-    principals.ordinary.key_hash = asker.hash;
+    const asker = await storeAsker();
     const [before, after] = [await issue({}, 'ordinary'), await issue({}, 'ordinary')];
     expect((await exchange({ code: before })).status).toBe(200);
     if (values === undefined) await queries.deleteFrom('api_keys').where('hash', '=', asker.hash).execute();
@@ -214,6 +220,20 @@ describeStores('POST /auth/keys', ({ open }) => {
     const made = await keys();
     expect(await exchange({ code: after })).toMatchObject(WRONG);
     expect(await keys()).toEqual(made);
+  });
+
+  test('an exchange waits for a revocation that is under way', async () => {
+    const { issue, exchange, database, storeAsker } = await setUp();
+    const { organization_id, hash } = await storeAsker();
+    const code = await issue({}, 'ordinary');
+    const exchanged = await database.queries.transaction().execute(async (tx) => {
+      await keyStore(tx).update({ organization_id, hash }, { disabled: true, updated_at: NOW });
+      // Not awaited: it ends after the revocation.
+      const answer = exchange({ code });
+      await sleep(300);
+      return { answer };
+    });
+    expect(await exchanged.answer).toMatchObject(WRONG);
   });
 
   test('a code dies with its workspace', async () => {

@@ -154,6 +154,25 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await isSignedIn()).toBe(true);
   });
 
+  test('of two tabs at once one gets the new secret, which opens the session; a form gets none', async () => {
+    const { signIn, visitor, isSignedIn, browser, pass } = await setUp();
+    await signIn();
+    const { hidden } = await visitor.get('/sign-in');
+    pass(limits.session_rotation_ms);
+    const form = await visitor.post('/auth', { ...hidden, code_challenge: 'c'.repeat(43), decision: 'deny' });
+    expect([form.status, form.headers['set-cookie']]).toEqual([200, undefined]);
+    const old = visitor.cookies.get(COOKIE) ?? '';
+    const tabs = Array.from({ length: 8 }, () => {
+      const tab = browser();
+      tab.cookies.set(COOKIE, old);
+      return tab;
+    });
+    for (const signed_in of await Promise.all(tabs.map((tab) => isSignedIn(tab)))) expect(signed_in).toBe(true);
+    const renewed = tabs.filter(({ cookies }) => cookies.get(COOKIE) !== old);
+    expect(renewed).toHaveLength(1);
+    expect(await isSignedIn(renewed[0])).toBe(true);
+  });
+
   test('a session ends after its bounded life, however much it is used', async () => {
     const { signIn, isSignedIn, pass } = await setUp();
     await signIn();

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import { hashSecret, type StoredKey } from '../accounts/key.ts';
+import { limits } from '../limits.ts';
+import type { Announcement } from '../storage/change-feed.ts';
+import { createAuthenticate } from './authenticate.ts';
+
+const NOW = Date.parse('2026-11-21T10:00:00.000Z');
+
+function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
+  return {
+    id: 7,
+    hash: hashSecret(secret),
+    organization_id: 'organization',
+    workspace_id: 'workspace',
+    creator_user_id: null,
+    name: 'k',
+    label: 'l',
+    is_management: false,
+    disabled: false,
+    limit_nano: null,
+    limit_reset: null,
+    include_byok_in_limit: false,
+    expires_at: null,
+    created_at: new Date(NOW).toISOString(),
+    updated_at: null,
+    version: 1,
+    budget_mode: null,
+    ...changes,
+  };
+}
+
+/** The check over a store of one's own making, and a feed that tells what a test says. */
+function setUp(find: (hash: string) => Promise<StoredKey | undefined>) {
+  let listener: (change: Announcement | 'everything') => void = () => {};
+  const state = { asked: 0, current: true, at_ms: 0 };
+  const authenticate = createAuthenticate({
+    findByHash: (hash) => {
+      state.asked += 1;
+      return find(hash);
+    },
+    management_key: undefined,
+    home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
+    clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
+    changes: {
+      listen: (added) => {
+        listener = added;
+      },
+      current: () => state.current,
+    },
+  });
+  const take = async (secret: string) => (await authenticate(secret)).key_id;
+  return { state, take, tell: (change: Announcement | 'everything') => listener(change) };
+}
+
+const aboutKey = (secret: string): Announcement => ({ topic: 'keys', id: hashSecret(secret) });
+
+test('a key is read once and remembered a while', async () => {
+  const { take, state } = setUp(async () => keyOf('a'));
+  for (let times = 0; times < 3; times += 1) expect(await take('a')).toBe(7);
+  expect(state.asked).toBe(1);
+  state.at_ms = limits.key_cache_ms_max;
+  await take('a');
+  expect(state.asked).toBe(2);
+});
+
+test.each<[string, Announcement | 'everything', number]>([
+  ['a change of it', aboutKey('a'), 2],
+  ['everything', 'everything', 2],
+  ['a change of another key', aboutKey('b'), 1],
+  ['a policy', { topic: 'policy', id: hashSecret('a') }, 1],
+])('%s is told: the key was read %3$i times', async (_what, change, asked) => {
+  const { take, tell, state } = setUp(async () => keyOf('a'));
+  await take('a');
+  tell(change);
+  await take('a');
+  expect(state.asked).toBe(asked);
+});
+
+test.each<[Announcement | 'everything']>([[aboutKey('a')], ['everything']])(
+  'what was read while %j was told is not remembered: it may be older',
+  async (change) => {
+    const waiting: ((key: StoredKey | undefined) => void)[] = [];
+    const { take, tell } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
+    const first = take('a');
+    tell(change);
+    waiting[0]?.(keyOf('a'));
+    await first;
+    const second = take('a');
+    waiting[1]?.(keyOf('a', { disabled: true }));
+    await expect(second).rejects.toMatchObject({ status: 401, message: 'This API key is disabled' });
+  },
+);
+
+test('what is remembered serves nobody while changes may go unheard', async () => {
+  const { take, state } = setUp(async () => keyOf('a'));
+  await take('a');
+  state.current = false;
+  await take('a');
+  expect(state.asked).toBe(2);
+});
+
+test('a remembered key opens nothing once it has expired', async () => {
+  const { take, state } = setUp(async () => keyOf('a', { expires_at: new Date(NOW + 1_000).toISOString() }));
+  state.at_ms = 999;
+  await take('a');
+  state.at_ms = 1_000;
+  await expect(take('a')).rejects.toMatchObject({ status: 401, message: 'This API key has expired' });
+  expect(state.asked).toBe(1);
+});
+
+test('a key that is gone is not remembered, nor is one that never was', async () => {
+  let key: StoredKey | undefined = keyOf('a');
+  const { take, state } = setUp(async () => key);
+  await take('a');
+  state.current = false;
+  key = undefined;
+  await expect(take('a')).rejects.toMatchObject({ status: 401 });
+  state.current = true;
+  await expect(take('a')).rejects.toMatchObject({ status: 401 });
+  expect(state.asked).toBe(3);
+});
+
+test('so many keys are remembered and no more; those that were read longest ago go', async () => {
+  const { take, state } = setUp(async (hash) => ({ ...keyOf('any'), hash }));
+  for (let n = 0; n <= limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
+  const asked = state.asked;
+  await take(`key ${limits.key_cache_entries_max}`);
+  await take('key 1');
+  expect(state.asked).toBe(asked);
+  await take('key 0');
+  expect(state.asked).toBe(asked + 1);
+});

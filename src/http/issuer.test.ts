@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import { createIssuer } from './issuer.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanups.splice(0)) cleanUp();
+});
+
+/** The way to an issuer that answers as told. */
+async function issuerThat(answers: RequestListener) {
+  const server = createServer(answers).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const settings = { client_id: 'gateway', client_secret: undefined, scopes: ['openid'] };
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return createIssuer({ ...settings, issuer, redirect_uri: 'https://gateway.example/back' }, () => 0);
+}
+
+const unanswering = { status: 502, message: expect.stringContaining('does not answer as it should') };
+
+test('an issuer whose answer is too large is given up, though it never ends', async () => {
+  const part = Buffer.alloc(64 * 1024, ' ');
+  const issuer = await issuerThat((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const more = () => {
+      while (!response.destroyed && response.write(part));
+    };
+    response.on('drain', more);
+    more();
+  });
+  await expect(issuer.begin()).rejects.toMatchObject({
+    ...unanswering,
+    cause: expect.objectContaining({ message: expect.stringContaining('too large') }),
+  });
+});
+
+test('an issuer that says nothing, or never comes to the end, is given up', {
+  timeout: limits.issuer_ms_max * 3,
+}, async () => {
+  const silent = issuerThat(() => {});
+  const slow = issuerThat((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{');
+  });
+  const outcomes = [silent, slow].map(async (issuer) =>
+    expect((await issuer).begin()).rejects.toMatchObject(unanswering),
+  );
+  await Promise.all(outcomes);
+});
+
+test('an issuer that sends the gateway elsewhere is not followed, one that says it is another is not believed', async () => {
+  const asked: string[] = [];
+  const moved = await issuerThat(({ url = '' }, response) => {
+    asked.push(url);
+    response.writeHead(302, { location: '/elsewhere' }).end();
+  });
+  await expect(moved.begin()).rejects.toMatchObject(unanswering);
+  expect(asked).toEqual(['/.well-known/openid-configuration']);
+  const other = await issuerThat((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const issuer = 'https://other.example';
+    response.end(JSON.stringify({ issuer, authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t` }));
+  });
+  await expect(other.begin()).rejects.toMatchObject(unanswering);
+});

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import { createRateLimit } from './rate-limit.ts';
+
+function setUp(per_minute: number) {
+  let at_ms = 0;
+  const count = createRateLimit(per_minute, () => at_ms, 'calls');
+  const isCounted = (caller: string) => {
+    try {
+      count(caller);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const pass = (ms: number) => {
+    at_ms += ms;
+  };
+  return { count, isCounted, pass };
+}
+
+test('a caller has so many at once, then one whenever its share of the minute is over; others have their own', () => {
+  const { isCounted, pass } = setUp(30);
+  for (let n = 0; n < 30; n += 1) expect(isCounted('a')).toBe(true);
+  expect(isCounted('a')).toBe(false);
+  expect(isCounted('b')).toBe(true);
+  pass(2_000);
+  expect([isCounted('a'), isCounted('a')]).toEqual([true, false]);
+  pass(3_600_000);
+  for (let n = 0; n < 30; n += 1) expect(isCounted('a')).toBe(true);
+  expect(isCounted('a')).toBe(false);
+});
+
+test('one too many is 429 and told when to come back, and may then', () => {
+  const { count, isCounted, pass } = setUp(2);
+  count('a');
+  count('a');
+  expect(() => count('a')).toThrow(
+    expect.objectContaining({
+      status: 429,
+      headers: { 'retry-after': '30' },
+      message: expect.stringContaining('calls'),
+    }),
+  );
+  pass(30_000);
+  expect(isCounted('a')).toBe(true);
+});
+
+test('who goes on asking is not kept out longer', () => {
+  const { isCounted, pass } = setUp(60);
+  for (let n = 0; n < 1_000; n += 1) isCounted('a');
+  pass(1_000);
+  expect(isCounted('a')).toBe(true);
+});
+
+test('so many callers are kept and no more; those seen longest ago are forgotten', () => {
+  const { isCounted } = setUp(1);
+  for (let n = 0; n <= limits.rate_limit_callers_max; n += 1) expect(isCounted(`caller ${n}`)).toBe(true);
+  expect(isCounted(`caller ${limits.rate_limit_callers_max}`)).toBe(false);
+  expect(isCounted('caller 1')).toBe(false);
+  expect(isCounted('caller 0')).toBe(true);
+});
