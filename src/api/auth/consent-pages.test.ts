@@ -183,11 +183,12 @@ describeStores('the consent page', ({ open }) => {
       await visitor.post('/auth', form, { origin: 'null' }),
       await visitor.post('/auth', form, { 'sec-fetch-site': 'cross-site' }),
       await visitor.post('/auth', tokenless),
+      await visitor.post('/auth', { ...tokenless, decision: 'deny' }),
       await visitor.post('/auth', { ...form, form_token: 'a'.repeat(43) }),
       await stranger.post('/auth', form),
       await browser().post('/auth', form),
     ];
-    expect(refused.map(({ status, location }) => [status, location])).toEqual(Array(7).fill([403, undefined]));
+    expect(refused.map(({ status, location }) => [status, location])).toEqual(Array(8).fill([403, undefined]));
     expect(await codes()).toEqual([]);
     expect((await visitor.post('/auth', form)).status).toBe(303);
   });

@@ -221,6 +221,15 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await shownBy({ management_key: `another-${ENVIRONMENT_KEY}` })).not.toContain('You are signed in');
   });
 
+  test('a session ends when its user leaves the organization for another one', async () => {
+    const { signIn, isSignedIn, database, home, foreign } = await setUp();
+    await signIn();
+    const { organization_id } = foreign;
+    const members = database.queries.updateTable('organization_members');
+    await members.set({ organization_id }).where('user_id', '=', home.owner_user_id).execute();
+    expect(await isSignedIn()).toBe(false);
+  });
+
   test('a session ends when its user leaves the organization, and cannot be opened then', async () => {
     const { signIn, isSignedIn, database, home } = await setUp();
     await signIn();
