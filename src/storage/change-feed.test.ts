@@ -199,7 +199,32 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         await announce(one.feed, database);
         if (other.feed.current()) expect(other.told).toContainEqual(CHANGE);
       }
+      // One that listens only now has heard no beat of the others.
+      const newcomer = await openFeed(data_dir, url);
+      other.told.length = 0;
+      await announce(newcomer.feed, database);
+      if (other.feed.current()) expect(other.told).toContainEqual(CHANGE);
     }, 20_000);
+
+    test('a node that stopped a while ago is waited for by nobody', async () => {
+      const { data_dir, url, database } = await setUp();
+      const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
+      for (const { feed } of [one, other]) await settled(feed);
+      await other.feed.stop();
+      await sleep(limits.announce_ms_max + limits.feed_beat_ms);
+      const told = announce(one.feed, database).then(() => 'told');
+      expect(await Promise.race([told, sleep(limits.announce_ms_max * 0.9, 'waited')])).toBe('told');
+    });
+
+    test('gateways of another schema of the database are told nothing', async () => {
+      const { data_dir, url, database } = await setUp();
+      const [one, foreign] = [await openFeed(data_dir, url), await openFeed(data_dir, await freshUrl())];
+      for (const { feed } of [one, foreign]) await settled(feed);
+      await announce(one.feed, database);
+      await sleep(limits.feed_beat_ms);
+      expect(one.told).toContainEqual(CHANGE);
+      expect(foreign.told).not.toContainEqual(CHANGE);
+    });
 
     test('many changes at once are all heard, and the connection is asked one thing at a time', async () => {
       const { data_dir, url, database } = await setUp();
