@@ -333,7 +333,7 @@ export function createInference(options: InferenceOptions): Inference {
         const now = clock.monotonic_ms();
         if (now - progress_ms >= limits.journal_progress_ms) {
           progress_ms = now;
-          recorder.progress(session.call.generation_id, meter.progress(), 0);
+          recorder.progress(session.call.generation_id, meter.progress(session.call.request), 0);
         }
       }
     } catch (error) {

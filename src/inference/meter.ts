@@ -1,4 +1,4 @@
-import { estimateTokens } from '../ledger/token-estimate.ts';
+import { estimateTokens, TokenCount } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
 import type {
   ChatChunk,
@@ -9,6 +9,7 @@ import type {
   Message,
   TokenClasses,
 } from '../schemas/inner.ts';
+import { outputTokens } from '../schemas/usage.ts';
 
 /** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
 export interface Meter {
@@ -25,8 +26,10 @@ export interface Meter {
    * null, which costs nothing. An answer that ended in an error, or not at all, with no output costs nothing either.
    */
   usage(request: ChatRequest): TokenClasses | null;
-  /** A cheap count of the output so far, for the journal. */
-  progress(): TokenClasses;
+  /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
+  outputTokens(): number;
+  /** What was used so far, for the journal and for what is set aside. */
+  progress(request: ChatRequest): TokenClasses;
 }
 
 /** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
@@ -76,8 +79,12 @@ class AnswerMeter implements Meter {
   native_finish_reason: string | null = null;
   service_tier: string | null = null;
   upstream_id: string | null = null;
+  /** Not counted yet: most answers tell their usage, and are never counted. */
   #text = '';
   #reasoning = '';
+  readonly #text_tokens = new TokenCount();
+  readonly #reasoning_tokens = new TokenCount();
+  #prompt_tokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
 
   chunk(chunk: ChatChunk): void {
@@ -121,14 +128,29 @@ class AnswerMeter implements Meter {
     }
   }
 
-  progress(): TokenClasses {
-    const CHARS_PER_TOKEN = 4;
-    return {
-      ...this.#reported,
-      out_text: Math.ceil(this.#text.length / CHARS_PER_TOKEN),
-      out_reasoning: Math.ceil(this.#reasoning.length / CHARS_PER_TOKEN),
-      estimated: true,
-    };
+  #count(): { out_text: number; out_reasoning?: number } {
+    this.#text_tokens.add(this.#text);
+    this.#reasoning_tokens.add(this.#reasoning);
+    this.#text = '';
+    this.#reasoning = '';
+    const reasoning = this.#reasoning_tokens.total;
+    return { out_text: this.#text_tokens.total, ...(reasoning === 0 ? {} : { out_reasoning: reasoning }) };
+  }
+
+  #inputs(request: ChatRequest): TokenClasses {
+    const reported = this.#reported;
+    if (reported?.in_uncached !== undefined) return inputsOf(reported);
+    this.#prompt_tokens ??= estimatePrompt(request);
+    return { in_uncached: this.#prompt_tokens };
+  }
+
+  outputTokens(): number {
+    const { out_text, out_reasoning = 0 } = this.#count();
+    return Math.max(out_text + out_reasoning, this.#reported === undefined ? 0 : outputTokens(this.#reported));
+  }
+
+  progress(request: ChatRequest): TokenClasses {
+    return { ...this.#inputs(request), ...this.#count(), estimated: true };
   }
 
   usage(request: ChatRequest): TokenClasses | null {
@@ -136,14 +158,7 @@ class AnswerMeter implements Meter {
     if (!this.produced && (this.finish_reason === null || this.finish_reason === 'error')) return null;
     if (reported && isComplete(reported, this.produced)) return reported;
     if (!this.produced) return reported ?? null;
-    return {
-      ...(reported && reported.in_uncached !== undefined
-        ? inputsOf(reported)
-        : { in_uncached: estimatePrompt(request) }),
-      out_text: estimateTokens(this.#text),
-      ...(this.#reasoning === '' ? {} : { out_reasoning: estimateTokens(this.#reasoning) }),
-      estimated: true,
-    };
+    return this.progress(request);
   }
 }
 

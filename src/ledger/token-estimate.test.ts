@@ -1,6 +1,6 @@
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, test } from 'vitest';
-import { estimateTokens } from './token-estimate.ts';
+import { estimateTokens, TokenCount } from './token-estimate.ts';
 
 const PROSE =
   'The gateway holds the commit until the first meaningful chunk has arrived, and only then tells the client that all is well. ';
@@ -32,4 +32,16 @@ test.each([
 test('nothing has no tokens, and anything has one', () => {
   expect(estimateTokens('')).toBe(0);
   expect(estimateTokens('a')).toBe(1);
+});
+
+test('the count of a text does not depend on the pieces it comes in', () => {
+  for (const text of [PROSE, CODE, JSON_TEXT, 'camelCase 12345 人工智能\n\n-----===== über']) {
+    const count = new TokenCount();
+    for (const character of text) count.add(character);
+    expect(count.total).toBe(estimateTokens(text));
+  }
+});
+
+test('a line of the same mark is few tokens', () => {
+  expect(estimateTokens('-'.repeat(64))).toBeLessThan(8);
 });

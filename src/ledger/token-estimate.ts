@@ -1,22 +1,3 @@
-/**
- * Counts the tokens of a text without a tokenizer: for upstreams that report no usage. An estimate, and marked so.
- * Rules of thumb of byte-pair encodings: a Latin word of up to seven letters is one token with its leading space, digits
- * go in threes, ideographs are a little under one each, other scripts about three letters each.
- */
-export function estimateTokens(text: string): number {
-  let tokens = 0;
-  let index = 0;
-  while (index < text.length) {
-    const code = text.charCodeAt(index);
-    const kind = classOf(code);
-    let end = index + 1;
-    while (end < text.length && classOf(text.charCodeAt(end)) === kind) end += 1;
-    tokens += tokensOfRun(kind, end - index, text, index);
-    index = end;
-  }
-  return Math.ceil(tokens);
-}
-
 type CharacterClass = 'latin' | 'digit' | 'space' | 'newline' | 'ideograph' | 'letter' | 'mark';
 
 function classOf(code: number): CharacterClass {
@@ -28,10 +9,13 @@ function classOf(code: number): CharacterClass {
   return code < 0x80 || (code >= 0x2000 && code < 0x2e80) ? 'mark' : 'letter';
 }
 
-function tokensOfRun(kind: CharacterClass, length: number, text: string, start: number): number {
+/** A mark that repeats the one before it: lines and boxes are few tokens. */
+const REPEATED_MARK = 1 / 8;
+
+function tokensOfRun(kind: CharacterClass, length: number): number {
   switch (kind) {
     case 'latin':
-      return 1 + Math.floor((length - 1) / 9) + capitals(text, start, length);
+      return 1 + Math.floor((length - 1) / 9);
     case 'digit':
       return Math.ceil(length / 3);
     case 'space':
@@ -47,13 +31,44 @@ function tokensOfRun(kind: CharacterClass, length: number, text: string, start: 
   }
 }
 
-/** An inner capital (`camelCase`) starts a new token. */
-function capitals(text: string, start: number, length: number): number {
-  let found = 0;
-  for (let index = start + 1; index < start + length; index += 1) {
-    const code = text.charCodeAt(index);
-    const before = text.charCodeAt(index - 1);
-    if (code >= 65 && code <= 90 && before >= 97 && before <= 122) found += 1;
+/**
+ * Counts the tokens of a text that comes in pieces, without a tokenizer; the pieces make no difference. An estimate, and
+ * marked so. Rules of thumb of byte-pair encodings: a Latin word of up to nine letters is one token with its leading
+ * space, an inner capital starts a new one, digits go in threes, ideographs are a little under one each, other scripts
+ * about three letters each.
+ */
+export class TokenCount {
+  #finished = 0;
+  #kind: CharacterClass | undefined;
+  #length = 0;
+  #before = 0;
+
+  add(text: string): void {
+    for (let index = 0; index < text.length; index += 1) {
+      const code = text.charCodeAt(index);
+      const kind = classOf(code);
+      if (kind !== this.#kind) {
+        if (this.#kind !== undefined) this.#finished += tokensOfRun(this.#kind, this.#length);
+        this.#kind = kind;
+        this.#length = 1;
+      } else {
+        this.#length += kind === 'mark' && code === this.#before ? REPEATED_MARK : 1;
+        const isInner = code >= 65 && code <= 90 && this.#before >= 97 && this.#before <= 122;
+        if (isInner) this.#finished += 1;
+      }
+      this.#before = code;
+    }
   }
-  return found;
+
+  get total(): number {
+    const open = this.#kind === undefined ? 0 : tokensOfRun(this.#kind, this.#length);
+    return Math.ceil(this.#finished + open);
+  }
+}
+
+/** The tokens of a whole text; see `TokenCount`. */
+export function estimateTokens(text: string): number {
+  const count = new TokenCount();
+  count.add(text);
+  return count.total;
 }
