@@ -25,6 +25,7 @@ import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
+import { budgetStore } from './storage/budgets.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
@@ -67,6 +68,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const authenticate = createAuthenticate({
     findByHash: keys.findByHash,
+    findBudgets: budgetStore(database.queries).findBySubjects,
     management_key: config.management_key,
     home,
     clock,

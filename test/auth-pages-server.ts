@@ -25,7 +25,14 @@ export async function authPagesServer(
   await authPages(made.server, {
     queries: database.queries,
     change,
-    authenticate: createAuthenticate({ findByHash: keys.findByHash, management_key, home, clock, changes }),
+    authenticate: createAuthenticate({
+      findByHash: keys.findByHash,
+      findBudgets: async () => [],
+      management_key,
+      home,
+      clock,
+      changes,
+    }),
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
     management_key,
     public_origin: options.public_origin,

@@ -38,6 +38,7 @@ function setUp(find: (hash: string) => Promise<StoredKey | undefined>) {
       state.asked += 1;
       return find(hash);
     },
+    findBudgets: async () => [],
     management_key: undefined,
     home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
     clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
@@ -67,7 +68,7 @@ test.each<[string, Announcement | 'everything', number]>([
   ['a change of it', aboutKey('a'), 2],
   ['everything', 'everything', 2],
   ['a change of another key', aboutKey('b'), 1],
-  ['a policy', { topic: 'policy', id: hashSecret('a') }, 1],
+  ['a policy', { topic: 'policy', id: 'a guardrail' }, 2],
 ])('%s is told: the key was read %3$i times', async (_what, change, asked) => {
   const { take, tell, state } = setUp(async () => keyOf('a'));
   await take('a');
