@@ -121,6 +121,23 @@ export const limits = {
   output_tokens_default: 8_192,
   /** The smallest output bound that is sent for want of money; setting `ledger.min_output_tokens`. */
   output_tokens_min: 16,
+  /** What an upstream's template may add to a prompt: its own system text and marks; with tools, their instructions; with a schema, its. */
+  template_tokens_max: 256,
+  template_tools_tokens_max: 1_024,
+  template_schema_tokens_max: 512,
+  /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
+  prompt_tokens_unknown: 1_048_576,
+  /** Provider-run searches that a request may cause where it does not bound them. */
+  web_searches_assumed: 10,
+  /** A sliced hold pays for so many output tokens at a time. */
+  hold_slice_tokens: 1_024,
+  /** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
+  overrun_tokens_max: 256,
+  overrun_factor_max: 2,
+  /** What the tokenizer is given of one request; what is longer is bounded by its bytes. */
+  tokenized_chars_max: 1024 * 1024,
+  /** Counts that wait for the tokenizer; further ones are bounded by their bytes. */
+  tokenizer_waiting_max: 64,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */
   cache_breakpoints_max: 4,
   tool_name_chars_max: 64,
@@ -202,6 +219,27 @@ export const limits = {
   flush_read_ms_max: 500,
   /** How long a stopping node tries to hand its last outcomes to the store; what is left stays in the journal. */
   flush_stop_ms_max: 10_000,
+  /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */
+  recall_wait_ms: 700,
+  recall_ask_ms: 25,
+  /** A node's wish for what is idle elsewhere stands so long before another's may take its place. */
+  claim_ms: 120,
+  /** A node that gave back what another wished for asks for none of it for so long. */
+  claim_yield_ms: 40,
+  /** A node with leases looks so often whether they are wanted. */
+  lease_watch_ms: 250,
+  /** A lease that nobody used for so long goes back. */
+  lease_idle_ms: 5_000,
+  /** A lease holds what its node spends in about so long, where the limit is far. */
+  lease_span_ms: 2_000,
+  /** After a refusal, requests that need as much are refused without asking for so long. */
+  refusal_ms: 100,
+  /** Above so many, windows that this node has nothing of are forgotten. */
+  leases_remembered: 1_000,
+  /** Requests of one node that wait for money. */
+  admissions_waiting_max: 10_000,
+  /** A node that was heard of within this time counts as live. */
+  node_live_ms: 10_000,
   /** Gateway processes on one data directory. */
   slots_max: 128,
   database_busy_ms_max: 5_000,

@@ -54,6 +54,11 @@ const NEVER_SENT = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
+/** Whether the failure proves that the upstream's application read nothing of the request. */
+export function wasNeverSent({ status, native_code }: UpstreamError): boolean {
+  return status === null && native_code !== null && NEVER_SENT.has(native_code);
+}
+
 const TIMEOUTS: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: 'The connection to the provider timed out',
   UND_ERR_HEADERS_TIMEOUT: 'The provider did not start to answer in time',
