@@ -53,6 +53,17 @@ test('who goes on asking is not kept out longer', () => {
   expect(isCounted('a')).toBe(true);
 });
 
+test('who asks again too soon, again and again, is served as often as who waits', () => {
+  const { isCounted, pass } = setUp(60);
+  for (let n = 0; n < 60; n += 1) isCounted('a');
+  let served = 0;
+  for (let n = 0; n < 100; n += 1) {
+    pass(100);
+    if (isCounted('a')) served += 1;
+  }
+  expect(served).toBe(10);
+});
+
 test('so many callers are kept and no more; those seen longest ago are forgotten', () => {
   const { isCounted } = setUp(1);
   for (let n = 0; n <= limits.rate_limit_callers_max; n += 1) expect(isCounted(`caller ${n}`)).toBe(true);

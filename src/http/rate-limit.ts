@@ -24,7 +24,8 @@ export function createRateLimit(
       : per_minute;
     buckets.delete(caller);
     if (buckets.size >= limits.rate_limit_callers_max) buckets.delete(buckets.keys().next().value ?? '');
-    buckets.set(caller, { tokens: Math.max(0, tokens - 1), at_ms });
+    // A refused call costs nothing: else who asks again too soon would never be let through.
+    buckets.set(caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at_ms });
     if (tokens >= 1) return;
     const wait_s = Math.ceil(((1 - tokens) * 60) / per_minute);
     throw new GatewayError(429, `More than ${per_minute} ${what} a minute; try again in ${wait_s} s`, {
