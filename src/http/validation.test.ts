@@ -123,3 +123,33 @@ test('twenty violations are told, not thousands', () => {
   const { error } = validate({ name: 'x', ...extras }) as { error: ValidationError };
   expect(error.violations).toHaveLength(20);
 });
+
+test.each([
+  ['12', 12],
+  ['-3', -3],
+  ['007', 7],
+])('an integer of a query string is read from its digits: %s', (text, value) => {
+  const check = queryValidator();
+  expect(check({ count: text, word: text })).toEqual({ value: { count: value, word: text } });
+});
+
+test.each(['', ' 5', '1.5', '1e3', '0x10', 'true', 'null', ['5', '6']])(
+  'what is no integer is not made one: %j',
+  (text) => {
+    const { error } = queryValidator()({ count: text }) as { error: Error };
+    expect(error.message).toBe('count must be an integer');
+  },
+);
+
+test('a name that every object has is no field', () => {
+  const body = Type.Object({ name: Type.String() }, { additionalProperties: false });
+  expect(explain(body as never, { name: 'x', toString: 1, hasOwnProperty: 2 }, '')).toEqual([
+    { path: 'toString', rule: 'is not a known field' },
+    { path: 'hasOwnProperty', rule: 'is not a known field' },
+  ]);
+});
+
+function queryValidator() {
+  const schema = Type.Object({ count: Type.Optional(Type.Integer()), word: Type.Optional(Type.String()) });
+  return validatorCompiler({ schema, method: 'GET', url: '/', httpPart: 'querystring' });
+}

@@ -1,7 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Value } from 'typebox/value';
 
 /** What is wrong with a value, and where: `path` is the field as a client would write it, `rule` ends the sentence. */
 export interface Violation {
@@ -168,7 +167,7 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
   }
   for (const [name, child] of Object.entries(value)) {
     if (child === undefined) continue;
-    const property = schema.properties?.[name] ?? patternProperty(schema, name);
+    const property = propertyOf(schema, name) ?? patternProperty(schema, name);
     if (property) found.push(...explain(property, child, join(path, name)));
     else if (schema.additionalProperties === false)
       found.push({ path: join(path, name), rule: 'is not a known field' });
@@ -176,6 +175,11 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
       found.push(...explain(schema.additionalProperties, child, join(path, name)));
   }
   return found;
+}
+
+/** A property that the schema has: `toString` is none. */
+function propertyOf({ properties = {} }: SchemaNode, name: string): SchemaNode | undefined {
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
 function patternProperty({ patternProperties }: SchemaNode, name: string): SchemaNode | undefined {
@@ -235,13 +239,23 @@ export class ValidationError extends Error {
   }
 }
 
-/** Fastify's validator: bodies as they are, query strings and path parameters converted from text by their schema. */
+/** Integers of a query string or a path, which are text there: decimal digits and nothing else. */
+function readIntegers(schema: SchemaNode, input: unknown): unknown {
+  if (kindOf(input) !== 'object') return input;
+  const read = Object.entries(input as Record<string, unknown>).map(([name, value]) => {
+    const isInteger = propertyOf(schema, name)?.type === 'integer';
+    return [name, isInteger && typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value];
+  });
+  return Object.fromEntries(read);
+}
+
+/** Fastify's validator: bodies as they are, in query strings and path parameters integers read from their text. */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const compiled = Compile(schema);
   const converts = httpPart === 'querystring' || httpPart === 'params';
   const part = httpPart === 'body' ? 'body' : httpPart === 'querystring' ? 'query string' : (httpPart ?? 'part');
   return (input: unknown) => {
-    const value = converts ? Value.Convert(schema, input) : input;
+    const value = converts ? readIntegers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
     const violations = explain(schema as SchemaNode, value, '').slice(0, 20);
     if (violations.length === 0) {
