@@ -29,11 +29,10 @@ export function createVault(secret: string): Vault {
       if (format !== FORMAT) throw new Error('A stored credential has a format that this version does not know');
       if (sealed_by !== key_id) throw new Error('A stored credential was encrypted with another GATEWAY_SECRET');
       const bytes = Buffer.from(body, 'base64url');
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      });
-      decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
       try {
+        const nonce = bytes.subarray(0, NONCE_BYTES);
+        const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+        decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
         const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8');
         return text + decipher.final('utf8');
       } catch (cause) {
