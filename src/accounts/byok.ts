@@ -32,6 +32,11 @@ export function labelOfCredential(credential: string): string {
   return `${credential.slice(0, 3)}...${credential.slice(-3)}`;
 }
 
+/** Whether a text can be a credential: JSON, or what the value of a header can carry (RFC 9110, section 5.5; no spaces: they come from copying). */
+export function isCredential(text: string): boolean {
+  return text.startsWith('{') || /^[\x21-\x7e]+$/.test(text);
+}
+
 /** Where a credential is sealed to: a row that was copied over another does not open. */
 export function placeOf({ organization_id, id }: Pick<StoredByok, 'organization_id' | 'id'>): string {
   return `byok ${organization_id} ${id}`;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
@@ -135,6 +136,9 @@ describeStores('BYOK credentials', ({ open }) => {
     ['no key', { key: undefined }, /^key is required/],
     ['an empty key', { key: '' }, /^key must not be empty/],
     ['a key with NUL', { key: 'a\u0000b' }, /^key must be text/],
+    ['a key with a line break', { key: `${KEY}\n` }, /^key must be JSON text, or visible/],
+    ['a key of spaces', { key: '   ' }, /^key must be JSON text, or visible/],
+    ['a key beyond ASCII', { key: 'sk-\u00fc0123456789abcdef' }, /^key must be JSON text, or visible/],
     ['an unknown provider', { provider: 'nobody' }, /^provider nobody/],
     ['an unknown model', { allowed_models: ['acme/fast-1', 'acme/none'] }, /^allowed_models\[1\]/],
     ['an empty scope', { allowed_models: [] }, /^allowed_models must have at least 1/],
@@ -157,6 +161,53 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await create({ allowed_user_ids: [foreign.owner_user_id] })).status).toBe(400);
     const body = { provider: 'acme', key: KEY, allowed_api_key_hashes: [key_hash] };
     expect((await call('POST', '/byok', body, 'foreign')).status).toBe(400);
+  });
+
+  test('400: a management key in a scope, which calls no model', async () => {
+    const { create, key_hash, database } = await setUp();
+    await database.queries.updateTable('api_keys').set({ is_management: true }).where('hash', '=', key_hash).execute();
+    expect((await create({ allowed_api_key_hashes: [key_hash] })).status).toBe(400);
+  });
+
+  test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
+    const { create, database, home } = await setUp();
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+    const holding = database.queries.transaction().execute(async (tx) => {
+      await organizationStore(tx).lockWorkspace({
+        organization_id: home.organization_id,
+        id: home.default_workspace_id,
+      });
+      hold();
+      await mayCommit;
+    });
+    await held;
+    const creating = create({ workspace_id: home.default_workspace_id });
+    expect(await Promise.race([creating.then(() => 'made'), sleep(300, 'waits')])).toBe('waits');
+    commit();
+    await holding;
+    expect((await creating).status).toBe(201);
+  });
+
+  test('a credential of one organization does not open in another', async () => {
+    const sealed = vault.seal(KEY, placeOf({ organization_id: 'one', id: 'id' }));
+    expect(() => vault.open(sealed, placeOf({ organization_id: 'other', id: 'id' }))).toThrow(/another record/);
+  });
+
+  test('every change is announced to all nodes; what was refused is not', async () => {
+    const { call, create, idOf, changes, home } = await setUp();
+    const heard: string[] = [];
+    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const told = () => heard.splice(0);
+    const id = await idOf();
+    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
+    await call('PATCH', `/byok/${id}`, { disabled: true });
+    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
+    await call('PATCH', `/byok/${id}`, { allowed_user_ids: ['nobody'] });
+    await create({ provider: 'nobody' });
+    expect(told()).toEqual([]);
+    await call('DELETE', `/byok/${id}`);
+    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
   });
 
   test('PATCH changes what it names; a new key rotates in place and is audited as that', async () => {

@@ -23,12 +23,12 @@ export interface CreateByokDependencies {
   vault: Vault;
 }
 
-/** The specification's siblings list no 404 for a creation: a wrong workspace in a body is a wrong body. */
+/** The workspace a new credential is filed under, which nobody deletes meanwhile. No 404 is declared here: a wrong id in a body is a wrong body. */
 async function workspaceOf(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
   const organizations = organizationStore(tx);
   const found = await (id === undefined
     ? organizations.findDefaultWorkspace(organization_id)
-    : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
   if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
   return found.id;
 }

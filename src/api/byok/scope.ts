@@ -1,3 +1,4 @@
+import { isCredential } from '../../accounts/byok.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { GatewayError } from '../../errors.ts';
 import type { UpdateByokBody } from '../../schemas/byok.ts';
@@ -20,6 +21,9 @@ export async function checkSettings(
     ['name', settings.name],
   ] as const) {
     if (!isStorable(text ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+  }
+  if (key !== undefined && !isCredential(key)) {
+    throw new GatewayError(400, 'key must be JSON text, or visible ASCII characters without spaces or line breaks');
   }
   const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = settings;
   for (const [index, hash] of (allowed_api_key_hashes ?? []).entries()) {
