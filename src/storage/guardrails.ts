@@ -104,10 +104,8 @@ export function guardrailStore(queries: Queries) {
       return toGuardrail(row);
     },
 
-    /** Removes the guardrail and its assignments. */
+    /** Removes the guardrail; its assignments must be gone. */
     delete: async (id: string): Promise<void> => {
-      await queries.deleteFrom('guardrail_key_assignments').where('guardrail_id', '=', id).execute();
-      await queries.deleteFrom('guardrail_member_assignments').where('guardrail_id', '=', id).execute();
       await queries.deleteFrom('guardrails').where('id', '=', id).execute();
     },
 
@@ -240,6 +238,22 @@ export function assignmentStore(queries: Queries) {
         .where('id', 'in', [...ids])
         .execute();
     },
+
+    /** Takes a guardrail from all keys that hold it; gives the assignments that were. */
+    deleteAllKeys: (guardrail_id: string): Promise<FormerAssignment[]> =>
+      queries
+        .deleteFrom('guardrail_key_assignments')
+        .where('guardrail_id', '=', guardrail_id)
+        .returning(['id', 'guardrail_id', 'key_hash as assignee'])
+        .execute(),
+
+    /** Takes a guardrail from all members who hold it; gives the assignments that were. */
+    deleteAllMembers: (guardrail_id: string): Promise<FormerAssignment[]> =>
+      queries
+        .deleteFrom('guardrail_member_assignments')
+        .where('guardrail_id', '=', guardrail_id)
+        .returning(['id', 'guardrail_id', 'user_id as assignee'])
+        .execute(),
 
     listKeys: async (filter: AssignmentFilter, page: Page): Promise<Paged<KeyAssignment>> => {
       const { count } = await keys(filter)

@@ -21,6 +21,7 @@ export interface AssigneeKind {
   find: 'findKeys' | 'findMembers';
   insert: 'insertKeys' | 'insertMembers';
   delete: 'deleteKeys' | 'deleteMembers';
+  deleteAll: 'deleteAllKeys' | 'deleteAllMembers';
 }
 
 /** API keys of the organization, of whatever workspace: a guardrail is only filed under one. Management keys call no model. */
@@ -31,6 +32,7 @@ export const keyAssignees: AssigneeKind = {
   find: 'findKeys',
   insert: 'insertKeys',
   delete: 'deleteKeys',
+  deleteAll: 'deleteAllKeys',
 };
 
 /** Members of the organization. */
@@ -41,6 +43,7 @@ export const memberAssignees: AssigneeKind = {
   find: 'findMembers',
   insert: 'insertMembers',
   delete: 'deleteMembers',
+  deleteAll: 'deleteAllMembers',
 };
 
 interface Wanted {
@@ -115,4 +118,12 @@ export function unassign(change: Change, actor: Actor, wanted: Wanted): Promise<
     work.announce({ topic: 'policy', id: guardrail.id });
     return leaving.length;
   });
+}
+
+/** Takes a guardrail that is held from all its assignees. */
+export async function unassignAll(work: Work, guardrail_id: string): Promise<void> {
+  const store = assignmentStore(work.tx);
+  for (const kind of [keyAssignees, memberAssignees]) {
+    for (const one of await store[kind.deleteAll](guardrail_id)) await auditUnassigned(work, kind, one);
+  }
 }

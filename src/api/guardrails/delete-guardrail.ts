@@ -6,6 +6,7 @@ import { GuardrailParams } from '../../schemas/guardrail.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { actorOf, type Change } from '../change.ts';
+import { unassignAll } from './assign.ts';
 import { foundGuardrail } from './found-guardrail.ts';
 
 /** Serves `DELETE /guardrails/{id}`. Its assignments go with it. */
@@ -22,11 +23,13 @@ export function deleteGuardrail(server: Server, { change }: { change: Change }):
       response: { 200: Deleted, ...errors(401, 403, 404, 409, 429, 500) },
     },
     handler: async (request) => {
-      await change(actorOf(request), async ({ tx, actor, audit, announce }) => {
+      await change(actorOf(request), async (work) => {
+        const { tx, actor, audit, announce } = work;
         const store = guardrailStore(tx);
         const which = { organization_id: actor.organization_id, id: request.params.id };
         const stored = await foundGuardrail(which, store.lock);
         checkVersion(request, stored.version);
+        await unassignAll(work, stored.id);
         await store.delete(stored.id);
         const before = describeGuardrail(stored);
         await audit({ action: 'delete', resource_type: 'guardrail', resource_id: stored.id, before, after: null });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
@@ -438,17 +439,78 @@ describeStores('guardrails', ({ open }) => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
   }, 60_000);
 
-  test('DELETE takes the assignments with it; the key can be given another', async () => {
-    const { create, call, makeKey } = await setUp();
+  test('DELETE takes the assignments with it, each told to the audit; the key can be given another', async () => {
+    const { create, call, makeKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const { hash } = await makeKey();
     const body = { key_hashes: [hash] };
     await call('POST', `/guardrails/${one}/assignments/keys`, body);
+    const members = { member_user_ids: [home.owner_user_id] };
+    await call('POST', `/guardrails/${one}/assignments/members`, members);
+    const assigned = await database.queries.selectFrom('guardrail_key_assignments').select('id').execute();
     expect(await call('DELETE', `/guardrails/${one}`)).toMatchObject({ status: 200, body: { deleted: true } });
+    const { data } = await auditStore(database.queries).listBy(
+      { organization_id: home.organization_id },
+      { offset: 0, limit: 3 },
+    );
+    expect(data).toMatchObject([
+      { action: 'delete', resource_type: 'guardrail', resource_id: one },
+      { action: 'unassign', before: { guardrail_id: one, user_id: home.owner_user_id }, after: null },
+      { action: 'unassign', resource_id: assigned[0]?.id, before: { guardrail_id: one, key_hash: hash }, after: null },
+    ]);
     expect((await call('GET', `/guardrails/${one}`)).status).toBe(404);
     expect((await call('DELETE', `/guardrails/${one}`)).status).toBe(404);
     expect((await call('GET', '/guardrails/assignments/keys')).body).toEqual({ data: [], total_count: 0 });
+    expect((await call('GET', '/guardrails/assignments/members')).body).toEqual({ data: [], total_count: 0 });
     expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
+  });
+
+  test('every change is announced to all nodes; what changes nothing is not', async () => {
+    const { call, create, patch, makeKey, changes, home } = await setUp();
+    const heard: string[] = [];
+    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const told = () => heard.splice(0);
+    const id = (await create()).data['id'];
+    expect(told()).toEqual([`policy ${id}`]);
+    await patch(id, { limit_usd: 1 });
+    expect(told()).toEqual([`policy ${id}`]);
+    const keys = { key_hashes: [(await makeKey()).hash] };
+    const members = { member_user_ids: [home.owner_user_id] };
+    for (const [kind, body] of [
+      ['keys', keys],
+      ['members', members],
+    ] as const) {
+      for (const path of [`${kind}`, `${kind}/remove`]) {
+        await call('POST', `/guardrails/${id}/assignments/${path}`, body);
+        expect([path, told()]).toEqual([path, [`policy ${id}`]]);
+        await call('POST', `/guardrails/${id}/assignments/${path}`, body);
+        expect([path, told()]).toEqual([path, []]);
+      }
+    }
+    await patch(id, { allowed_models: ['nobody/none'] });
+    expect(told()).toEqual([]);
+    await call('DELETE', `/guardrails/${id}`);
+    expect(told()).toEqual([`policy ${id}`]);
+  });
+
+  test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
+    const { create, database, home } = await setUp();
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+    const holding = database.queries.transaction().execute(async (tx) => {
+      await organizationStore(tx).lockWorkspace({
+        organization_id: home.organization_id,
+        id: home.default_workspace_id,
+      });
+      hold();
+      await mayCommit;
+    });
+    await held;
+    const creating = create({ workspace_id: home.default_workspace_id });
+    expect(await Promise.race([creating.then(() => 'made'), sleep(300, 'waits')])).toBe('waits');
+    commit();
+    await holding;
+    expect((await creating).status).toBe(201);
   });
 
   const all = [
