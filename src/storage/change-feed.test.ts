@@ -191,7 +191,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     test('a change is heard when the slowest node that trusts its memory has heard it', async () => {
       const { data_dir, url = '', database } = await setUp();
       const one = await openFeed(data_dir, url);
-      const other = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max / 2));
+      const other = await openFeed(data_dir, await startSlowWay(url, limits.feed_silence_ms_max / 5));
       for (const { feed } of [one, other]) await settled(feed);
       await sleep(limits.feed_silence_ms_max);
       for (let round = 0; round < 5; round += 1) {
