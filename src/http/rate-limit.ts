@@ -18,14 +18,12 @@ export function createRateLimit(
   const buckets = new Map<string, Bucket>();
   return (caller) => {
     const at_ms = monotonic_ms();
-    const known = buckets.get(caller);
-    const tokens = known
-      ? Math.min(per_minute, known.tokens + ((at_ms - known.at_ms) * per_minute) / 60_000)
-      : per_minute;
+    const known = buckets.get(caller) ?? { tokens: per_minute, at_ms };
+    const tokens = Math.min(per_minute, known.tokens + ((at_ms - known.at_ms) * per_minute) / 60_000);
     buckets.delete(caller);
     if (buckets.size >= limits.rate_limit_callers_max) buckets.delete(buckets.keys().next().value ?? '');
     // A refused call costs nothing: else who asks again too soon would never be let through.
-    buckets.set(caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at_ms });
+    buckets.set(caller, tokens >= 1 ? { tokens: tokens - 1, at_ms } : known);
     if (tokens >= 1) return;
     const wait_s = Math.ceil(((1 - tokens) * 60) / per_minute);
     throw new GatewayError(429, `More than ${per_minute} ${what} a minute; try again in ${wait_s} s`, {
