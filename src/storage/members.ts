@@ -39,6 +39,28 @@ export function memberStore(queries: Queries) {
       return new Map(rows.map((row) => [row.user_id, withRole(row).role]));
     },
 
+    /**
+     * The roles of these users, held against other changes of them until the transaction ends, in one order, so that two
+     * who hold the same users cannot wait for each other. Those who are not in the organization are missing.
+     */
+    lockRoles: async (
+      organization_id: string,
+      user_ids: readonly string[],
+    ): Promise<Map<string, WorkspaceMember['role']>> => {
+      const found = new Map<string, WorkspaceMember['role']>();
+      for (const user_id of [...new Set(user_ids)].sort()) {
+        const row = await queries
+          .updateTable('organization_members')
+          .set(({ ref }) => ({ seq: ref('seq') }))
+          .where('organization_id', '=', organization_id)
+          .where('user_id', '=', user_id)
+          .returning('role')
+          .executeTakeFirst();
+        if (row) found.set(user_id, withRole(row).role);
+      }
+      return found;
+    },
+
     /** A member and all administrators, held against other changes of roles until the transaction ends. */
     lockForRoles: async (organization_id: string, user_id: string) => {
       const rows = await queries

@@ -9,14 +9,14 @@ import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
 import { foundWorkspace } from './found-workspace.ts';
 
-/** The roles of users in the organization; 404 names the first who is not in it. */
+/** The roles of users in the organization, as `ask` finds them; 404 names the first who is not in it. */
 export async function rolesOf(
-  members: MemberStore,
+  ask: MemberStore['findRoles'],
   organization_id: string,
   user_ids: readonly string[],
 ): Promise<Map<string, WorkspaceMember['role']>> {
   const storable = user_ids.filter(isStorable);
-  const roles = storable.length === 0 ? new Map() : await members.findRoles(organization_id, storable);
+  const roles = storable.length === 0 ? new Map() : await ask(organization_id, storable);
   const index = user_ids.findIndex((user_id) => !roles.has(user_id));
   if (index >= 0) throw new GatewayError(404, `user_ids[${index}] is not a member of this organization`);
   return roles;
@@ -56,7 +56,8 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
         );
         const members = memberStore(tx);
         const user_ids = [...new Set(request.body.user_ids)];
-        const roles = await rolesOf(members, organization_id, request.body.user_ids);
+        // A role that is changed meanwhile would stay the old one here.
+        const roles = await rolesOf(members.lockRoles, organization_id, request.body.user_ids);
         const which = { organization_id, workspace_id: workspace.id, is_default: workspace.is_default };
         const known = await members.findBy(which, user_ids);
         const data: WorkspaceMember[] = [];

@@ -39,7 +39,7 @@ export function createWorkspace(server: Server, { change }: { change: Change }):
           });
           const members = memberStore(tx);
           const role =
-            user_id === null ? undefined : (await members.findRoles(organization_id, [user_id])).get(user_id);
+            user_id === null ? undefined : (await members.lockRoles(organization_id, [user_id])).get(user_id);
           if (user_id !== null && role !== undefined) {
             await members.insert({ workspace_id: stored.id, user_id, role, created_at: at });
           }

@@ -4,12 +4,29 @@ import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { MembersBody, WorkspaceParams } from '../../schemas/workspace.ts';
+import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
 import { rolesOf } from './add-workspace-members.ts';
 import { foundWorkspace } from './found-workspace.ts';
+
+/** Which of these users own a key of the workspace that opens the door. Their keys are held: nobody enables one meanwhile. */
+async function ownersOf(
+  tx: Queries,
+  which: { organization_id: string; workspace_id: string; user_ids: readonly string[]; at: string },
+): Promise<Set<string>> {
+  const { organization_id, workspace_id, user_ids, at } = which;
+  const keys = keyStore(tx);
+  const owners = new Set<string>();
+  for (const { hash, creator_user_id } of await keys.listBy({ organization_id, workspace_id })) {
+    if (creator_user_id === null || !user_ids.includes(creator_user_id)) continue;
+    const key = await keys.lock({ organization_id, hash });
+    if (key && isUsable(key, Date.parse(at))) owners.add(creator_user_id);
+  }
+  return owners;
+}
 
 /** Serves `POST /workspaces/{id}/members/remove`. Users who are not in the workspace are passed over. */
 export function removeWorkspaceMembers(server: Server, { change }: { change: Change }): void {
@@ -33,21 +50,21 @@ export function removeWorkspaceMembers(server: Server, { change }: { change: Cha
     handler: (request) =>
       change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { organization_id } = actor;
+        const { user_ids } = request.body;
         const workspace = await foundWorkspace(
           { organization_id, id_or_slug: request.params.id },
           workspaceStore(tx).lock,
         );
         const members = memberStore(tx);
-        await rolesOf(members, organization_id, request.body.user_ids);
+        await rolesOf(members.findRoles, organization_id, user_ids);
         if (workspace.is_default) {
           throw new GatewayError(400, 'Every member of the organization belongs to the default workspace');
         }
-        const keys = await keyStore(tx).listBy({ organization_id, workspace_id: workspace.id, disabled: false });
-        const owners = new Set(keys.filter((key) => isUsable(key, Date.parse(at))).map((key) => key.creator_user_id));
-        const index = request.body.user_ids.findIndex((user_id) => owners.has(user_id));
+        const owners = await ownersOf(tx, { organization_id, workspace_id: workspace.id, user_ids, at });
+        const index = user_ids.findIndex((user_id) => owners.has(user_id));
         if (index >= 0) throw new GatewayError(400, `user_ids[${index}] owns active API keys in this workspace`);
         const which = { organization_id, workspace_id: workspace.id, is_default: false };
-        const leaving = [...(await members.findBy(which, [...new Set(request.body.user_ids)])).values()];
+        const leaving = [...(await members.findBy(which, [...new Set(user_ids)])).values()];
         if (leaving.length === 0) return { removed_count: 0 };
         await members.delete(leaving.map(({ id }) => id));
         for (const before of leaving) {

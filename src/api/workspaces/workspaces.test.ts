@@ -6,7 +6,7 @@ import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
 import { auditStore } from '../../storage/audit.ts';
-import { assignmentStore } from '../../storage/guardrails.ts';
+import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { nextNumber } from '../../storage/sequence.ts';
@@ -463,6 +463,88 @@ describeStores('workspaces', ({ open }) => {
     expect(await remove(other)).toMatchObject({ removed_count: 0 });
     await database.queries.updateTable('api_keys').set({ disabled: true }).where('hash', '=', key.hash).execute();
     expect(await remove(owner)).toMatchObject({ removed_count: 1 });
+  });
+
+  test('who gets a key enabled while being removed from its workspace stays', async () => {
+    const { create, ask, addUser, addKey, database } = await setUp();
+    const { data } = await create();
+    const owner = await addUser('member');
+    await ask('POST', '/workspaces/research/members/add', { user_ids: [owner] });
+    const { hash } = await addKey(data['id'], { creator_user_id: owner, disabled: true });
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    const enabling = database.queries.transaction().execute(async (tx) => {
+      await tx.updateTable('api_keys').set({ disabled: false }).where('hash', '=', hash).execute();
+      change();
+      await mayCommit;
+    });
+    await changed;
+    const removing = ask('POST', '/workspaces/research/members/remove', { user_ids: [owner] });
+    await sleep(300);
+    commit();
+    await enabling;
+    expect((await removing).status).toBe(400);
+  });
+
+  test('who gets another role while being added has that one in the workspace', async () => {
+    const { create, ask, addUser, database, home } = await setUp();
+    await create();
+    const user_id = await addUser('member');
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    const raising = database.queries.transaction().execute(async (tx) => {
+      await memberStore(tx).setRole({ organization_id: home.organization_id, user_id, role: 'admin' });
+      change();
+      await mayCommit;
+    });
+    await changed;
+    const adding = ask('POST', '/workspaces/research/members/add', { user_ids: [user_id] });
+    await sleep(300);
+    commit();
+    await raising;
+    expect(await adding).toMatchObject({ status: 200, data: [{ user_id, role: 'admin' }] });
+  });
+
+  test('an expired key keeps nobody in a workspace', async () => {
+    const { create, ask, addUser, addKey } = await setUp();
+    const { data } = await create();
+    const owner = await addUser('member');
+    await ask('POST', '/workspaces/research/members/add', { user_ids: [owner] });
+    await addKey(data['id'], { creator_user_id: owner, expires_at: '2026-11-21T09:59:59.999Z' });
+    const removed = await ask('POST', '/workspaces/research/members/remove', { user_ids: [owner] });
+    expect(removed).toMatchObject({ status: 200, removed_count: 1 });
+  });
+
+  test('every change is announced to all nodes; what changes nothing is not', async () => {
+    const { create, ask, addUser, addKey, changes, database, home } = await setUp();
+    const heard: string[] = [];
+    changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
+    const id = String((await create()).data['id']);
+    const user_ids = [await addUser('member')];
+    heard.length = 0;
+    for (const [method, path, body] of [
+      ['PATCH', '', { name: 'n' }],
+      ['POST', '/members/add', { user_ids }],
+      ['POST', '/members/remove', { user_ids }],
+      ['PUT', '/budgets/daily', { limit_usd: 1 }],
+      ['DELETE', '/budgets/daily', undefined],
+    ] as const) {
+      expect([path, (await ask(method, `/workspaces/research${path}`, body)).status]).toEqual([path, 200]);
+      expect([path, heard.splice(0)]).toEqual([path, [`policy ${id}`]]);
+    }
+    await ask('POST', '/workspaces/research/members/remove', { user_ids });
+    await ask('DELETE', '/workspaces/research/budgets/daily');
+    await ask('PATCH', '/workspaces/research', { slug: 'default' });
+    expect(heard).toEqual([]);
+    const { hash } = await addKey(id, { disabled: true });
+    const { id: guardrail } = await guardrailStore(database.queries).insert({
+      organization_id: home.organization_id,
+      workspace_id: id,
+      name: 'g',
+      created_at: NOW,
+    });
+    await ask('DELETE', '/workspaces/research');
+    expect(heard).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`]);
   });
 
   test('100 additions at once of overlapping users: nobody is in twice, and the counts add up', async () => {
