@@ -53,6 +53,12 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       expect((await run('list')).stdout).toContain(`${id}  admin   ada@example.com  Ada Lovelace\n`);
       const again = await run('add', '--email', 'ADA@example.com');
       expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/^There is a user with the address/) });
+      // KELVIN SIGN, whose lower case is k: another address.
+      await run('add', '--email', 'kim@example.com');
+      const other = await run('add', '--email', '\u212aim@example.com');
+      expect(other.code).toBe(0);
+      const { stdout } = await run('set', '\u212aim@example.com', '--name', 'Other');
+      expect(stdout).toBe(other.stdout);
     } finally {
       await gateway.stop();
     }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
-import { isStorable } from '../schemas/text.ts';
+import { isStorable, lowerAscii } from '../schemas/text.ts';
 import { isUniqueViolation } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { memberStore, type NamedMember } from '../storage/members.ts';
@@ -51,7 +51,7 @@ function describedBy(values: { email?: string; name?: string; role?: string }): 
   }
   return {
     // Addresses that differ in capitals alone are one person's.
-    ...(email === undefined ? {} : { email: email.toLowerCase() }),
+    ...(email === undefined ? {} : { email: lowerAscii(email) }),
     ...(name === undefined ? {} : { name }),
     ...(role === undefined ? {} : { role }),
   };
@@ -101,7 +101,7 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
 
 async function set(store: OpenStore, who: string, wanted: Described): Promise<string> {
   const member = (await membersOf(store)).find(
-    ({ id, email }) => id === who || email?.toLowerCase() === who.toLowerCase(),
+    ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
   if (!member) throw new Refused(1, `There is no member ${who}; 'users list' tells who there is.`);
   const { id: user_id } = member;
@@ -114,7 +114,7 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
       const current = held.find((one) => one.user_id === user_id)?.role;
       const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
       if (role === 'member' && others.length === 0) throw new Refused(1, 'The last administrator must stay one.');
-      if (email !== undefined && email !== member.email?.toLowerCase() && (await users.hasEmail(email))) {
+      if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
         throw new Refused(1, `There is a user with the address ${email} already.`);
       }
       const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
