@@ -135,7 +135,9 @@ export const limits = {
   overrun_tokens_max: 256,
   overrun_factor_max: 2,
   /** What the tokenizer is given of one request; what is longer is bounded by its bytes. */
-  tokenized_chars_max: 1024 * 1024,
+  tokenized_chars_max: 256 * 1024,
+  /** A count that takes longer, the loading of the vocabulary included, is not waited for. */
+  tokenizer_ms_max: 2_000,
   /** Counts that wait for the tokenizer; further ones are bounded by their bytes. */
   tokenizer_waiting_max: 64,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */

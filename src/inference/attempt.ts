@@ -16,7 +16,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Call } from './call.ts';
-import { fitRequest } from './fit-request.ts';
+import { fitRequest, type SpendBound } from './fit-request.ts';
 import { isMeaningful } from './meter.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
@@ -28,6 +28,8 @@ export interface PreparedAttempt {
   encoded: EncodedRequest;
   /** The body as it will be sent. */
   payload: string;
+  /** The output bound in it. */
+  output_tokens: number | undefined;
   report: Report[];
 }
 
@@ -55,9 +57,10 @@ export function prepareAttempt(
   candidate: Candidate,
   dialect: ChatDialect,
   strip_state: boolean,
+  spend?: SpendBound,
 ): PreparedAttempt {
   const { endpoint, provider } = candidate;
-  const fitted = fitRequest(request, endpoint);
+  const fitted = fitRequest(request, endpoint, spend);
   const facts: DialectEndpoint = {
     model: endpoint.model,
     provider: endpoint.provider,
@@ -70,7 +73,15 @@ export function prepareAttempt(
   const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
   const report = [...fitted.report, ...encoded.report];
   encoded.body = withOptions(encoded.body, request, provider, report);
-  return { candidate, dialect, request: fitted.request, encoded, payload: serialize(encoded.body), report };
+  const payload = serialize(encoded.body);
+  const output_tokens = outputBoundOf(encoded.body);
+  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, report };
+}
+
+/** Under whichever of its names the upstream knows it. */
+function outputBoundOf({ max_completion_tokens, max_tokens }: JsonObject): number | undefined {
+  if (typeof max_completion_tokens === 'number') return max_completion_tokens;
+  return typeof max_tokens === 'number' ? max_tokens : undefined;
 }
 
 function serialize(body: JsonObject): string {
@@ -93,6 +104,13 @@ export interface AttemptContext {
 /** Thrown by an attempt whose client has left. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
+  /** The upstream goes on without us, and its bill with it. */
+  readonly may_be_billed: boolean;
+
+  constructor({ may_be_billed }: { may_be_billed: boolean }) {
+    super();
+    this.may_be_billed = may_be_billed;
+  }
 }
 
 /** One try's grip on the connection: ends it by time or by wish. */
@@ -105,6 +123,14 @@ interface Grip {
 }
 
 /**
+ * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed whole wherever
+ * the connection is closed (the public service's documentation, "Stream cancellation").
+ */
+export function abortStopsBilling({ candidate: { provider } }: PreparedAttempt, { request }: Call): boolean {
+  return provider.abort_stops_billing && request.stream === true;
+}
+
+/**
  * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
  * it does not, the answer is read on for a bounded time, so that what is billed is known.
  */
@@ -114,8 +140,8 @@ function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, 
   const exchange = upstream.send({ url, payload: prepared.payload, headers: headersFor(prepared, url, call) });
   let drain: NodeJS.Timeout | undefined;
   call.cancellation.onCancel(() => {
-    if (provider.abort_stops_billing) exchange.abort(new ClientGone());
-    else drain = setTimeout(() => exchange.abort(new ClientGone()), limits.drain_ms_max);
+    if (abortStopsBilling(prepared, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
+    else drain = setTimeout(() => exchange.abort(new ClientGone({ may_be_billed: true })), limits.drain_ms_max);
   });
   const began_ms = performance.now();
   const late = () => exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
@@ -135,7 +161,7 @@ function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, 
       clearTimeout(timer);
       clearTimeout(drain);
       call.cancellation.onCancel(undefined);
-      if (!exchange.ended) exchange.abort(new ClientGone());
+      if (!exchange.ended) exchange.abort(new ClientGone({ may_be_billed: false }));
     },
   };
 }
@@ -317,7 +343,7 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
     bytes += value.length;
     if (call.cancellation.cancelled) {
       drained_bytes += value.length;
-      if (drained_bytes > limits.drain_bytes_max) throw new ClientGone();
+      if (drained_bytes > limits.drain_bytes_max) throw new ClientGone({ may_be_billed: true });
     }
     if (bytes > limits.stream_bytes_max) {
       throw new UpstreamError(

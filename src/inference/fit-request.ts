@@ -3,8 +3,20 @@ import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
 
+/** The output bound of a caller with a spend limit. */
+export interface SpendBound {
+  /** Where the request names none. */
+  default_tokens: number;
+  /** What its budgets pay for, where that is less than was asked. */
+  paid_tokens?: number | undefined;
+}
+
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
-export function fitRequest(request: ChatRequest, endpoint: Endpoint): { request: ChatRequest; report: Report[] } {
+export function fitRequest(
+  request: ChatRequest,
+  endpoint: Endpoint,
+  spend?: SpendBound,
+): { request: ChatRequest; report: Report[] } {
   const report: Report[] = [];
   let fitted = request;
   const own = () => {
@@ -23,8 +35,32 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint): { request:
       report.push({ kind: 'clamped', field, reason: `the endpoint makes at most ${max} tokens` });
     }
   }
+  if (spend !== undefined) boundOutput(fitted, own, report, { max, ...spend });
   dropServerTools(fitted, own, report);
   return { request: fitted, report };
+}
+
+/** Money is held for an output bound, so that a request which is paid from a budget always has one. */
+function boundOutput(
+  { max_completion_tokens: newer, max_tokens: older }: ChatRequest,
+  own: () => ChatRequest,
+  report: Report[],
+  { max, default_tokens, paid_tokens }: SpendBound & { max: number | undefined },
+): void {
+  const wanted = newer ?? older ?? undefined;
+  const bound = wanted ?? Math.min(default_tokens, max ?? default_tokens);
+  const sent = Math.min(bound, paid_tokens ?? bound);
+  if (sent === wanted) return;
+  const fitted = own();
+  if (newer != null) fitted.max_completion_tokens = sent;
+  if (older != null || newer == null) fitted.max_tokens = sent;
+  const field = newer == null ? 'max_tokens' : 'max_completion_tokens';
+  if (sent < bound) {
+    report.push({ kind: 'clamped', field, reason: `the spend limit pays for ${sent} output tokens` });
+  } else {
+    const reason = `${sent}: a request that counts against a spend limit has an output bound`;
+    report.push({ kind: 'changed', field, reason });
+  }
 }
 
 /** Functions, and tools of a wire of its own: the dialect knows which of those its upstream runs. */

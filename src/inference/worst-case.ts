@@ -1,0 +1,286 @@
+import type { Endpoint } from '../catalog/model.ts';
+import { limits } from '../limits.ts';
+import type { InnerPart } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { Prices } from '../schemas/prices.ts';
+import type { PreparedAttempt } from './attempt.ts';
+
+/** Tokens that may go in, by what they are priced as. */
+export interface PromptTokens {
+  text: number;
+  image: number;
+  audio: number;
+}
+
+/** What an attempt may cost at most, as a line: `costOf` reads it. Prices in pico-USD, dearest class of each kind. */
+export interface Exposure {
+  /** One for each price list that may come to apply. */
+  lines: readonly { fixed_pico: number; output_pico: number; kept_ppm: number }[];
+  /** The output bound that is sent; what the model may think beside it is in `fixed_pico`. */
+  output_tokens: number;
+}
+
+/** A bit more than what floating point can lose where sums leave the exact integers. */
+const INEXACT = 1 + 1e-12;
+
+const MILLION = 1_000_000;
+
+/** A quotient, rounded up as charges are. */
+function upTo(amount: number, divisor: number): number {
+  if (!Number.isSafeInteger(amount)) return Math.ceil((amount / divisor) * INEXACT);
+  const rest = amount % divisor;
+  return (amount - rest) / divisor + (rest > 0 ? 1 : 0);
+}
+
+const toNano = (pico: number) => upTo(pico, 1000);
+
+/** What the attempt costs at most if so many tokens come out, in nano-USD. */
+export function costOf(exposure: Exposure, output_tokens: number): number {
+  let most = 0;
+  for (const { fixed_pico, output_pico, kept_ppm } of exposure.lines) {
+    const pico = fixed_pico + output_tokens * output_pico;
+    most = Math.max(most, toNano(kept_ppm === MILLION ? pico : upTo(pico * kept_ppm, MILLION)));
+  }
+  return most;
+}
+
+/** The most output tokens that an amount pays for, not more than the bound that is sent. */
+export function outputFor(exposure: Exposure, granted_nano: number): number {
+  let [low, high] = [0, exposure.output_tokens];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (costOf(exposure, middle) <= granted_nano) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+// ---------------------------------------------------------------- the prompt
+
+/** Data that goes upstream as base64: priced by what it shows, not by its length. */
+function dataOf(part: InnerPart): string | undefined {
+  switch (part.type) {
+    case 'image_url':
+      return part.image_url.url;
+    case 'input_audio':
+      return part.input_audio.data;
+    case 'video_url':
+      return part.video_url.url;
+    case 'file':
+      return part.file.file_data;
+    default:
+      return undefined;
+  }
+}
+
+/** The base64 itself; undefined for a URL that points elsewhere. */
+function base64Of(data: string, is_bare: boolean): string | undefined {
+  if (is_bare && !data.startsWith('data:')) return data;
+  if (!data.startsWith('data:')) return undefined;
+  return data.slice(data.indexOf(',') + 1);
+}
+
+/**
+ * The most tokens of one image. GPT-4o mini counts 2,833 and 5,667 a tile, of which there are 8 at most; other GPT models
+ * at most 10,000 patches (https://platform.openai.com/docs/guides/images-vision). Elsewhere the largest known is 16,384 (Qwen-VL,
+ * `max_pixels` of its processor); Claude takes at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
+ */
+function imageTokens(tokenizer: string, upstream_model: string): number {
+  if (/gpt-4o-mini/.test(upstream_model)) return 2_833 + 8 * 5_667;
+  return tokenizer === 'GPT' ? 10_000 : 16_384;
+}
+
+/** Sound of 8 kbit/s, less than what is in use, at 32 tokens a second (https://ai.google.dev/gemini-api/docs/audio), twice. */
+const SOUND_BYTES_PER_TOKEN = 16;
+
+/** The most tokens of a part beside its text; undefined: as many as the model takes. */
+function partTokens(part: InnerPart, data: string | undefined, image_tokens: number): number | undefined {
+  if (part.type === 'image_url') return image_tokens;
+  if (data === undefined) return undefined;
+  const bytes = Math.ceil((data.length * 3) / 4);
+  // Film of 258 tokens a second is over 20 kbit/s (https://ai.google.dev/gemini-api/docs/video-understanding).
+  if (part.type === 'input_audio' || part.type === 'video_url') return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN);
+  // A document is compressed text and a picture of each page: two tokens a byte are over what any page was seen to cost.
+  return image_tokens + 2 * bytes;
+}
+
+/** What of a payload is not text: its base64, and what that may count. */
+export interface Media {
+  image: number;
+  audio: number;
+  /** The base64 of parts that are in the payload. */
+  data: string[];
+  /** Something is only pointed at, or runs at the provider: the prompt may be as long as the model takes. */
+  is_open: boolean;
+}
+
+/** Looks at the request's parts once; the payload tells which of them were sent. */
+export function mediaOf({ request, payload, candidate }: PreparedAttempt): Media {
+  const media: Media = { image: 0, audio: 0, data: [], is_open: false };
+  const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
+  for (const { content } of request.messages) {
+    if (!Array.isArray(content)) continue;
+    for (const part of content) {
+      if (part.type === 'text' || part.type === 'native') continue;
+      const told = dataOf(part);
+      const data = told === undefined ? undefined : base64Of(told, part.type === 'input_audio');
+      // What the dialect left out costs nothing; its length must not be taken off the others' either.
+      const is_sent = data === undefined || payload.includes(data);
+      if (!is_sent) continue;
+      if (data !== undefined) media.data.push(data);
+      const tokens = partTokens(part, data, image_tokens);
+      if (tokens === undefined) media.is_open = true;
+      else if (part.type === 'input_audio') media.audio += tokens;
+      else media.image += tokens;
+    }
+  }
+  return media;
+}
+
+/** Tokens that no text of the request shows: the template's own. */
+function templateTokens({ request }: PreparedAttempt): number {
+  return (
+    limits.template_tokens_max +
+    (request.tools?.length ? limits.template_tools_tokens_max : 0) +
+    (request.response_format?.type === 'json_schema' ? limits.template_schema_tokens_max : 0)
+  );
+}
+
+/** Whether the provider may add to the prompt what it searched for, or read from an earlier conversation. */
+function growsAtProvider({ encoded, request }: PreparedAttempt): boolean {
+  const { web_search_options } = encoded.body;
+  const runs = (request.tools ?? []).some((tool) => tool.type !== 'function');
+  return runs || (web_search_options !== undefined && web_search_options !== null);
+}
+
+/** As many tokens as the model takes: what is longer is refused upstream. */
+function contextOf({ context_length, max_prompt_tokens }: Endpoint): number {
+  return Math.min(context_length ?? Number.POSITIVE_INFINITY, max_prompt_tokens ?? Number.POSITIVE_INFINITY);
+}
+
+/**
+ * The most tokens that a prompt may count, given those of its text. A bound where the text's count is one: each byte-level
+ * or byte-fallback token stands for one byte at least, so the bytes of the payload are (every wire's JSON is longer than
+ * the marks a template puts in its place). What providers add of their own is an allowance (`limits.template_…`), and so is what
+ * they read at the places that a request only points at, where no context length is known.
+ */
+export function promptTokens(prepared: PreparedAttempt, text_tokens: number, media: Media): PromptTokens {
+  const most = contextOf(prepared.candidate.endpoint);
+  const text = text_tokens + templateTokens(prepared);
+  if (media.is_open || growsAtProvider(prepared)) {
+    const open = Number.isFinite(most) ? most : Math.max(text, limits.prompt_tokens_unknown);
+    return { text: open, image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
+  }
+  // A prompt above the context length is refused, whatever it is made of.
+  return {
+    text: Math.min(text, most),
+    image: Math.min(media.image, most),
+    audio: Math.min(media.audio, most),
+  };
+}
+
+/** The text of a payload in bytes: more than the tokens that any tokenizer makes of it. */
+export function textBytes({ payload }: PreparedAttempt, media: Media): number {
+  let bytes = Buffer.byteLength(payload);
+  for (const data of media.data) bytes -= data.length;
+  return Math.max(0, bytes);
+}
+
+/** The text of a payload, for a tokenizer. */
+export function textOf({ payload }: PreparedAttempt, media: Media): string {
+  let text = payload;
+  for (const data of media.data) text = text.replace(data, '');
+  return text;
+}
+
+// ---------------------------------------------------------------- the price
+
+/** Price lists that may come to apply to a prompt of at most so many tokens. */
+function listsFor(endpoint: Endpoint, prompt: PromptTokens): Prices[] {
+  const tokens = prompt.text + prompt.image + prompt.audio;
+  const tiers = (endpoint.price_tiers ?? []).filter(({ prompt_tokens_over }) => tokens > prompt_tokens_over);
+  return [endpoint.pricing, ...tiers.map(({ price }) => price)];
+}
+
+/** The dearest that a text token may be on its way in. */
+function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): number {
+  const prompt = prices.prompt ?? 0;
+  const write = prices.input_cache_write ?? prompt;
+  const hour = prices.input_cache_write_1h ?? write;
+  const hinted = payload.includes('"cache_control"');
+  let most = Math.max(prompt, prices.input_cache_read ?? prompt);
+  // On this wire nothing is written to the cache unasked (https://platform.claude.com/docs/en/build-with-claude/prompt-caching);
+  // elsewhere a price for it may hold for every prompt.
+  if (hinted || dialect.wire !== 'anthropic-messages') most = Math.max(most, write);
+  if (hinted && payload.includes('"1h"')) most = Math.max(most, hour);
+  return most;
+}
+
+function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): number {
+  const completion = prices.completion ?? 0;
+  const makes = (kind: string) => model.output_modalities.includes(kind);
+  return Math.max(
+    completion,
+    prices.internal_reasoning ?? completion,
+    makes('audio') ? (prices.audio_output ?? completion) : 0,
+    makes('image') ? (prices.image_output ?? completion) : 0,
+  );
+}
+
+/** Searches that the provider may run and bill. */
+function searches({ request, encoded, candidate }: PreparedAttempt): number {
+  let most = 0;
+  for (const tool of request.tools ?? []) {
+    if (tool.type === 'function') continue;
+    const block = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
+    const { max_uses } = block;
+    most += typeof max_uses === 'number' ? max_uses : limits.web_searches_assumed;
+  }
+  const { web_search_options } = encoded.body;
+  if (web_search_options !== undefined && web_search_options !== null) most += limits.web_searches_assumed;
+  // A model that takes the option may search without it.
+  else if (candidate.endpoint.supported_parameters?.includes('web_search_options')) most += 1;
+  return most;
+}
+
+/** Tokens that the model may think beside the output bound: Alibaba's bound is of the answer alone (https://help.aliyun.com/zh/model-studio/deep-thinking). */
+function besideTokens({ candidate, encoded }: PreparedAttempt): number {
+  const { endpoint } = candidate;
+  const { body } = encoded;
+  const predicted = (body['prediction'] as { content?: unknown } | undefined)?.content;
+  // Rejected tokens of a prediction are billed as output (https://platform.openai.com/docs/guides/predicted-outputs).
+  const rejected = predicted === undefined ? 0 : Buffer.byteLength(JSON.stringify(predicted));
+  if (endpoint.quirks.reasoning_field !== 'enable_thinking' || body['enable_thinking'] === false) return rejected;
+  const budget = body['thinking_budget'];
+  return rejected + (typeof budget === 'number' ? budget : (endpoint.max_completion_tokens ?? 0));
+}
+
+/** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
+export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
+  const { candidate, request } = prepared;
+  const { endpoint } = candidate;
+  const beside = besideTokens(prepared);
+  const searched = searches(prepared);
+  const lines = listsFor(endpoint, prompt).map((prices) => {
+    const input_pico = inputPrice(prices, prepared);
+    const output_pico = outputPrice(prices, candidate);
+    const fixed_pico =
+      prompt.text * input_pico +
+      prompt.image * Math.max(input_pico, prices.image_token ?? 0) +
+      prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
+      (prices.request ?? 0) +
+      (prices.image === undefined ? 0 : prices.image * countImages(request.messages)) +
+      searched * (prices.web_search ?? 0) +
+      beside * output_pico;
+    return { fixed_pico, output_pico, kept_ppm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
+  });
+  return { lines, output_tokens };
+}
+
+function countImages(messages: PreparedAttempt['request']['messages']): number {
+  let images = 0;
+  for (const { content } of messages) {
+    if (Array.isArray(content)) for (const part of content) if (part.type === 'image_url') images += 1;
+  }
+  return images;
+}
