@@ -1,20 +1,32 @@
 import type { Budget, BudgetInterval } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 
-/** A budget that a limit somewhere asks for: what requests of its subject count against. */
+/** Whom a limit is set for: what activity is told apart by, and who it is. */
+export interface Payer {
+  by: 'key_hash' | 'user_id' | 'workspace_id' | 'organization_id';
+  id: string;
+  organization_id: string;
+}
+
+/** A budget that a limit somewhere asks for: what requests of its payer count against. */
 export interface SourcedBudget extends Budget {
-  /** Whom it limits, as `subjectsOf` names them. */
-  subject: string;
+  payer: Payer;
   guardrail_id: string | null;
 }
 
-/** Whom limits are set for. */
-export const subjects = {
-  key: (hash: string) => `key:${hash}`,
-  user: (organization_id: string, user_id: string) => `user:${organization_id}:${user_id}`,
-  workspace: (id: string) => `workspace:${id}`,
-  organization: (id: string) => `organization:${id}`,
-};
+/** The name of a payer: a user is another one in each organization. */
+export function subjectOf({ by, id, organization_id }: Payer): string {
+  switch (by) {
+    case 'key_hash':
+      return `key:${id}`;
+    case 'user_id':
+      return `user:${organization_id}:${id}`;
+    case 'workspace_id':
+      return `workspace:${id}`;
+    case 'organization_id':
+      return `organization:${id}`;
+  }
+}
 
 /** Everybody whose limits a caller's requests count against. */
 export function subjectsOf(caller: {
@@ -23,34 +35,35 @@ export function subjectsOf(caller: {
   workspace_id: string;
   user_id: string | null;
 }): string[] {
-  const { key_hash, organization_id, workspace_id, user_id } = caller;
-  return [
-    ...(key_hash === null ? [] : [subjects.key(key_hash)]),
-    ...(user_id === null ? [] : [subjects.user(organization_id, user_id)]),
-    subjects.workspace(workspace_id),
-    subjects.organization(organization_id),
-  ];
+  const { organization_id } = caller;
+  return (['key_hash', 'user_id', 'workspace_id', 'organization_id'] as const).flatMap((by) => {
+    const id = caller[by];
+    return id === null ? [] : [subjectOf({ by, id, organization_id })];
+  });
 }
+
+type Reset = Exclude<BudgetInterval, 'never'> | null;
 
 /** The budget of a key's own limit; none where it has no limit. */
 export function keyBudgets(key: {
   hash: string;
+  organization_id: string;
   limit_nano: number | null;
-  limit_reset: Exclude<BudgetInterval, 'never'> | null;
+  limit_reset: Reset;
   include_byok_in_limit: boolean;
 }): SourcedBudget[] {
-  if (key.limit_nano === null) return [];
-  const subject = subjects.key(key.hash);
-  const reset_interval = key.limit_reset ?? 'never';
+  const { hash, organization_id, limit_nano, limit_reset } = key;
+  if (limit_nano === null) return [];
+  const reset_interval = limit_reset ?? 'never';
   return [
     {
-      id: `${subject}:${reset_interval}`,
+      id: `key:${hash}:${reset_interval}`,
       scope: 'key',
-      subject,
+      payer: { by: 'key_hash', id: hash, organization_id },
       guardrail_id: null,
       label: 'the limit of this API key',
       reset_interval,
-      limit_nano: key.limit_nano,
+      limit_nano,
       include_byok: key.include_byok_in_limit,
     },
   ];
@@ -58,64 +71,59 @@ export function keyBudgets(key: {
 
 /** A budget for each whom a guardrail is assigned to; none where it limits no spending. */
 export function guardrailBudgets(
-  guardrail: {
-    id: string;
-    organization_id: string;
-    name: string;
-    limit_nano: number | null;
-    reset_interval: Exclude<BudgetInterval, 'never'> | null;
-  },
+  guardrail: { id: string; organization_id: string; name: string; limit_nano: number | null; reset_interval: Reset },
   assignees: { key_hashes: readonly string[]; user_ids: readonly string[] },
   include_byok: boolean,
 ): SourcedBudget[] {
-  const { id, organization_id, name, limit_nano } = guardrail;
+  const { id: guardrail_id, organization_id, name, limit_nano } = guardrail;
   if (limit_nano === null) return [];
-  const reset_interval = guardrail.reset_interval ?? 'never';
-  const budget = (subject: string, whom: string): SourcedBudget => ({
-    id: `guardrail:${id}:${subject}:${reset_interval}`,
-    scope: 'guardrail',
-    subject,
-    guardrail_id: id,
-    label: `the limit of the guardrail "${name}" for ${whom}`,
-    reset_interval,
-    limit_nano,
-    include_byok,
-  });
+  const reset_interval: BudgetInterval = guardrail.reset_interval ?? 'never';
+  const budgetOf = (by: Payer['by'], whom: string) => (id: string): SourcedBudget => {
+    const payer = { by, id, organization_id };
+    return {
+      id: `guardrail:${guardrail_id}:${subjectOf(payer)}:${reset_interval}`,
+      scope: 'guardrail',
+      payer,
+      guardrail_id,
+      label: `the limit of the guardrail "${name}" for ${whom}`,
+      reset_interval,
+      limit_nano,
+      include_byok,
+    };
+  };
   return [
-    ...assignees.key_hashes.map((hash) => budget(subjects.key(hash), 'this API key')),
-    ...assignees.user_ids.map((user_id) =>
-      budget(subjects.user(organization_id, user_id), 'the owner of this API key'),
-    ),
+    ...assignees.key_hashes.map(budgetOf('key_hash', 'this API key')),
+    ...assignees.user_ids.map(budgetOf('user_id', 'the owner of this API key')),
   ];
 }
 
 /** The budgets of a workspace, as they limit spending. */
 export function workspaceBudgets(
-  workspace: { id: string; slug: string; include_byok_in_budgets: boolean },
+  workspace: { id: string; organization_id: string; slug: string; include_byok_in_budgets: boolean },
   budgets: readonly { reset_interval: WorkspaceInterval; limit_nano: number }[],
 ): SourcedBudget[] {
-  const subject = subjects.workspace(workspace.id);
+  const { id, organization_id, slug, include_byok_in_budgets: include_byok } = workspace;
   return budgets.map(({ reset_interval: named, limit_nano }) => {
     const reset_interval = named === 'lifetime' ? 'never' : named;
     return {
-      id: `${subject}:${reset_interval}`,
+      id: `workspace:${id}:${reset_interval}`,
       scope: 'workspace',
-      subject,
+      payer: { by: 'workspace_id', id, organization_id },
       guardrail_id: null,
-      label: `the ${named} budget of the workspace "${workspace.slug}"`,
+      label: `the ${named} budget of the workspace "${slug}"`,
       reset_interval,
       limit_nano,
-      include_byok: workspace.include_byok_in_budgets,
+      include_byok,
     };
   });
 }
 
-/** The budget of an organization that credits were granted to: never more than they are, over all time. */
+/** The budget of an organization that credits were granted to: over all time it spends no more than they are. */
 export function creditBudget(organization_id: string, granted_nano: number): SourcedBudget {
   return {
     id: `credits:${organization_id}`,
     scope: 'organization',
-    subject: subjects.organization(organization_id),
+    payer: { by: 'organization_id', id: organization_id, organization_id },
     guardrail_id: null,
     label: 'the credits of the organization',
     reset_interval: 'never',

@@ -1,8 +1,179 @@
-import type { Budget } from '../schemas/budget.ts';
+import { sql } from 'kysely';
+import {
+  creditBudget,
+  guardrailBudgets,
+  keyBudgets,
+  type Payer,
+  type SourcedBudget,
+  subjectOf,
+  workspaceBudgets,
+} from '../accounts/budget.ts';
+import type { StoredKey } from '../accounts/key.ts';
+import { type Budget, windowStart } from '../schemas/budget.ts';
+import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import type { Queries } from './database.ts';
 
-/** Limits in force, and what was spent under them. Whatever sets a limit keeps it here in step, in the same transaction. */
+/** What came of one source of limits. */
+type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
+
+/** So many rows of parameters go into one statement. */
+const ROWS_MAX = 500;
+
+function* chunksOf<T>(rows: readonly T[]): Generator<T[]> {
+  for (let at = 0; at < rows.length; at += ROWS_MAX) yield rows.slice(at, at + ROWS_MAX);
+}
+
+/**
+ * Limits in force. What sets a limit (a key, a guardrail and whom it is assigned to, a workspace, credits) is followed here
+ * in the same transaction, by the store that keeps it. Whoever calls a `keep` holds the row of the source, so that two
+ * changes of it have an order.
+ */
 export function budgetStore(queries: Queries) {
+  const sliced = (slice: Slice) => {
+    let found = queries.selectFrom('ledger_budgets').selectAll();
+    for (const [column, value] of Object.entries(slice)) {
+      found = found.where(column as 'scope' | 'subject' | 'guardrail_id', '=', value);
+    }
+    return found.execute();
+  };
+
+  const close = async (ids: readonly string[]): Promise<void> => {
+    for (const chunk of chunksOf(ids)) {
+      await queries
+        .updateTable('ledger_budgets')
+        .set(({ eb }) => ({ limit_nano: null, version: eb('version', '+', 1) }))
+        .where('id', 'in', chunk)
+        .where('limit_nano', 'is not', null)
+        .execute();
+    }
+  };
+
+  const put = async (budgets: readonly SourcedBudget[]): Promise<void> => {
+    for (const chunk of chunksOf(budgets)) {
+      await queries
+        .insertInto('ledger_budgets')
+        .values(chunk.map(({ payer, ...budget }) => ({ ...budget, subject: subjectOf(payer), version: 1 })))
+        .onConflict((conflict) =>
+          conflict.column('id').doUpdateSet({
+            limit_nano: sql`excluded.limit_nano`,
+            label: sql`excluded.label`,
+            include_byok: sql`excluded.include_byok`,
+            version: sql`ledger_budgets.version + 1`,
+          }),
+        )
+        .execute();
+    }
+  };
+
+  /** What these payers settled since a day, each on the gateway's account and on their own. */
+  const usagesSince = async (payers: readonly Payer[], day: string) => {
+    const found = new Map<string, { usage: number; byok_usage: number }>();
+    for (const chunk of chunksOf(payers)) {
+      const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = chunk;
+      const rows = await queries
+        .selectFrom('activity_days')
+        .select([
+          `${by} as id`,
+          sql<number>`CAST(SUM(usage_nano) AS BIGINT)`.as('usage'),
+          sql<number>`CAST(SUM(byok_usage_nano) AS BIGINT)`.as('byok_usage'),
+        ])
+        .where('organization_id', '=', organization_id)
+        .where(
+          by,
+          'in',
+          chunk.map(({ id }) => id),
+        )
+        .where('day', '>=', day)
+        .groupBy(by)
+        .execute();
+      for (const { id, usage, byok_usage } of rows) found.set(id, { usage, byok_usage });
+    }
+    return found;
+  };
+
+  /** Budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
+  const openAlike = async (budgets: readonly SourcedBudget[], window_start: string): Promise<void> => {
+    const empty = { window_start, opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0 };
+    for (const chunk of chunksOf(budgets)) {
+      await queries
+        .insertInto('ledger_windows')
+        .values(chunk.map(({ id }) => ({ budget_id: id, ...empty, free: null })))
+        .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
+        .execute();
+    }
+    // Held first, and read after that: a batch that settles meanwhile is then either seen in both sums or in neither. In
+    // the order in which batches take them.
+    const spent = new Map<string, number>();
+    for (const { id } of budgets) {
+      const row = await queries
+        .updateTable('ledger_windows')
+        .set(({ ref }) => ({ opening: ref('opening') }))
+        .where('budget_id', '=', id)
+        .where('window_start', '=', window_start)
+        .returning('spent')
+        .executeTakeFirstOrThrow();
+      spent.set(id, row.spent);
+    }
+    const usages = await usagesSince(
+      budgets.map(({ payer }) => payer),
+      window_start,
+    );
+    for (const { id, payer, include_byok } of budgets) {
+      const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
+      const missing = usage + (include_byok ? byok_usage : 0) - (spent.get(id) ?? 0);
+      if (missing === 0) continue;
+      await queries
+        .updateTable('ledger_windows')
+        .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
+        .where('budget_id', '=', id)
+        .where('window_start', '=', window_start)
+        .execute();
+    }
+  };
+
+  /**
+   * Budgets that come into force in the middle of a window begin with what their payer settled in it so far. What is under
+   * way counts against the budgets that it was admitted with.
+   */
+  const open = async (budgets: readonly SourcedBudget[], at: string): Promise<void> => {
+    const ordered = [...budgets].sort((a, b) => (a.id < b.id ? -1 : 1));
+    const alike = Map.groupBy(ordered, ({ payer, reset_interval }) => `${payer.by} ${reset_interval}`);
+    for (const group of alike.values()) {
+      const [{ reset_interval } = { reset_interval: 'never' as const }] = group;
+      await openAlike(group, windowStart(reset_interval, Date.parse(at)));
+    }
+  };
+
+  const keep = async (slice: Slice, wanted: readonly SourcedBudget[], at: string): Promise<void> => {
+    const stored = await sliced(slice);
+    const known = new Map(stored.map((budget) => [budget.id, budget]));
+    const ids = new Set(wanted.map(({ id }) => id));
+    await close(stored.filter(({ id, limit_nano }) => limit_nano !== null && !ids.has(id)).map(({ id }) => id));
+    const changed = wanted.filter(({ id, limit_nano, label, include_byok }) => {
+      const was = known.get(id);
+      return was?.limit_nano !== limit_nano || was.label !== label || was.include_byok !== include_byok;
+    });
+    await put(changed);
+    const opened = changed.filter(({ id, include_byok }) => {
+      const was = known.get(id);
+      return was === undefined || was.limit_nano === null || was.include_byok !== include_byok;
+    });
+    await open(opened, at);
+  };
+
+  const assigneesOf = async (guardrail_id: string) => {
+    const keys = queries.selectFrom('guardrail_key_assignments').select('key_hash as assignee');
+    const users = queries.selectFrom('guardrail_member_assignments').select('user_id as assignee');
+    const [key_hashes, user_ids] = [
+      await keys.where('guardrail_id', '=', guardrail_id).execute(),
+      await users.where('guardrail_id', '=', guardrail_id).execute(),
+    ];
+    return {
+      key_hashes: key_hashes.map(({ assignee }) => assignee),
+      user_ids: user_ids.map(({ assignee }) => assignee),
+    };
+  };
+
   return {
     /** The budgets that requests of these subjects count against, in one order. */
     findBySubjects: async (subjects: readonly string[]): Promise<Budget[]> => {
@@ -15,6 +186,58 @@ export function budgetStore(queries: Queries) {
         .execute();
       // The columns' CHECKs name the values that TypeScript cannot know.
       return rows as Budget[];
+    },
+
+    /** Follows a key's own limit. */
+    keepKey: async (key: StoredKey, at: string): Promise<void> => {
+      const subject = subjectOf({ by: 'key_hash', id: key.hash, organization_id: key.organization_id });
+      await keep({ scope: 'key', subject }, keyBudgets(key), at);
+    },
+
+    /** Follows what a guardrail limits, whom it is assigned to, and what the workspace that it is filed under counts. */
+    keepGuardrail: async (id: string, at: string): Promise<void> => {
+      const row = await queries
+        .selectFrom('guardrails as g')
+        .innerJoin('workspaces as w', 'w.id', 'g.workspace_id')
+        .select(['g.id', 'g.organization_id', 'g.name', 'g.limit_nano', 'g.reset_interval'])
+        .select('w.include_byok_in_budgets')
+        .where('g.id', '=', id)
+        .executeTakeFirstOrThrow();
+      const reset_interval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
+      const assignees = row.limit_nano === null ? { key_hashes: [], user_ids: [] } : await assigneesOf(id);
+      const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, row.include_byok_in_budgets);
+      await keep({ guardrail_id: id }, wanted, at);
+    },
+
+    /** Follows the budgets of a workspace. */
+    keepWorkspace: async (id: string, at: string): Promise<void> => {
+      const row = await queries
+        .selectFrom('workspaces')
+        .select(['id', 'organization_id', 'slug', 'include_byok_in_budgets'])
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+      const budgets = await queries
+        .selectFrom('workspace_budgets')
+        .select(['reset_interval', 'limit_nano'])
+        .where('workspace_id', '=', id)
+        .execute();
+      const subject = subjectOf({ by: 'workspace_id', id, organization_id: row.organization_id });
+      const wanted = workspaceBudgets(row, budgets as { reset_interval: WorkspaceInterval; limit_nano: number }[]);
+      await keep({ scope: 'workspace', subject }, wanted, at);
+    },
+
+    /** Follows the credits that were granted to an organization. */
+    keepCredits: async (organization_id: string, granted_nano: number, at: string): Promise<void> => {
+      const budget = creditBudget(organization_id, granted_nano);
+      await keep({ scope: 'organization', subject: subjectOf(budget.payer) }, [budget], at);
+    },
+
+    /** Ends what a guardrail or a subject that is no more was limited by, or what the one limited of the other. */
+    close: async (gone: { guardrail_id?: string; payer?: Payer }): Promise<void> => {
+      let found = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
+      if (gone.guardrail_id !== undefined) found = found.where('guardrail_id', '=', gone.guardrail_id);
+      if (gone.payer !== undefined) found = found.where('subject', '=', subjectOf(gone.payer));
+      await close((await found.execute()).map(({ id }) => id));
     },
   };
 }

@@ -3,6 +3,7 @@ import type { GuardrailSettings, StoredGuardrail } from '../guardrails/guardrail
 import type { KeyAssignment, MemberAssignment } from '../schemas/guardrail.ts';
 import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';
+import { budgetStore } from './budgets.ts';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
@@ -101,12 +102,14 @@ export function guardrailStore(queries: Queries) {
         .where('id', '=', id)
         .returningAll()
         .executeTakeFirstOrThrow();
+      await budgetStore(queries).keepGuardrail(id, change.updated_at);
       return toGuardrail(row);
     },
 
     /** Removes the guardrail; its assignments must be gone. */
     delete: async (id: string): Promise<void> => {
       await queries.deleteFrom('guardrails').where('id', '=', id).execute();
+      await budgetStore(queries).close({ guardrail_id: id });
     },
 
     listBy: async (
@@ -213,6 +216,7 @@ export function assignmentStore(queries: Queries) {
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
       const rows = assignees.map((key_hash, index) => ({ id: randomUUID(), seq: first + index, key_hash, ...shared }));
       await queries.insertInto('guardrail_key_assignments').values(rows).execute();
+      await budgetStore(queries).keepGuardrail(made.guardrail_id, made.created_at);
       return rows.map(({ id }) => id);
     },
 
@@ -222,21 +226,30 @@ export function assignmentStore(queries: Queries) {
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
       const rows = assignees.map((user_id, index) => ({ id: randomUUID(), seq: first + index, user_id, ...shared }));
       await queries.insertInto('guardrail_member_assignments').values(rows).execute();
+      await budgetStore(queries).keepGuardrail(made.guardrail_id, made.created_at);
       return rows.map(({ id }) => id);
     },
 
     deleteKeys: async (ids: readonly string[]): Promise<void> => {
-      await queries
+      const left = await queries
         .deleteFrom('guardrail_key_assignments')
         .where('id', 'in', [...ids])
+        .returning(['guardrail_id', 'organization_id', 'key_hash as id'])
         .execute();
+      for (const { guardrail_id, organization_id, id } of left) {
+        await budgetStore(queries).close({ guardrail_id, payer: { by: 'key_hash', id, organization_id } });
+      }
     },
 
     deleteMembers: async (ids: readonly string[]): Promise<void> => {
-      await queries
+      const left = await queries
         .deleteFrom('guardrail_member_assignments')
         .where('id', 'in', [...ids])
+        .returning(['guardrail_id', 'organization_id', 'user_id as id'])
         .execute();
+      for (const { guardrail_id, organization_id, id } of left) {
+        await budgetStore(queries).close({ guardrail_id, payer: { by: 'user_id', id, organization_id } });
+      }
     },
 
     /** Takes a guardrail from all keys that hold it; gives the assignments that were. */

@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../accounts/key.ts';
 import type { Page } from '../schemas/page.ts';
+import { budgetStore } from './budgets.ts';
 import type { Queries } from './database.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
@@ -44,6 +45,7 @@ export function keyStore(queries: Queries) {
       inTransaction(queries, async (tx) => {
         const row = { budget_mode: null, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
+        await budgetStore(tx).keepKey(row, row.created_at);
         return row;
       }),
 
@@ -73,7 +75,9 @@ export function keyStore(queries: Queries) {
         .where('hash', '=', hash)
         .returningAll()
         .executeTakeFirstOrThrow();
-      return toKey(row);
+      const key = toKey(row);
+      await budgetStore(queries).keepKey(key, change.updated_at);
+      return key;
     },
 
     /** Its usage and its generations stay. What was assigned to it must be gone. */
@@ -83,16 +87,21 @@ export function keyStore(queries: Queries) {
         .where('organization_id', '=', organization_id)
         .where('hash', '=', hash)
         .execute();
+      await budgetStore(queries).close({ payer: { by: 'key_hash', id: hash, organization_id } });
     },
 
     /** Takes the key out of its guardrail; gives the assignments that were. */
-    unassignGuardrails: ({ organization_id, hash }: KeyId) =>
-      queries
+    unassignGuardrails: async ({ organization_id, hash }: KeyId) => {
+      const left = await queries
         .deleteFrom('guardrail_key_assignments')
         .where('organization_id', '=', organization_id)
         .where('key_hash', '=', hash)
         .returning(['id', 'guardrail_id'])
-        .execute(),
+        .execute();
+      const payer = { by: 'key_hash' as const, id: hash, organization_id };
+      for (const { guardrail_id } of left) await budgetStore(queries).close({ guardrail_id, payer });
+      return left;
+    },
 
     /** In the order of creation. */
     listBy: async (filter: KeyFilter, page?: Page): Promise<StoredKey[]> => {

@@ -3,6 +3,7 @@ import type { StoredBudget, StoredWorkspace, WorkspaceSettings } from '../accoun
 import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';
 import type { BudgetInterval } from '../schemas/workspace.ts';
+import { budgetStore } from './budgets.ts';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
@@ -30,6 +31,24 @@ function written({ io_logging_api_key_ids: ids, ...settings }: WorkspaceSettings
 
 /** Workspaces and their budgets. */
 export function workspaceStore(queries: Queries) {
+  /** What guardrails limit follows what their workspace counts. Held, so that nobody assigns one meanwhile. */
+  const keepGuardrails = async (workspace_id: string, at: string): Promise<void> => {
+    const found = await queries
+      .selectFrom('guardrails')
+      .select('id')
+      .where('workspace_id', '=', workspace_id)
+      .orderBy('id')
+      .execute();
+    for (const { id } of found) {
+      const held = await queries
+        .updateTable('guardrails')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('id', '=', id)
+        .returning('id')
+        .executeTakeFirst();
+      if (held) await budgetStore(queries).keepGuardrail(id, at);
+    }
+  };
   return {
     /** Stores a workspace; fails by its unique rule where the organization has one of this slug. */
     insert: async (
@@ -106,6 +125,8 @@ export function workspaceStore(queries: Queries) {
         .where('id', '=', id)
         .returningAll()
         .executeTakeFirstOrThrow();
+      await budgetStore(queries).keepWorkspace(id, change.updated_at);
+      if (change.include_byok_in_budgets !== undefined) await keepGuardrails(id, change.updated_at);
       return toWorkspace(row);
     },
 
@@ -124,6 +145,7 @@ export function workspaceStore(queries: Queries) {
     /** Removes the workspace with all that is filed under it; its keys must be gone. */
     delete: async (id: string): Promise<void> => {
       const guardrails = queries.selectFrom('guardrails').select('id').where('workspace_id', '=', id);
+      for (const { id: guardrail_id } of await guardrails.execute()) await budgetStore(queries).close({ guardrail_id });
       for (const table of ['guardrail_key_assignments', 'guardrail_member_assignments'] as const) {
         await queries.deleteFrom(table).where('guardrail_id', 'in', guardrails).execute();
       }
@@ -135,7 +157,12 @@ export function workspaceStore(queries: Queries) {
         'authorization_codes',
       ] as const;
       for (const table of tables) await queries.deleteFrom(table).where('workspace_id', '=', id).execute();
-      await queries.deleteFrom('workspaces').where('id', '=', id).execute();
+      const { organization_id } = await queries
+        .deleteFrom('workspaces')
+        .where('id', '=', id)
+        .returning('organization_id')
+        .executeTakeFirstOrThrow();
+      await budgetStore(queries).close({ payer: { by: 'workspace_id', id, organization_id } });
     },
 
     listBy: async (organization_id: string, page: Page): Promise<Paged<StoredWorkspace>> => {
@@ -181,15 +208,18 @@ export function workspaceStore(queries: Queries) {
         )
         .returningAll()
         .executeTakeFirstOrThrow();
+      await budgetStore(queries).keepWorkspace(workspace_id, at);
       return { ...row, reset_interval: interval };
     },
 
-    deleteBudget: async (workspace_id: string, interval: BudgetInterval): Promise<void> => {
+    deleteBudget: async (budget: { workspace_id: string; interval: BudgetInterval; at: string }): Promise<void> => {
+      const { workspace_id, interval, at } = budget;
       await queries
         .deleteFrom('workspace_budgets')
         .where('workspace_id', '=', workspace_id)
         .where('reset_interval', '=', interval)
         .execute();
+      await budgetStore(queries).keepWorkspace(workspace_id, at);
     },
   };
 }

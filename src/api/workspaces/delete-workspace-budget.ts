@@ -21,14 +21,14 @@ export function deleteWorkspaceBudget(server: Server, { change }: { change: Chan
       response: { 200: Deleted, ...errors(400, 401, 403, 404, 409, 429, 500) },
     },
     handler: (request) =>
-      change(actorOf(request), async ({ tx, actor, audit, announce }) => {
+      change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { id, interval } = request.params;
         const store = workspaceStore(tx);
         const workspace = await foundWorkspace({ organization_id: actor.organization_id, id_or_slug: id }, store.lock);
         const budgets = await store.listBudgets(workspace.id);
         const old = budgets.find(({ reset_interval }) => reset_interval === interval);
         if (old) {
-          await store.deleteBudget(workspace.id, interval);
+          await store.deleteBudget({ workspace_id: workspace.id, interval, at });
           const before = describeBudget(old);
           await audit({
             action: 'delete',
