@@ -7,6 +7,25 @@ export interface PriceTier {
   price: Prices;
 }
 
+/** Prices for prompts of any length. */
+export interface PriceList {
+  pricing: Prices;
+  /** Other prices for long prompts, ascending; absent: none. */
+  price_tiers?: readonly PriceTier[];
+}
+
+/** Everything that an endpoint asks. */
+export interface EndpointPrices extends PriceList {
+  /** What it asks in place of that where it serves in a tier of its own, by the tier's name: `flex`, `priority`. */
+  service_tiers?: Readonly<Record<string, PriceList>>;
+}
+
+/** What an endpoint asks from a moment on. */
+export interface PriceChange extends EndpointPrices {
+  /** Milliseconds since 1970. */
+  from_ms: number;
+}
+
 /** What a client names: `author/slug`. */
 export interface Model {
   id: string;
@@ -28,8 +47,8 @@ export interface Model {
   endpoints: readonly Endpoint[];
 }
 
-/** One model at one provider, with its price and limits. */
-export interface Endpoint {
+/** One model at one provider, with its limits and the prices in force. */
+export interface Endpoint extends EndpointPrices {
   /** Unique: `<tag>|<model id>`. */
   id: string;
   model: string;
@@ -42,9 +61,8 @@ export interface Endpoint {
   context_length: number | undefined;
   max_completion_tokens: number | undefined;
   max_prompt_tokens: number | undefined;
-  pricing: Prices;
-  /** Other prices for long prompts, ascending; absent: none. */
-  price_tiers?: readonly PriceTier[];
+  /** Later prices, ascending. `Catalog.at` puts them in force. */
+  price_changes?: readonly PriceChange[];
   /** Undefined: all. */
   supported_parameters: readonly string[] | undefined;
   quantization: string;

@@ -1,0 +1,62 @@
+import type { Prices } from '../schemas/prices.ts';
+import type { EndpointPrices, PriceList } from './model.ts';
+
+/** What decides which of an endpoint's price lists applies. */
+export interface PricedCall {
+  /** All that went in, whatever its class: cached tokens count, and so do those written to the cache. */
+  prompt_tokens: number;
+  /** The tier that served, else the one that was asked for. */
+  service_tier: string | null | undefined;
+}
+
+/**
+ * The list for a prompt of this length. Prices rise for prompts above a length, not at it, and then for the whole
+ * request (https://ai.google.dev/gemini-api/docs/pricing: "prompts > 200k";
+ * https://platform.openai.com/docs/pricing: "prompts with >272K input tokens"; https://docs.claude.com/en/docs/about-claude/pricing:
+ * "over 200K", cache reads and writes included).
+ */
+function forLength({ pricing, price_tiers }: PriceList, prompt_tokens: number): Prices {
+  return price_tiers?.findLast(({ prompt_tokens_over }) => prompt_tokens > prompt_tokens_over)?.price ?? pricing;
+}
+
+function ofTier({ service_tiers }: EndpointPrices, tier: string | null | undefined): PriceList | undefined {
+  if (service_tiers === undefined || tier === null || tier === undefined) return undefined;
+  return Object.hasOwn(service_tiers, tier) ? service_tiers[tier] : undefined;
+}
+
+/** The prices of a finished call: those of the tier that served it where it has its own, else the plain ones. */
+export function pricesFor(endpoint: EndpointPrices, { prompt_tokens, service_tier }: PricedCall): Prices {
+  return forLength(ofTier(endpoint, service_tier) ?? endpoint, prompt_tokens);
+}
+
+/**
+ * Every price list that may come to apply to a request: its prompt counts at most so many tokens, and whoever asks for a
+ * tier may be served in the plain one; who asks for `auto` leaves the tier to the provider. What a budget holds must
+ * pay for each of them.
+ */
+export function pricesInReach(endpoint: EndpointPrices, { prompt_tokens, service_tier }: PricedCall): Prices[] {
+  const lists: PriceList[] = [endpoint];
+  if (service_tier === 'auto') lists.push(...Object.values(endpoint.service_tiers ?? {}));
+  const asked = ofTier(endpoint, service_tier);
+  if (asked !== undefined) lists.push(asked);
+  return lists.flatMap(({ pricing, price_tiers }) => [
+    pricing,
+    ...(price_tiers ?? []).filter((tier) => prompt_tokens > tier.prompt_tokens_over).map(({ price }) => price),
+  ]);
+}
+
+/** Tiers that never cost more than the plain prices. */
+const harmlessTiers: ReadonlySet<string> = new Set([
+  'auto',
+  'default',
+  'standard',
+  'standard_only',
+  'on_demand',
+  'flex',
+  'batch',
+]);
+
+/** Whether a client may ask this endpoint for a tier: a dearer one of unknown price would be served below its price. */
+export function offersTier(endpoint: EndpointPrices, tier: string): boolean {
+  return harmlessTiers.has(tier) || ofTier(endpoint, tier) !== undefined;
+}
