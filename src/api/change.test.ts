@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import { managementServer } from '../../test/management-server.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import type { Actor } from '../storage/audit.ts';
+import type { Work } from './change.ts';
+
+const NOW = '2026-11-21T10:00:00.000Z';
+
+describeStores('a change', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const { change, changes, home } = await managementServer(database, NOW);
+    const { organization_id, default_workspace_id: id } = home;
+    const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
+    const heard: string[] = [];
+    changes.listen((told) => heard.push(told === 'everything' ? told : told.id));
+    /** Names the default workspace and says so, twice over. */
+    const rename = async ({ tx, audit, announce }: Work, name: string) => {
+      await tx.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
+      await audit({ action: 'update', resource_type: 'workspace', resource_id: id, before: null, after: { name } });
+      announce({ topic: 'policy', id: name });
+    };
+    const left = async () => {
+      const { name } = await database.queries
+        .selectFrom('workspaces')
+        .select('name')
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+      const events = await database.queries.selectFrom('audit_events').select('state_after').orderBy('seq').execute();
+      return { name, audited: events.map((event) => event.state_after), heard };
+    };
+    return { change, actor, rename, left, database, id, heard, changes };
+  }
+
+  const untouched = { name: 'Default', audited: [], heard: [] };
+
+  test('is there, is audited and is told once it is done', async () => {
+    const { change, actor, rename, left } = await setUp();
+    expect(await change(actor, (work) => rename(work, 'new').then(() => 'answer'))).toBe('answer');
+    expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], heard: ['new'] });
+  });
+
+  test('is told when everybody can read it, and not before', async () => {
+    const { change, actor, rename, database, changes, id } = await setUp();
+    let read: Promise<{ name: string }> | undefined;
+    changes.listen(() => {
+      read = database.queries.selectFrom('workspaces').select('name').where('id', '=', id).executeTakeFirstOrThrow();
+    });
+    await change(actor, (work) => rename(work, 'new'));
+    expect(await read).toEqual({ name: 'new' });
+  });
+
+  test('that fails leaves nothing and tells nobody', async () => {
+    const { change, actor, rename, left } = await setUp();
+    const failing = change(actor, async (work) => {
+      await rename(work, 'new');
+      throw new Error('refused');
+    });
+    await expect(failing).rejects.toThrow('refused');
+    expect(await left()).toEqual(untouched);
+  });
+
+  test('that would be told without a word for the audit does not happen', async () => {
+    const { change, actor, left } = await setUp();
+    const silent = change(actor, async ({ announce }) => announce({ topic: 'policy', id: 'x' }));
+    await expect(silent).rejects.toThrow('without a word for the audit');
+    expect(await left()).toEqual(untouched);
+  });
+
+  // PostgreSQL: serialization_failure, deadlock_detected, foreign_key_violation; SQLite: SQLITE_CONSTRAINT_FOREIGNKEY.
+  test.each([{ code: '40001' }, { code: '40P01' }, { code: '23503' }, { errcode: 787 }])(
+    'that the store gave up for the sake of another is tried again, and what the first tries said is forgotten: %j',
+    async (fault) => {
+      const { change, actor, rename, left } = await setUp();
+      let tries = 0;
+      await change(actor, async (work) => {
+        tries += 1;
+        await rename(work, `try ${tries}`);
+        if (tries < 5) throw Object.assign(new Error('given up'), fault);
+      });
+      expect(await left()).toEqual({ name: 'try 5', audited: [{ name: 'try 5' }], heard: ['try 5'] });
+    },
+  );
+
+  test('that never gets through is a conflict', async () => {
+    const { change, actor, rename, left } = await setUp();
+    let tries = 0;
+    const beaten = change(actor, async (work) => {
+      tries += 1;
+      await rename(work, 'new');
+      throw Object.assign(new Error('given up'), { code: '40P01' });
+    });
+    await expect(beaten).rejects.toMatchObject({ status: 409 });
+    expect(tries).toBe(5);
+    expect(await left()).toEqual(untouched);
+  });
+
+  test('that fails for a reason of its own is not tried again', async () => {
+    const { change, actor } = await setUp();
+    let tries = 0;
+    const failing = change(actor, async () => {
+      tries += 1;
+      throw Object.assign(new Error('taken'), { code: '23505' });
+    });
+    await expect(failing).rejects.toThrow('taken');
+    expect(tries).toBe(1);
+  });
+});
