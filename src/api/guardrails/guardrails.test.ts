@@ -235,6 +235,17 @@ describeStores('guardrails', ({ open }) => {
     expect([changed.status, changed.error['message']]).toEqual([400, expect.stringMatching(message)]);
   });
 
+  test('400: more characters of patterns than all of them together may have, each alone small enough', async () => {
+    const { create } = await setUp();
+    const filters = (count: number) =>
+      Array.from({ length: count }, () => ({ pattern: 'a|'.repeat(49_999), action: 'block' }));
+    expect((await create({ content_filters: filters(2) })).status).toBe(201);
+    expect(await create({ content_filters: filters(3) })).toMatchObject({
+      status: 400,
+      error: { message: expect.stringMatching(/^content_filters must have at most 200000 characters of patterns/) },
+    });
+  });
+
   test('a pattern that is refused says so for programs too', async () => {
     const { create } = await setUp();
     const { error } = await create({ content_filters: [{ pattern: '(', action: 'block' }] });

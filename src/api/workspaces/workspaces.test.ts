@@ -183,6 +183,16 @@ describeStores('workspaces', ({ open }) => {
     expect(changed).toMatchObject({ status: 400, message: expect.stringMatching(message) });
   });
 
+  test("400: logging the requests of a management key, which makes none, or of another organization's key", async () => {
+    const { create, addKey, home, foreign } = await setUp();
+    const management = await addKey(home.default_workspace_id, { is_management: true });
+    const { organization_id, default_workspace_id } = foreign;
+    const strange = await addKey(default_workspace_id, { organization_id });
+    for (const { id } of [management, strange]) {
+      expect((await create({ io_logging_api_key_ids: [id] })).status).toBe(400);
+    }
+  });
+
   test('PATCH changes what it names, by id or slug; a slug that becomes free can be taken', async () => {
     const { create, ask } = await setUp();
     const { data } = await create();
