@@ -1,6 +1,5 @@
-import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
-import { promisify } from 'node:util';
 import { limits } from '../limits.ts';
+import type { Disk, OpenFile } from './disk.ts';
 import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
 import type { JournalRecord } from './records.ts';
 import { type Segment, type Segments, segmentName } from './segments.ts';
@@ -23,8 +22,6 @@ interface Deferred {
   reject: (error: Error) => void;
 }
 
-const syncData = promisify(fdatasync);
-
 function deferred(): Deferred {
   const made = Promise.withResolvers<void>();
   // Most callers of a gathered write never look at it; a failure is told to those who do, and by `failure`.
@@ -39,18 +36,19 @@ function deferred(): Deferred {
 export class Journal {
   readonly #options: JournalOptions;
   readonly #segments: Segments;
+  readonly #disk: Disk;
   readonly #lines = new LineBuffer();
   #epoch: number;
   #ordinal = 0;
   #segment!: Segment;
-  #fd = -1;
+  #file: OpenFile | undefined;
   #scheduled = false;
   #written: Deferred | undefined;
   #durable: Deferred | undefined;
   #awaitingSync: Deferred[] = [];
   #syncing: Promise<void> | undefined;
   /** Files full but not synced yet. */
-  #retired: number[] = [];
+  #retired: OpenFile[] = [];
   #failure: Error | undefined;
   #dead = false;
   #retry: NodeJS.Timeout | undefined;
@@ -58,6 +56,7 @@ export class Journal {
   constructor(options: JournalOptions) {
     this.#options = options;
     this.#segments = options.segments;
+    this.#disk = options.segments.disk;
     this.#epoch = options.epoch;
     this.#openSegment();
   }
@@ -135,7 +134,7 @@ export class Journal {
 
   /** Notices that somebody took the file away: what is written to it would be lost. Goes on in a new one. */
   lookAfter(): void {
-    if (this.#fd === -1 || fstatSync(this.#fd).nlink > 0) return;
+    if (this.#file === undefined || this.#disk.isLinked(this.#file)) return;
     try {
       this.#rotate();
     } catch (error) {
@@ -151,12 +150,13 @@ export class Journal {
     this.#dead = true;
     clearTimeout(this.#retry);
     await this.#syncing;
-    if (this.#fd === -1) return;
+    const file = this.#file;
+    if (file === undefined) return;
     try {
       await this.#syncAll();
     } finally {
-      closeSync(this.#fd);
-      this.#fd = -1;
+      this.#disk.close(file);
+      this.#file = undefined;
       this.#segment.closed_at = this.#options.now();
     }
   }
@@ -179,18 +179,19 @@ export class Journal {
   }
 
   #write(): void {
-    if (this.#lines.used === 0) return;
+    const file = this.#file;
+    if (file === undefined || this.#lines.used === 0) return;
     const [written, durable] = [this.#written, this.#durable];
     this.#written = undefined;
     this.#durable = undefined;
     const bytes = this.#lines.take();
     clearTimeout(this.#retry);
     try {
-      for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
+      for (let done = 0; done < bytes.length; ) done += this.#disk.write(file, bytes, done);
       this.#segment.bytes += bytes.length;
       this.#failure = undefined;
     } catch (error) {
-      this.#fail(error as Error);
+      this.#fail(error as Error, file);
       written?.reject(error as Error);
       durable?.reject(error as Error);
       return;
@@ -210,10 +211,10 @@ export class Journal {
   }
 
   /** What was written in part is taken back, or a reader would take everything behind it for damage. */
-  #fail(error: Error): void {
+  #fail(error: Error, file: OpenFile): void {
     this.#failure = error;
     try {
-      ftruncateSync(this.#fd, this.#segment.bytes);
+      this.#disk.truncate(file, this.#segment.bytes);
     } catch {
       this.#dead = true;
       return;
@@ -250,11 +251,11 @@ export class Journal {
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
-    for (const fd of retired) {
-      if (this.#options.sync === 'group') await syncData(fd);
-      closeSync(fd);
+    for (const file of retired) {
+      if (this.#options.sync === 'group') await this.#disk.sync(file);
+      this.#disk.close(file);
     }
-    await syncData(this.#fd);
+    if (this.#file !== undefined) await this.#disk.sync(this.#file);
   }
 
   /** Takes effect only when the new file is there, and its name durable; throws otherwise. */
@@ -262,30 +263,31 @@ export class Journal {
     const { sync } = this.#options;
     const segment = this.#segments.add(segmentName(this.#epoch, ++this.#ordinal));
     const path = this.#segments.path(segment);
-    let fd = -1;
+    let file: OpenFile | undefined;
     try {
-      fd = openSync(path, 'ax');
+      file = this.#disk.create(path);
       // Rare and short; without it the whole file may be missing after a power loss.
-      if (sync === 'group') this.#segments.syncDirectory();
+      if (sync === 'group') this.#segments.syncNames();
     } catch (error) {
       this.#segments.drop(segment);
-      if (fd !== -1) {
-        closeSync(fd);
-        rmSync(path, { force: true });
+      if (file !== undefined) {
+        this.#disk.close(file);
+        this.#disk.removeNow(path);
       }
       throw error;
     }
-    this.#fd = fd;
+    this.#file = file;
     this.#segment = segment;
     this.#lines.add(this.#start());
     this.#write();
   }
 
   #rotate(): void {
-    const [full, fd] = [this.#segment, this.#fd];
+    const [full, file] = [this.#segment, this.#file];
     this.#openSegment();
     full.closed_at = this.#options.now();
-    if (this.#options.sync === 'group') this.#retired.push(fd);
-    else closeSync(fd);
+    if (file === undefined) return;
+    if (this.#options.sync === 'group') this.#retired.push(file);
+    else this.#disk.close(file);
   }
 }

@@ -1,18 +1,6 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../limits.ts';
+import { type Disk, nodeDisk } from './disk.ts';
 import { readSegment, scanSegment } from './journal-format.ts';
 import type { JournalRecord } from './records.ts';
 import type { Position } from './settle.ts';
@@ -43,16 +31,6 @@ export function epochOf(segment: Segment): number {
   return Number(segment.name.slice(0, 8));
 }
 
-/** Makes the names in a directory durable. */
-function syncDirectory(dir: string): void {
-  const fd = openSync(dir, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
 /**
  * The files of one slot, and which of them are still needed. A segment is settled when every attempt in it has its
  * outcome, every outcome in it is in the store, and all older segments are settled too; it is then renamed, so that a
@@ -60,6 +38,7 @@ function syncDirectory(dir: string): void {
  */
 export class Segments {
   readonly dir: string;
+  readonly disk: Disk;
   readonly #onDamage: (file: string, at: number) => void;
   readonly #list: Segment[] = [];
   readonly #attempts = new Map<string, Segment>();
@@ -67,19 +46,20 @@ export class Segments {
   #owed: Position | undefined;
 
   /** `onDamage` is told of a kept file of which only a part can be read. */
-  constructor(dir: string, onDamage: (file: string, at: number) => void = () => {}) {
+  constructor(dir: string, onDamage: (file: string, at: number) => void = () => {}, disk: Disk = nodeDisk) {
     this.dir = dir;
+    this.disk = disk;
     this.#onDamage = onDamage;
-    const owed = join(dir, OWED);
-    if (existsSync(owed)) this.#owed = JSON.parse(readFileSync(owed, 'utf8')) as Position;
-    for (const file of readdirSync(dir).sort()) {
-      const [, epoch, ordinal, extension] = NAME.exec(file) ?? [];
+    const owed = disk.readNow(join(dir, OWED));
+    if (owed !== undefined) this.#owed = JSON.parse(owed.toString()) as Position;
+    for (const name of disk.names(dir)) {
+      const [, epoch, ordinal, extension] = NAME.exec(name) ?? [];
       if (epoch === undefined || ordinal === undefined) continue;
-      const { size, mtimeMs } = statSync(join(dir, file));
+      const { bytes, modified_at } = disk.describe(join(dir, name));
       this.#list.push({
         name: `${epoch}-${ordinal}`,
-        bytes: size,
-        closed_at: mtimeMs,
+        bytes,
+        closed_at: modified_at,
         unsettled: 0,
         settled: extension === 'settled',
       });
@@ -105,7 +85,9 @@ export class Segments {
   /** All records of a segment, for a start. */
   read(segment: Segment): JournalRecord[] {
     const path = this.path(segment);
-    return readSegment(readFileSync(path), path);
+    const bytes = this.disk.readNow(path);
+    if (bytes === undefined) throw new Error(`The journal ${path} was taken away while it was being read`);
+    return readSegment(bytes, path);
   }
 
   /**
@@ -114,18 +96,14 @@ export class Segments {
    */
   async records(segment: Segment, kinds: readonly JournalRecord['t'][]): Promise<JournalRecord[]> {
     const path = this.path(segment);
-    try {
-      // Put away between the look and the read, it has another name.
-      const bytes = await readFile(path).catch(() => readFile(this.path(segment)));
-      if (!segment.settled) return readSegment(bytes, path, kinds);
-      const { records, damaged_at } = scanSegment(bytes, kinds);
-      if (damaged_at !== undefined) this.#onDamage(path, damaged_at);
-      return records;
-    } catch (error) {
-      // A file that somebody took away has nothing to say.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-      throw error;
-    }
+    // Put away between the look and the read, it has another name.
+    const bytes = (await this.disk.read(path)) ?? (await this.disk.read(this.path(segment)));
+    // A file that somebody took away has nothing to say.
+    if (bytes === undefined) return [];
+    if (!segment.settled) return readSegment(bytes, path, kinds);
+    const { records, damaged_at } = scanSegment(bytes, kinds);
+    if (damaged_at !== undefined) this.#onDamage(path, damaged_at);
+    return records;
   }
 
   /**
@@ -137,15 +115,13 @@ export class Segments {
   }
 
   owe(position: Position): void {
-    const path = join(this.dir, OWED);
-    writeFileSync(`${path}.new`, JSON.stringify(position), { flush: true });
-    renameSync(`${path}.new`, path);
-    this.syncDirectory();
+    this.disk.replace(join(this.dir, OWED), JSON.stringify(position));
+    this.syncNames();
     this.#owed = position;
   }
 
   owePaid(): void {
-    rmSync(join(this.dir, OWED), { force: true });
+    this.disk.removeNow(join(this.dir, OWED));
     this.#owed = undefined;
   }
 
@@ -221,10 +197,9 @@ export class Segments {
       const from = this.path(segment);
       segment.settled = true;
       try {
-        renameSync(from, this.path(segment));
-      } catch (error) {
         // A file that somebody took away keeps nothing else waiting.
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+        this.disk.rename(from, this.path(segment));
+      } catch (error) {
         segment.settled = false;
         throw error;
       }
@@ -237,11 +212,11 @@ export class Segments {
       if (!expired && kept <= limits.journal_keep_bytes_max) return;
       this.#list.shift();
       kept -= oldest.bytes;
-      await rm(this.path(oldest), { force: true });
+      await this.disk.remove(this.path(oldest));
     }
   }
 
-  syncDirectory(): void {
-    syncDirectory(this.dir);
+  syncNames(): void {
+    this.disk.syncNames(this.dir);
   }
 }
