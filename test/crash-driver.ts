@@ -4,12 +4,13 @@
  */
 import { writeSync } from 'node:fs';
 import { createSecret } from '../src/accounts/key.ts';
+import { realClock } from '../src/ledger/ledger-clock.ts';
 import { startRecorder } from '../src/ledger/recorder.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { keyStore } from '../src/storage/keys.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
 import { organizationStore } from '../src/storage/organizations.ts';
-import { generation } from './generation-fixture.ts';
+import { generation, noHold } from './generation-fixture.ts';
 
 const [data_dir = '', round = '', database_url] = process.argv.slice(2);
 /** Written before anything else happens, also while the reader is slow and the pipe is full. */
@@ -32,9 +33,10 @@ const home = await organizationStore(database.queries).insertFirst({
 });
 const recorder = await startRecorder({
   data_dir,
-  store: ledgerStore(database.queries),
+  store: ledgerStore(database.queries, database.engine),
   journal_sync: 'group',
-  now: Date.now,
+  unknown_outcome: 'hold',
+  clock: realClock(Date.now),
   log: { info() {}, warn: fail, error: fail },
 });
 say('started');
@@ -49,7 +51,7 @@ async function attempt(id: string, key_hash: string): Promise<void> {
     attempts: [],
     cost_nano: 0,
   });
-  await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record });
+  await recorder.attempt({ id, attempt: 1, endpoint: 'acme|acme/fast-1', record, hold: noHold(id) });
 }
 
 async function call(client: number): Promise<never> {
@@ -59,9 +61,9 @@ async function call(client: number): Promise<never> {
     const cost_nano = 1 + ((client * 7919 + ordinal * 104_729) % 1000);
     await attempt(id, key_hash);
     say(`attempt ${id}`);
-    if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal });
+    if (ordinal % 7 === 0) recorder.progress(id, { out_text: ordinal }, 0);
     await new Promise((resolve) => setTimeout(resolve, ordinal % 5));
-    await recorder.outcome(generation({ id, key_hash, cost_nano }));
+    await recorder.outcome(generation({ id, key_hash, cost_nano }), noHold());
     say(`outcome ${id} ${cost_nano}`);
   }
 }

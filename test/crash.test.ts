@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { realClock } from '../src/ledger/ledger-clock.ts';
 import { startRecorder } from '../src/ledger/recorder.ts';
 import { type Database, openDatabase } from '../src/storage/database.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
@@ -85,9 +86,16 @@ async function pause(one: Running, other: Running): Promise<void> {
 async function replayed(data_dir: string, database_url: string | undefined, older: string[] = []): Promise<Database> {
   const database = await openDatabase({ data_dir, database_url });
   const log = { info() {}, warn() {}, error() {} };
-  const store = ledgerStore(database.queries);
+  const store = ledgerStore(database.queries, database.engine);
   for (const dir of [data_dir, ...older]) {
-    const recorder = await startRecorder({ data_dir: dir, store, journal_sync: 'group', now: Date.now, log });
+    const recorder = await startRecorder({
+      data_dir: dir,
+      store,
+      journal_sync: 'group',
+      unknown_outcome: 'hold',
+      clock: realClock(Date.now),
+      log,
+    });
     await recorder.flush();
     await recorder.stop();
   }

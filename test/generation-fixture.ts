@@ -1,3 +1,4 @@
+import type { Hold } from '../src/ledger/hold.ts';
 import type { GenerationRecord } from '../src/ledger/records.ts';
 
 /** A plausible generation record, with what a test cares about put over it. */
@@ -55,4 +56,9 @@ export function generation(over: Partial<GenerationRecord> & { id: string }): Ge
     ],
     ...over,
   };
+}
+
+/** What a request holds that counts against no budget. */
+export function noHold(id = 'g'): Hold {
+  return { id, lines: [], granted_nano: 0 };
 }

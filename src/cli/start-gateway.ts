@@ -5,6 +5,7 @@ import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
+import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { openDatabase } from '../storage/database.ts';
@@ -105,9 +106,10 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => changes.stop());
   const recorder = await startRecorder({
     data_dir: config.data_dir,
-    store: ledgerStore(database.queries),
+    store: ledgerStore(database.queries, database.engine),
     journal_sync: config.ledger.journal_sync,
-    now: clock.now_ms,
+    unknown_outcome: config.ledger.unknown_outcome,
+    clock: realClock(clock.now_ms),
     log,
   });
   opened.defer(() => recorder.stop());

@@ -1,4 +1,5 @@
 import type { Budget } from '../schemas/budget.ts';
+import type { GenerationRecord } from './records.ts';
 
 /** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
 export interface Ask {
@@ -20,6 +21,8 @@ export interface HoldLine {
   window_start: string;
   amount: number;
   share: number;
+  /** The part that the last attempt was granted; 0 where it does not count against this budget. */
+  granted: number;
 }
 
 /** The money of one request, set aside in every budget it counts against. Changed by the ledger alone. */
@@ -28,4 +31,6 @@ export interface Hold {
   readonly lines: HoldLine[];
   /** What of the last `Ask` was granted: from `least_nano` to `full_nano`. */
   granted_nano: number;
+  /** The running attempt, as the journal was told of it. */
+  attempt?: { attempt: number; endpoint: string; record: GenerationRecord };
 }

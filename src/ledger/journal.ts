@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import type { Disk, OpenFile } from './disk.ts';
 import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
+import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { JournalRecord } from './records.ts';
 import { type Segment, type Segments, segmentName } from './segments.ts';
 
@@ -13,7 +14,7 @@ export interface JournalOptions {
   epoch: number;
   boot: string;
   sync: JournalSync;
-  now: () => number;
+  clock: LedgerClock;
 }
 
 interface Deferred {
@@ -51,7 +52,7 @@ export class Journal {
   #retired: OpenFile[] = [];
   #failure: Error | undefined;
   #dead = false;
-  #retry: NodeJS.Timeout | undefined;
+  #retry: Timer;
 
   constructor(options: JournalOptions) {
     this.#options = options;
@@ -148,7 +149,7 @@ export class Journal {
   async close(): Promise<void> {
     this.#write();
     this.#dead = true;
-    clearTimeout(this.#retry);
+    this.#options.clock.clearTimeout(this.#retry);
     await this.#syncing;
     const file = this.#file;
     if (file === undefined) return;
@@ -157,7 +158,7 @@ export class Journal {
     } finally {
       this.#disk.close(file);
       this.#file = undefined;
-      this.#segment.closed_at = this.#options.now();
+      this.#segment.closed_at = this.#options.clock.now();
     }
   }
 
@@ -170,7 +171,7 @@ export class Journal {
     this.#lines.add(json);
     if (!this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(() => {
+      this.#options.clock.setImmediate(() => {
         this.#scheduled = false;
         this.#write();
       });
@@ -185,7 +186,7 @@ export class Journal {
     this.#written = undefined;
     this.#durable = undefined;
     const bytes = this.#lines.take();
-    clearTimeout(this.#retry);
+    this.#options.clock.clearTimeout(this.#retry);
     try {
       for (let done = 0; done < bytes.length; ) done += this.#disk.write(file, bytes, done);
       this.#segment.bytes += bytes.length;
@@ -220,7 +221,7 @@ export class Journal {
       return;
     }
     // Nobody is let in meanwhile, so nothing else would find out that the disk has room again.
-    this.#retry = setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms).unref();
+    this.#retry = this.#options.clock.setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms, true);
   }
 
   /** What a segment begins with; also written to see whether the disk takes anything. */
@@ -285,7 +286,7 @@ export class Journal {
   #rotate(): void {
     const [full, file] = [this.#segment, this.#file];
     this.#openSegment();
-    full.closed_at = this.#options.now();
+    full.closed_at = this.#options.clock.now();
     if (file === undefined) return;
     if (this.#options.sync === 'group') this.#retired.push(file);
     else this.#disk.close(file);

@@ -2,13 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import type { Hold } from './hold.ts';
 import { Journal } from './journal.ts';
-import { type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
+import { Leases } from './leases.ts';
+import type { LedgerClock, Timer } from './ledger-clock.ts';
+import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
-import type { GenerationRecord } from './records.ts';
+import type { GenerationRecord, HeldLine } from './records.ts';
 import { forgottenSince, lastAcknowledged, type Replay, replay } from './replay.ts';
 import { Segments } from './segments.ts';
-import { isBefore, type LedgerStore, type Position, type Settle, toSettle } from './settle.ts';
+import {
+  type Charged,
+  isBefore,
+  type LedgerStore,
+  type Position,
+  type Registered,
+  type Settle,
+  toSettle,
+} from './settle.ts';
 import type { Slot } from './slot.ts';
 
 /** Names the machine's run, so that a start can tell a power loss from a crash. Empty where the system has no such id. */
@@ -34,60 +45,122 @@ class Node implements Recorder {
   readonly #journal: Journal;
   readonly #pipe: Pipe;
   readonly #store: LedgerStore;
-  readonly #now: () => number;
+  readonly #leases: Leases;
+  readonly #clock: LedgerClock;
   readonly #log: LedgerLog;
   readonly #unflushed = new Map<string, Settle>();
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #sweeper: Timer;
   #epoch: number;
+  /** The store's clock less the monotonic one, as of its last answer. */
+  #store_ahead_ms: number;
+  readonly #watcher: Timer;
+  #watching = false;
+  #asking: Timer;
+  #stopped = false;
   #sweeping: Promise<void> = Promise.resolve();
   #resends = 0;
   #resent: Promise<void> = Promise.resolve();
 
-  constructor(slot: Slot, segments: Segments, epoch: number, options: RecorderOptions) {
-    const { store, journal_sync, now, log } = options;
+  constructor(slot: Slot, segments: Segments, registered: Registered, options: RecorderOptions) {
+    const { store, journal_sync, clock, log } = options;
+    const { epoch } = registered;
     this.#slot = slot;
     this.#segments = segments;
     this.#epoch = epoch;
     this.#store = store;
-    this.#now = now;
+    this.#clock = clock;
     this.#log = log;
-    this.#journal = new Journal({ segments, node: slot.node, epoch, boot: bootId(), sync: journal_sync, now });
+    this.#store_ahead_ms = registered.now - clock.monotonic();
+    this.#journal = new Journal({ segments, node: slot.node, epoch, boot: bootId(), sync: journal_sync, clock });
+    this.#leases = new Leases({
+      now: () => clock.monotonic() + this.#store_ahead_ms,
+      monotonic: clock.monotonic,
+      onNeed: () => this.#pipe.ask(),
+    });
     this.#pipe = new Pipe({
       store,
       node: slot.node,
       epoch,
-      now,
+      clock,
       log,
-      onApplied: (ids, batch) => this.#applied(ids, batch),
+      freeze: (settles, number, is_last) => ({
+        windows: this.#leases.freeze(settles, number, is_last),
+        divisor: this.#leases.divisor,
+      }),
+      onApplied: (settles, batch, answer) => this.#applied(settles, batch, answer),
       onLost: (answer) => this.#registerAgain(answer),
     });
-    this.#sweeper = setInterval(() => this.#lookAfter(), limits.journal_sweep_ms).unref();
+    this.#leases.registered(registered.leases);
+    this.#sweeper = clock.setInterval(() => this.#lookAfter(), limits.journal_sweep_ms);
+    this.#watcher = clock.setInterval(() => void this.#watch(), limits.lease_watch_ms);
   }
 
   /** Sends on what the slot's last owner left. */
-  async replay(left: Replay): Promise<void> {
-    for (const settle of left.outcomes) this.#queue(settle);
-    await Promise.all(left.unknown.map((generation) => this.#record(generation)));
+  async replay(left: Replay, { frozen }: { frozen: boolean }): Promise<void> {
+    for (const settle of left.outcomes) {
+      this.#leases.owe(settle.charges);
+      this.#queue(settle);
+    }
+    await Promise.all(
+      left.unknown.map(({ record, charges }) => {
+        this.#leases.owe(charges);
+        return this.#record(record, charges);
+      }),
+    );
+    this.#leases.open({ frozen });
+    if (frozen && this.#leases.holds) {
+      this.#log.warn(
+        { node: this.#slot.node },
+        'the machine stopped at once: what this node had set aside may be spent; it is kept until released',
+      );
+    }
     if (this.#segments.owed) this.#resend(this.#segments.owed);
     this.#sweep();
   }
 
-  attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record }) => {
+  reserve: Recorder['reserve'] = (ask, hold) => {
+    const reserved = this.#leases.reserve(ask, hold);
+    if (reserved instanceof Promise) this.#askLater();
+    return reserved;
+  };
+
+  extend: Recorder['extend'] = async (hold, granted_nano) => {
+    const before = hold.granted_nano;
+    if (!this.#leases.extend(hold, granted_nano)) return false;
+    if (before !== hold.granted_nano && hold.attempt)
+      await this.#journal.attempt(hold.id, this.#attemptLine(hold, hold.attempt));
+    return true;
+  };
+
+  keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.keep(hold, cost_nano, is_byok);
+
+  release: Recorder['release'] = (hold) => void this.#leases.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });
+
+  attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold }) => {
     // A fallback of a request that was let in goes on.
     if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
+    hold.attempt = { attempt, endpoint, record };
+    const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
+    this.#leases.attempted(hold);
     try {
-      await this.#journal.attempt(id, JSON.stringify({ t: 'A', id, attempt, endpoint, at: this.#now(), record }));
+      await durable;
     } catch (error) {
-      this.#journal.abandon(id);
+      if (attempt === 1) {
+        this.#journal.abandon(id);
+        this.release(hold);
+      }
       throw refusal(error);
     }
   };
 
-  progress: Recorder['progress'] = (id, usage) => this.#journal.note({ t: 'P', id, usage });
+  progress: Recorder['progress'] = (id, usage, cost_nano) => this.#journal.note({ t: 'P', id, usage, cost_nano });
 
-  outcome: Recorder['outcome'] = async (generation) => {
+  outcome: Recorder['outcome'] = async (generation, hold) => {
+    const { cost_nano, byok_cost_nano = 0 } = generation;
+    // Set aside until here, pending from here on: nothing can come between.
+    const charges = this.#leases.settle(hold, { cost_nano, byok_cost_nano });
     try {
-      await this.#record(generation);
+      await this.#record(generation, charges);
     } catch (error) {
       this.#log.error({ err: error, generation: generation.id }, 'an outcome could not be written to the journal');
     }
@@ -107,18 +180,24 @@ class Node implements Recorder {
       epoch: this.#epoch,
       unflushed,
       refused: aside,
-      oldest_unflushed_ms: oldest_at === undefined ? 0 : Math.max(0, this.#now() - oldest_at),
+      oldest_unflushed_ms: oldest_at === undefined ? 0 : Math.max(0, this.#clock.now() - oldest_at),
       admitting: this.admits(),
       store_failing: failing,
       journal_bytes: this.#segments.bytes,
       batches,
+      ...this.#leases.sums(),
+      waiting: this.#leases.waiting,
     };
   };
 
   admits: Recorder['admits'] = () => this.#hasRoom() && !this.#journal.failing;
 
   stop: Recorder['stop'] = async () => {
-    clearInterval(this.#sweeper);
+    this.#stopped = true;
+    this.#clock.clearInterval(this.#sweeper);
+    this.#clock.clearInterval(this.#watcher);
+    this.#clock.clearTimeout(this.#asking);
+    this.#leases.drain();
     const clean = await this.#pipe.stop();
     if (clean) this.#journal.note({ t: 'C' });
     else this.#log.warn({ unflushed: this.#unflushed.size }, 'stopping with outcomes that only the journal has');
@@ -145,32 +224,85 @@ class Node implements Recorder {
     this.#pipe.push(settle);
   }
 
-  #record(generation: GenerationRecord): Promise<void> {
+  #attemptLine({ id, lines, granted_nano }: Hold, { attempt, endpoint, record }: NonNullable<Hold['attempt']>): string {
+    const hold = lines.map(
+      ({ budget, window_start, share, granted }): HeldLine => [budget.id, window_start, share + granted, granted],
+    );
+    const { is_byok } = record;
+    return JSON.stringify({
+      t: 'A',
+      id,
+      attempt,
+      endpoint,
+      at: this.#clock.now(),
+      hold,
+      grant_nano: granted_nano,
+      is_byok,
+      record,
+    });
+  }
+
+  #record(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
     if (this.#unflushed.has(generation.id)) return Promise.resolve();
     const text = JSON.stringify(generation);
-    const settle = toSettle(generation, text);
-    const line = `{"t":"O","id":${JSON.stringify(generation.id)},"record":${text}}`;
+    const settle = toSettle(generation, text, charges);
+    const charged = charges.length === 0 ? '' : `"charges":${JSON.stringify(charges)},`;
+    const line = `{"t":"O","id":${JSON.stringify(generation.id)},${charged}"record":${text}}`;
     const written = this.#journal.outcome(generation.id, line);
     this.#queue(settle);
     return written;
   }
 
-  #applied(ids: readonly string[], batch: number): void {
-    this.#journal.note({ t: 'F', ids: [...ids], batch });
+  #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
+    this.#store_ahead_ms = answer.now - this.#clock.monotonic();
+    if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
+    else this.#leases.alreadyApplied(settles, answer.leases);
+    if (this.#leases.waiting > 0) this.#askLater();
+    if (settles.length === 0) return;
+    const ids = settles.map(({ id }) => id);
+    this.#journal.note({ t: 'F', ids, batch });
     for (const id of ids) this.#unflushed.delete(id);
     this.#sweep();
   }
 
-  async #registerAgain(answer: LostAnswer): Promise<{ epoch: number }> {
+  /** Asks again, while requests wait, for what others may have given back meanwhile. */
+  #askLater(): void {
+    if (this.#asking !== undefined || this.#stopped) return;
+    this.#asking = this.#clock.setTimeout(() => {
+      this.#asking = undefined;
+      this.#leases.expire();
+      if (this.#leases.waiting === 0) return;
+      this.#pipe.ask();
+      this.#askLater();
+    }, limits.recall_ask_ms);
+  }
+
+  /** While the store has something set aside for this node: whether others want it, and whether it is used at all. */
+  async #watch(): Promise<void> {
+    if (this.#watching || !this.#leases.holds) return;
+    this.#watching = true;
+    try {
+      const watched = await this.#store.watch(this.#slot.node, this.#clock.now());
+      this.#store_ahead_ms = watched.now - this.#clock.monotonic();
+      if (!this.#stopped && this.#leases.watched(watched)) this.#pipe.ask();
+    } catch {
+      // The pipe tells of a store that does not answer.
+    } finally {
+      this.#watching = false;
+    }
+  }
+
+  async #registerAgain(answer: LostAnswer): Promise<Registered> {
     const node = this.#slot.node;
     this.#log.warn({ answer, node, epoch: this.#epoch }, 'the store is out of step with this node; registering again');
     // Written down first: once the node is registered again, nothing else tells what the store forgot.
     if (answer.is === 'behind') owe(this.#segments, answer);
-    const { epoch } = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#now() });
-    this.#epoch = epoch;
-    this.#journal.beginEpoch(epoch);
+    const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
+    this.#epoch = registered.epoch;
+    this.#journal.beginEpoch(registered.epoch);
+    this.#leases.registered(registered.leases);
     if (answer.is === 'behind' && this.#segments.owed) this.#resend(this.#segments.owed);
-    return { epoch };
+    return registered;
   }
 
   /** Sends everything that the store may have forgotten, a segment at a time, while the node serves. */
@@ -194,7 +326,7 @@ class Node implements Recorder {
 
   #sweep(): void {
     this.#sweeping = this.#sweeping
-      .then(() => this.#segments.sweep(this.#now()))
+      .then(() => this.#segments.sweep(this.#clock.now()))
       .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be put away'));
   }
 
@@ -203,7 +335,7 @@ class Node implements Recorder {
     this.#sweeping = this.#sweeping.then(async () => {
       try {
         this.#journal.lookAfter();
-        const late = this.#segments.oldestOpen(this.#now() - limits.journal_carry_ms);
+        const late = this.#segments.oldestOpen(this.#clock.now() - limits.journal_carry_ms);
         if (late) await this.#journal.carry(late);
       } catch (error) {
         this.#log.error({ err: error }, 'the journal needs attention');
@@ -229,17 +361,19 @@ function owe(segments: Segments, { epoch, batch }: Position): void {
  * journal saw acknowledged was restored from a backup: it gets again what it forgot.
  */
 export async function startNode(slot: Slot, options: RecorderOptions): Promise<Node> {
-  const { store, now, log } = options;
+  const { store, clock, log } = options;
   const segments = new Segments(slot.dir, (file, at) =>
     log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used'),
   );
-  const left = replay(segments);
+  const left = replay(segments, options.unknown_outcome);
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
-  const { epoch } = await register(store, slot, { epoch_seen: segments.epoch, at: now() });
-  const node = new Node(slot, segments, epoch, options);
+  const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
+  const node = new Node(slot, segments, registered, options);
+  // Without a sync before each send, a machine that stopped may have sent what the journal does not tell of.
+  const frozen = options.journal_sync === 'os' && !left.clean && left.boot !== bootId();
   try {
-    await node.replay(left);
+    await node.replay(left, { frozen });
     return node;
   } catch (error) {
     await node.stop();

@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
-import type { LedgerStore, Settle, SettleAnswer, SettleBatch } from './settle.ts';
+import type { LedgerClock, Timer } from './ledger-clock.ts';
+import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, WindowAsk } from './settle.ts';
 
 /** Where the ledger's warnings go; pino's shape. */
 export interface LedgerLog {
@@ -12,16 +13,21 @@ export interface PipeOptions {
   store: LedgerStore;
   node: string;
   epoch: number;
-  now: () => number;
+  clock: LedgerClock;
   log: LedgerLog;
+  /** What a batch of these settles says to the windows; called once a batch. `is_last`: nothing waits behind it. */
+  freeze: (settles: readonly Settle[], number: number, is_last: boolean) => { windows: WindowAsk[]; divisor: number };
   /** The store has these, for good. */
-  onApplied: (ids: readonly string[], batch: number) => void;
+  onApplied: (settles: readonly Settle[], batch: number, answer: AppliedAnswer) => void;
   /**
    * The store knows another epoch, or less than it had acknowledged, or refuses a batch again and again. Registers anew
    * and gives back the new epoch; may be called again when that fails.
    */
-  onLost: (answer: LostAnswer) => Promise<{ epoch: number }>;
+  onLost: (answer: LostAnswer) => Promise<Registered>;
 }
+
+/** The batch is in the store. */
+export type AppliedAnswer = Extract<SettleAnswer, { is: 'applied' | 'already_applied' }>;
 
 /** Why a node needs a new epoch. */
 export type LostAnswer = Exclude<SettleAnswer, { is: 'applied' | 'already_applied' }> | { is: 'refused' };
@@ -49,7 +55,9 @@ export class Pipe {
   /** How many outcomes the next batch may carry. */
   #size: number = limits.flush_batch_records_max;
   #running: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  /** Something is asked of the store besides settles. */
+  #asking = false;
   #barriers: { at: number; resolve: () => void }[] = [];
   #pushed = 0;
   #acknowledged = 0;
@@ -65,8 +73,14 @@ export class Pipe {
 
   /** Queues one settle; it is on its way within `flush_interval_ms`. */
   push(settle: Settle): void {
-    this.#queue.push({ settle, queued_at: this.#options.now() });
+    this.#queue.push({ settle, queued_at: this.#options.clock.now() });
     this.#pushed++;
+    this.#plan();
+  }
+
+  /** Sends a batch now, or right after the one in flight, with whatever `freeze` has to say. */
+  ask(): void {
+    this.#asking = true;
     this.#plan();
   }
 
@@ -101,31 +115,46 @@ export class Pipe {
 
   /** Flushes, for at most `flush_stop_ms_max`, and ends. True when nothing was left behind. */
   async stop(): Promise<boolean> {
-    const late = new Promise<void>((resolve) => {
-      setTimeout(resolve, limits.flush_stop_ms_max).unref();
+    const { clock } = this.#options;
+    const late = Promise.withResolvers<void>();
+    const timer = clock.setTimeout(late.resolve, limits.flush_stop_ms_max, true);
+    await Promise.race([this.flush(), late.promise]);
+    // What is idle goes back with the last batch.
+    this.ask();
+    let is_late = false;
+    void late.promise.then(() => {
+      is_late = true;
     });
-    await Promise.race([this.flush(), late]);
+    while (this.#running !== undefined && !is_late) await Promise.race([this.#running, late.promise]);
     this.#stopped = true;
-    clearTimeout(this.#timer);
+    clock.clearTimeout(this.#timer);
     this.#wake?.();
-    await Promise.race([this.#running, late]);
+    await Promise.race([this.#running, late.promise]);
+    clock.clearTimeout(timer);
     return this.#acknowledged === this.#pushed && this.#aside.length === 0;
   }
 
   /** Starts sending now, or later, or leaves it to the batch in flight. */
   #plan(): void {
-    if (this.#running !== undefined || this.#stopped || this.#queue.length === 0) return;
-    if (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records) {
+    if (this.#running !== undefined || this.#stopped) return;
+    if (this.#isDue()) {
       this.#start();
-    } else if (!this.#timer) {
-      const waited = this.#options.now() - (this.#queue[0]?.queued_at ?? 0);
+    } else if (!this.#timer && this.#queue.length > 0) {
+      const { clock } = this.#options;
+      const waited = clock.now() - (this.#queue[0]?.queued_at ?? 0);
       const delay_ms = Math.min(Math.max(0, limits.flush_interval_ms - waited), limits.flush_interval_ms);
-      this.#timer = setTimeout(() => this.#start(), delay_ms);
+      this.#timer = clock.setTimeout(() => this.#start(), delay_ms);
     }
   }
 
+  /** Whether a batch should go without waiting for company. */
+  #isDue(): boolean {
+    if (this.#asking) return true;
+    return this.#queue.length > 0 && (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records);
+  }
+
   #start(): void {
-    clearTimeout(this.#timer);
+    this.#options.clock.clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#running !== undefined) return;
     this.#running = this.#run().finally(() => {
@@ -135,21 +164,23 @@ export class Pipe {
   }
 
   async #run(): Promise<void> {
+    // All that wants to ask in this turn of the event loop goes in one batch.
+    if (this.#asking) await this.#nextTurn();
     do {
+      this.#asking = false;
       this.#flying = this.#queue.splice(0, this.#nextSize());
-      const batch: SettleBatch = {
-        node: this.#options.node,
-        epoch: this.#epoch,
-        number: ++this.#number,
-        at: this.#options.now(),
-        settles: this.#flying.map(({ settle }) => settle),
-      };
-      await this.#send(batch);
-    } while (
-      !this.#stopped &&
-      this.#queue.length > 0 &&
-      (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records)
-    );
+      const settles = this.#flying.map(({ settle }) => settle);
+      const number = this.#number + 1;
+      const { windows, divisor } = this.#options.freeze(settles, number, this.#queue.length === 0);
+      if (settles.length === 0 && windows.length === 0) continue;
+      this.#number = number;
+      const { node, clock } = this.#options;
+      await this.#send({ node, epoch: this.#epoch, number, at: clock.now(), settles, windows, divisor });
+    } while (!this.#stopped && this.#isDue());
+  }
+
+  #nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.setImmediate(resolve));
   }
 
   #nextSize(): number {
@@ -163,7 +194,7 @@ export class Pipe {
       try {
         const answer = await this.#options.store.settle(batch);
         if (answer.is === 'fenced' || answer.is === 'behind') await this.#startOver(answer);
-        else this.#acknowledge(batch);
+        else this.#acknowledge(batch, answer);
         this.#failures = 0;
         return;
       } catch (error) {
@@ -206,16 +237,13 @@ export class Pipe {
     return true;
   }
 
-  #acknowledge(batch: SettleBatch): void {
+  #acknowledge(batch: SettleBatch, answer: AppliedAnswer): void {
     if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store takes outcomes again');
     this.#flying = [];
     this.#size = Math.min(this.#size * 2, limits.flush_batch_records_max);
     this.#batches++;
     this.#acknowledged += batch.settles.length;
-    this.#options.onApplied(
-      batch.settles.map(({ id }) => id),
-      batch.number,
-    );
+    this.#options.onApplied(batch.settles, batch.number, answer);
     this.#reachBarriers();
   }
 
@@ -237,10 +265,10 @@ export class Pipe {
   async #pause(): Promise<void> {
     const delay_ms = Math.min(limits.flush_retry_ms * 2 ** (this.#failures - 1), limits.flush_retry_ms_max);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, delay_ms);
+    const timer = this.#options.clock.setTimeout(resolve, delay_ms);
     this.#wake = resolve;
     await promise;
-    clearTimeout(timer);
+    this.#options.clock.clearTimeout(timer);
     this.#wake = undefined;
   }
 }

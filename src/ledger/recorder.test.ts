@@ -2,13 +2,14 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { generation } from '../../test/generation-fixture.ts';
+import { generation, noHold } from '../../test/generation-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { LineBuffer } from './journal-format.ts';
+import { realClock } from './ledger-clock.ts';
 import { type Recorder, startRecorder } from './recorder.ts';
 import type { LedgerStore, SettleAnswer, SettleBatch } from './settle.ts';
 
@@ -37,7 +38,14 @@ function asKilled(data_dir: string): string {
 }
 
 async function start(store: LedgerStore, data_dir: string, now = Date.now): Promise<Recorder> {
-  const recorder = await startRecorder({ data_dir, store, journal_sync: 'group', now, log });
+  const recorder = await startRecorder({
+    data_dir,
+    store,
+    journal_sync: 'group',
+    unknown_outcome: 'hold',
+    clock: realClock(now),
+    log,
+  });
   running.push(recorder);
   return recorder;
 }
@@ -49,7 +57,7 @@ async function stop(recorder: Recorder): Promise<void> {
 
 function attempt(id: string) {
   const record = generation({ id, outcome: 'unknown', usage: null, charges: [], attempts: [], cost_nano: 5 });
-  return { id, attempt: 1, endpoint: 'acme|acme/fast-1', record };
+  return { id, attempt: 1, endpoint: 'acme|acme/fast-1', record, hold: noHold(id) };
 }
 
 /** A store whose answers a test may lose or change; everything else is the real one. */
@@ -94,7 +102,7 @@ describeStores('the recorder', ({ open }) => {
 
   async function setUp() {
     const database = await open();
-    const store = faulty(ledgerStore(database.queries));
+    const store = faulty(ledgerStore(database.queries, database.engine));
     const data_dir = freshDir();
     return { database, store, data_dir, recorder: await start(store, data_dir) };
   }
@@ -103,7 +111,7 @@ describeStores('the recorder', ({ open }) => {
     const { database, recorder } = await setUp();
     const record = generation({ id: 'g1' });
     await recorder.attempt(attempt('g1'));
-    await recorder.outcome(record);
+    await recorder.outcome(record, noHold());
     expect(recorder.find('g1')).toEqual(record);
     await recorder.flush();
     expect(recorder.find('g1')).toBeUndefined();
@@ -113,8 +121,8 @@ describeStores('the recorder', ({ open }) => {
 
   test('the first outcome of a call counts, a second one is not told on', async () => {
     const { database, store, recorder } = await setUp();
-    await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }));
-    await recorder.outcome(generation({ id: 'g1', cost_nano: 8 }));
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }), noHold());
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 8 }), noHold());
     expect(recorder.find('g1')?.cost_nano).toBe(7);
     await recorder.flush();
     expect(store.batches.flatMap(({ settles }) => settles)).toHaveLength(1);
@@ -123,7 +131,7 @@ describeStores('the recorder', ({ open }) => {
 
   test('an outcome reaches the store by itself, without a flush', async () => {
     const { database, recorder } = await setUp();
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     await expect.poll(() => stored(database)).toHaveLength(1);
   });
 
@@ -131,9 +139,9 @@ describeStores('the recorder', ({ open }) => {
     const { database, store, data_dir, recorder } = await setUp();
     store.answers = Array.from({ length: 50 }, () => down);
     await recorder.attempt(attempt('told'));
-    await recorder.outcome(generation({ id: 'told', cost_nano: 7 }));
+    await recorder.outcome(generation({ id: 'told', cost_nano: 7 }), noHold());
     await recorder.attempt(attempt('metered'));
-    recorder.progress('metered', { in_uncached: 5, out_text: 2 });
+    recorder.progress('metered', { in_uncached: 5, out_text: 2 }, 0);
     await recorder.attempt(attempt('silent'));
     const copy = asKilled(data_dir);
 
@@ -152,7 +160,7 @@ describeStores('the recorder', ({ open }) => {
   test('a kill between the commit and the note of it charges nothing twice', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const before = asKilled(data_dir);
-    await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }));
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }), noHold());
     const copy = asKilled(data_dir);
     await stop(recorder);
     expect(files(before)).toHaveLength(1);
@@ -164,7 +172,7 @@ describeStores('the recorder', ({ open }) => {
     const { database, store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));
     store.answers = Array.from({ length: 50 }, () => down);
-    await recorder.outcome(generation({ id: 'g2' }));
+    await recorder.outcome(generation({ id: 'g2' }), noHold());
     const first = asKilled(data_dir);
     await start(store, first);
     const second = asKilled(first);
@@ -175,7 +183,7 @@ describeStores('the recorder', ({ open }) => {
 
   test('a lost answer sends the same batch again, also when it had been applied', async () => {
     const { database, store, recorder } = await setUp();
-    const real = ledgerStore(database.queries);
+    const real = ledgerStore(database.queries, database.engine);
     store.answers = [
       async (batch) => {
         await real.settle(batch);
@@ -183,9 +191,9 @@ describeStores('the recorder', ({ open }) => {
       },
       down,
     ];
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     const flushed = recorder.flush();
-    await recorder.outcome(generation({ id: 'g2' }));
+    await recorder.outcome(generation({ id: 'g2' }), noHold());
     await flushed;
     await recorder.flush();
     expect(store.batches.map(({ number, settles }) => [number, settles.map(({ id }) => id)])).toEqual([
@@ -200,7 +208,7 @@ describeStores('the recorder', ({ open }) => {
   test('batches are first in, first out, and bounded', async () => {
     const { store, recorder } = await setUp();
     const ids = Array.from({ length: 450 }, (_, index) => `g${String(index).padStart(3, '0')}`);
-    await Promise.all(ids.map((id) => recorder.outcome(generation({ id }))));
+    await Promise.all(ids.map((id) => recorder.outcome(generation({ id }), noHold())));
     await recorder.flush();
     expect(store.batches.flatMap(({ settles }) => settles.map(({ id }) => id))).toEqual(ids);
     for (const { settles } of store.batches) expect(settles.length).toBeLessThanOrEqual(limits.flush_batch_records_max);
@@ -210,7 +218,7 @@ describeStores('the recorder', ({ open }) => {
     const { database, store, recorder } = await setUp();
     const { node, epoch } = recorder.state();
     await store.register({ node, instance: 'somebody', epoch_seen: epoch + 5, at: 1 });
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     await recorder.flush();
     expect(recorder.state().epoch).toBe(epoch + 7);
     expect(await stored(database)).toHaveLength(1);
@@ -219,7 +227,7 @@ describeStores('the recorder', ({ open }) => {
   /** Records calls one batch each, and takes the store back to what it was after the first. */
   async function forgetAllButFirst(database: Database, recorder: Recorder, ids: string[]) {
     for (const id of ids) {
-      await recorder.outcome(generation({ id }));
+      await recorder.outcome(generation({ id }), noHold());
       await recorder.flush();
     }
     return async () => {
@@ -237,7 +245,7 @@ describeStores('the recorder', ({ open }) => {
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
     await forget();
-    await recorder.outcome(generation({ id: 'g4' }));
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
     await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
@@ -281,7 +289,7 @@ describeStores('the recorder', ({ open }) => {
     const forget = await forgetAllButFirst(database, recorder, ids);
     await stop(recorder);
     await forget();
-    const broken = faulty(ledgerStore(database.queries));
+    const broken = faulty(ledgerStore(database.queries, database.engine));
     broken.settle = down;
     await start(broken, data_dir);
     const first = asKilled(data_dir);
@@ -297,17 +305,17 @@ describeStores('the recorder', ({ open }) => {
     timeout: 60_000,
   }, async () => {
     const { database, store, data_dir, recorder } = await setUp();
-    const real = ledgerStore(database.queries);
+    const real = ledgerStore(database.queries, database.engine);
     const refuses = (batch: SettleBatch) => (batch.settles.some(({ id }) => id === 'g5') ? down() : real.settle(batch));
     store.settle = refuses;
     const ids = Array.from({ length: 12 }, (_, index) => `g${index}`);
-    await Promise.all(ids.map((id) => recorder.outcome(generation({ id }))));
+    await Promise.all(ids.map((id) => recorder.outcome(generation({ id }), noHold())));
     await recorder.flush();
     const others = ids.filter((id) => id !== 'g5').sort();
     expect((await stored(database)).map(({ id }) => id)).toEqual(others);
     expect(recorder.state()).toMatchObject({ unflushed: 1, refused: 1, admitting: true });
     expect(recorder.find('g5')).toBeDefined();
-    await recorder.outcome(generation({ id: 'later' }));
+    await recorder.outcome(generation({ id: 'later' }), noHold());
     await recorder.flush();
     expect(await stored(database)).toHaveLength(12);
     const copy = asKilled(data_dir);
@@ -319,13 +327,13 @@ describeStores('the recorder', ({ open }) => {
 
   test('a refused outcome is tried again by itself', { timeout: 60_000 }, async () => {
     const database = await open();
-    const store = faulty(ledgerStore(database.queries));
+    const store = faulty(ledgerStore(database.queries, database.engine));
     const real = store.settle;
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
       const recorder = await start(store, freshDir());
       store.settle = down;
-      await recorder.outcome(generation({ id: 'g1' }));
+      await recorder.outcome(generation({ id: 'g1' }), noHold());
       await recorder.flush();
       expect(recorder.state()).toMatchObject({ refused: 1 });
       store.settle = real;
@@ -342,24 +350,24 @@ describeStores('the recorder', ({ open }) => {
     const { store, recorder } = await setUp();
     store.settle = down;
     store.register = down;
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(recorder.state()).toMatchObject({ refused: 0, unflushed: 1, store_failing: true });
-    store.settle = async () => ({ is: 'applied' });
+    store.settle = async () => ({ is: 'applied', windows: [], now: 0 });
   });
 
   test('a call without an end is carried on, so that it keeps no file, and is still unknown after a kill', async () => {
     const database = await open();
-    const store = ledgerStore(database.queries);
+    const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
     let skew_ms = 0;
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
       const recorder = await start(store, data_dir, () => Date.now() + skew_ms);
       await recorder.attempt(attempt('endless'));
-      recorder.progress('endless', { out_text: 7 });
+      recorder.progress('endless', { out_text: 7 }, 0);
       for (let index = 0; files(data_dir).length < 2; index++) {
-        await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }));
+        await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }), noHold());
       }
       await recorder.flush();
       skew_ms = limits.journal_carry_ms + 60_000;
@@ -384,7 +392,7 @@ describeStores('the recorder', ({ open }) => {
 
   test('a journal that was deleted under the running gateway is gone on with in a new file', async () => {
     const database = await open();
-    const store = ledgerStore(database.queries);
+    const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
@@ -412,7 +420,7 @@ describeStores('the recorder', ({ open }) => {
 
   test('a store restored from a backup while the gateway was down gets what it misses', async () => {
     const { database, store, data_dir, recorder } = await setUp();
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     await stop(recorder);
     for (const table of ['ledger_generations', 'usage_days', 'ledger_nodes'] as const) {
       await database.queries.deleteFrom(table).execute();
@@ -426,13 +434,13 @@ describeStores('the recorder', ({ open }) => {
     store.settle = down;
     const outcomes: Promise<void>[] = [];
     for (let index = 0; index < limits.journal_unflushed_records_max; index++) {
-      outcomes.push(recorder.outcome(generation({ id: `g${index}`, charges: [], attempts: [] })));
+      outcomes.push(recorder.outcome(generation({ id: `g${index}`, charges: [], attempts: [] }), noHold()));
     }
     await Promise.all(outcomes);
     expect(recorder.state()).toMatchObject({ admitting: false, unflushed: limits.journal_unflushed_records_max });
     await expect(recorder.attempt(attempt('more'))).rejects.toMatchObject({ status: 503 });
     await recorder.attempt({ ...attempt('more'), attempt: 2 });
-    store.settle = async () => ({ is: 'applied' });
+    store.settle = async () => ({ is: 'applied', windows: [], now: 0 });
     await recorder.flush();
     expect(recorder.state()).toMatchObject({ admitting: true, unflushed: 0 });
   });
@@ -440,7 +448,7 @@ describeStores('the recorder', ({ open }) => {
   test('a clean stop leaves nothing to replay', async () => {
     const { store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));
-    await recorder.outcome(generation({ id: 'g1' }));
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
     await stop(recorder);
     expect(files(data_dir)).toEqual([expect.stringMatching(/\.settled$/)]);
     const sent = store.batches.length;
@@ -452,22 +460,22 @@ describeStores('the recorder', ({ open }) => {
     const database = await open();
     let skew_ms = 0;
     const data_dir = freshDir();
-    const recorder = await start(ledgerStore(database.queries), data_dir, () => Date.now() + skew_ms);
+    const recorder = await start(ledgerStore(database.queries, database.engine), data_dir, () => Date.now() + skew_ms);
     const segments = async (count: number) => {
       const long = 'x'.repeat(100_000);
       for (let index = 0; files(data_dir).length < count; index++) {
-        await recorder.outcome(generation({ id: `g${count}-${index}`, title: long }));
+        await recorder.outcome(generation({ id: `g${count}-${index}`, title: long }), noHold());
       }
       await recorder.flush();
     };
     await recorder.attempt(attempt('open'));
     await segments(2);
     expect(files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal', 'journal']);
-    await recorder.outcome(generation({ id: 'open' }));
+    await recorder.outcome(generation({ id: 'open' }), noHold());
     await recorder.flush();
     await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
     skew_ms = limits.journal_keep_ms + 60_000;
-    await recorder.outcome(generation({ id: 'last' }));
+    await recorder.outcome(generation({ id: 'last' }), noHold());
     await recorder.flush();
     await expect.poll(() => files(data_dir)).toHaveLength(1);
   });
@@ -477,9 +485,9 @@ describeStores('the recorder', ({ open }) => {
     store.settle = down;
     const second = await start(store, data_dir);
     expect(second.state().node).not.toBe(recorder.state().node);
-    await second.outcome(generation({ id: 'left behind' }));
+    await second.outcome(generation({ id: 'left behind' }), noHold());
     const copy = asKilled(data_dir);
-    const whole = faulty(ledgerStore(database.queries));
+    const whole = faulty(ledgerStore(database.queries, database.engine));
     await start(whole, copy);
     await expect.poll(() => stored(database)).toHaveLength(1);
     await expect.poll(() => files(copy, 1).every((name) => name.endsWith('.settled'))).toBe(true);
@@ -491,14 +499,14 @@ describeStores('the recorder', ({ open }) => {
     store.settle = down;
     const [second, third] = [await start(store, data_dir), await start(store, data_dir)];
     await second.attempt(attempt('damaged'));
-    await second.outcome(generation({ id: 'damaged' }));
-    await third.outcome(generation({ id: 'left behind' }));
+    await second.outcome(generation({ id: 'damaged' }), noHold());
+    await third.outcome(generation({ id: 'left behind' }), noHold());
     const copy = asKilled(data_dir);
     const file = join(copy, 'slots', '1', files(copy, 1)[0] ?? '');
     const bytes = readFileSync(file);
     bytes[bytes.indexOf(10) + 30] = 0;
     writeFileSync(file, bytes);
-    const whole = ledgerStore(database.queries);
+    const whole = ledgerStore(database.queries, database.engine);
     const next = await start(whole, copy);
     await expect.poll(() => stored(database)).toMatchObject([{ id: 'left behind' }]);
     await stop(next);
@@ -522,8 +530,8 @@ describeStores('the recorder', ({ open }) => {
 
   test('money that is not whole never enters the store', async () => {
     const { database, recorder } = await setUp();
-    await recorder.outcome(generation({ id: 'g1', cost_nano: 0.5 }));
-    await recorder.outcome(generation({ id: 'g2', cost_nano: 1 }));
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 0.5 }), noHold());
+    await recorder.outcome(generation({ id: 'g2', cost_nano: 1 }), noHold());
     await recorder.flush();
     expect(await stored(database)).toEqual([{ id: 'g2', outcome: 'completed', cost: 1 }]);
   });
@@ -532,7 +540,7 @@ describeStores('the recorder', ({ open }) => {
     const { database, recorder } = await setUp();
     const id = 'g'.repeat(limits.journal_record_bytes_max);
     await expect(recorder.attempt(attempt(id))).rejects.toMatchObject({ status: 503 });
-    await recorder.outcome(generation({ id: 'g1', title: id }));
+    await recorder.outcome(generation({ id: 'g1', title: id }), noHold());
     await recorder.flush();
     expect(await stored(database)).toHaveLength(1);
   });

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
+import type { Ask, Hold } from './hold.ts';
 import type { JournalSync } from './journal.ts';
+import type { LedgerClock } from './ledger-clock.ts';
 import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord } from './records.ts';
+import type { UnknownOutcome } from './replay.ts';
 import { Segments } from './segments.ts';
 import type { LedgerStore } from './settle.ts';
 import { otherSlots, type Slot, takeFirstSlot, takeSlot } from './slot.ts';
@@ -13,8 +16,10 @@ export interface RecorderOptions {
   data_dir: string;
   store: LedgerStore;
   journal_sync: JournalSync;
-  now: () => number;
+  clock: LedgerClock;
   log: LedgerLog;
+  /** What an attempt is charged whose end was never told. */
+  unknown_outcome: UnknownOutcome;
 }
 
 interface RecorderState {
@@ -34,6 +39,12 @@ interface RecorderState {
   journal_bytes: number;
   /** Batches that the store acknowledged. */
   batches: number;
+  /** Set aside for requests under way, over all budgets. */
+  held_nano: number;
+  /** Set aside for this node by the store, holds included. */
+  leased_nano: number;
+  /** Requests that wait for money. */
+  waiting: number;
 }
 
 /** What the inference flow tells about a call: what it may cost, before the send, on the way, at the end. */
@@ -96,7 +107,7 @@ async function adoptAbandoned(own: Slot, options: RecorderOptions): Promise<void
 async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
   const segments = new Segments(slot.dir);
   if (segments.list.every(({ settled }) => settled) && segments.owed === undefined) {
-    await segments.sweep(options.now());
+    await segments.sweep(options.clock.now());
     slot.release();
     return;
   }

@@ -1,4 +1,5 @@
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
+import type { Charged } from './settle.ts';
 
 /** One line of the arithmetic behind a cost: `amount_pico = units * unit_price_pico`. */
 export interface ChargeLine {
@@ -75,6 +76,9 @@ export interface GenerationRecord {
   attempts: AttemptRecord[];
 }
 
+/** One line of a hold: what is set aside in all, and what of it is the last attempt's grant. */
+export type HeldLine = [budget_id: string, window_start: string, amount_nano: number, granted_nano: number];
+
 /**
  * The journal's records: one JSON line each, `t` first. See docs/decisions for the crash matrix.
  * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
@@ -82,12 +86,26 @@ export interface GenerationRecord {
 export type JournalRecord =
   /** Start: node, epoch, boot id of the machine, format. */
   | { t: 'S'; node: string; epoch: number; boot: string; format: number }
-  /** Attempt. `record` is what the generation record would be if the outcome were never told. */
-  | { t: 'A'; id: string; attempt: number; endpoint: string; at: number; record: GenerationRecord }
+  /**
+   * Attempt. `record` is what the generation record would be if the outcome were never told. `hold`: everything that is
+   * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is
+   * relied on, when the grant of a running attempt becomes larger.
+   */
+  | {
+      t: 'A';
+      id: string;
+      attempt: number;
+      endpoint: string;
+      at: number;
+      hold?: HeldLine[];
+      grant_nano?: number;
+      is_byok?: boolean;
+      record: GenerationRecord;
+    }
   /** Progress: metered so far, every 2 s of a stream. */
-  | { t: 'P'; id: string; usage: TokenClasses }
+  | { t: 'P'; id: string; usage: TokenClasses; cost_nano?: number }
   /** Outcome. */
-  | { t: 'O'; id: string; record: GenerationRecord }
+  | { t: 'O'; id: string; charges?: readonly Charged[]; record: GenerationRecord }
   /** Flushed: acknowledged by the store in this batch. */
   | { t: 'F'; ids: string[]; batch: number }
   /** Clean stop. */

@@ -1,64 +1,121 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { JOURNAL_FORMAT } from './journal-format.ts';
-import type { GenerationRecord, JournalRecord } from './records.ts';
+import type { GenerationRecord, HeldLine, JournalRecord } from './records.ts';
 import { epochOf, type Segment, type Segments } from './segments.ts';
-import { isBefore, type Position, type Settle, toSettle } from './settle.ts';
+import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {
-  /** Attempts without an outcome, as the generation each becomes. */
-  unknown: GenerationRecord[];
+  /** Attempts without an outcome, as the outcome that each becomes. */
+  unknown: Outcome[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
+  /** The last owner stopped on purpose: nothing was under way. */
+  clean: boolean;
+  /** The run of the machine in which it wrote last; '' where none is known. */
+  boot: string;
+}
+
+/** An outcome with what it is charged to. */
+export interface Outcome {
+  record: GenerationRecord;
+  charges: Charged[];
+}
+
+/** What an attempt without an outcome costs: what was set aside for it, or what was metered of it. */
+export type UnknownOutcome = 'hold' | 'metered';
+
+/** An attempt as the journal tells of it. */
+interface Attempted {
+  number: number;
+  record: GenerationRecord;
+  hold: readonly HeldLine[];
+  grant_nano: number;
+  is_byok: boolean;
+  metered: { usage: TokenClasses; cost_nano: number } | undefined;
 }
 
 /**
- * What becomes of an attempt whose end nobody told: marked, with what was metered until then. It is charged nothing
- * itself; what earlier attempts of the call cost was known before it began.
+ * What becomes of an attempt whose end nobody told: marked, with what was metered until then, and never silently free.
+ * Every budget is charged what earlier attempts may have cost it, and the last one's grant or what is known of it.
  */
-function unknownOutcome(attempted: GenerationRecord, metered: TokenClasses | undefined): GenerationRecord {
-  const usage = metered ?? attempted.usage;
-  const cost_nano = attempted.attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0);
+function unknownOutcome({ record, hold, grant_nano, is_byok, metered }: Attempted, policy: UnknownOutcome): Outcome {
+  const known_nano = metered?.cost_nano;
+  // Without a budget nothing was set aside: what was metered is all that is known.
+  const cost_nano =
+    known_nano !== undefined && (policy === 'metered' || hold.length === 0)
+      ? known_nano
+      : Math.max(grant_nano, known_nano ?? 0);
+  const charges = hold
+    .map(([budget_id, window_start, held, granted]): Charged => {
+      const amount = held - granted + (granted > 0 ? cost_nano : 0);
+      return { budget_id, window_start, amount, cover: Math.min(amount, held) };
+    })
+    .filter(({ amount }) => amount > 0);
+  const paid = record.attempts.reduce((sum, attempt) => sum + (attempt.is_byok ? 0 : attempt.cost_nano), 0);
+  const byok = record.attempts.reduce((sum, attempt) => sum + (attempt.is_byok ? attempt.cost_nano : 0), 0);
   return {
-    ...attempted,
-    outcome: 'unknown',
-    usage: { ...usage, estimated: true },
-    cost_nano,
-    upstream_cost_nano: cost_nano,
-    charges: [],
+    charges,
+    record: {
+      ...record,
+      outcome: 'unknown',
+      is_byok,
+      usage: { ...(metered?.usage ?? record.usage), estimated: true },
+      cost_nano: paid + (is_byok ? 0 : cost_nano),
+      upstream_cost_nano: paid + byok + cost_nano,
+      byok_cost_nano: byok + (is_byok ? cost_nano : 0),
+      charges: [],
+    },
   };
 }
 
 /** Reads what a slot's last owner left, and tells `segments` which files it stands in. */
-export function replay(segments: Segments): Replay {
-  const attempts = new Map<string, { record: GenerationRecord; metered: TokenClasses | undefined }>();
-  const outcomes = new Map<string, GenerationRecord>();
+export function replay(segments: Segments, policy: UnknownOutcome): Replay {
+  const attempts = new Map<string, Attempted>();
+  const outcomes = new Map<string, Outcome>();
+  let clean = true;
+  let boot = '';
   const take = (record: JournalRecord, segment: Segment) => {
     switch (record.t) {
       case 'S':
+        clean = false;
+        boot = record.boot;
         if (record.format <= JOURNAL_FORMAT) return;
         throw new Error(
           `The journal ${segments.path(segment)} was written by a newer version of this program. ` +
             'Start the newer version, or move the file away to start without the requests it records.',
         );
-      case 'A':
+      case 'A': {
         if (outcomes.has(record.id)) return;
         segments.attempt(record.id, segment);
-        attempts.set(record.id, { record: record.record, metered: undefined });
+        const known = attempts.get(record.id);
+        attempts.set(record.id, {
+          number: record.attempt,
+          record: record.record,
+          hold: record.hold ?? [],
+          grant_nano: record.grant_nano ?? 0,
+          is_byok: record.is_byok ?? false,
+          // Told again with a larger grant, it is the same attempt.
+          metered: known?.number === record.attempt ? known.metered : undefined,
+        });
         return;
+      }
       case 'P': {
         const attempt = attempts.get(record.id);
-        if (attempt) attempt.metered = record.usage;
+        if (attempt) attempt.metered = { usage: record.usage, cost_nano: record.cost_nano ?? 0 };
         return;
       }
       case 'O':
         segments.outcome(record.id, segment);
         attempts.delete(record.id);
-        outcomes.set(record.id, record.record);
+        outcomes.set(record.id, { record: record.record, charges: [...(record.charges ?? [])] });
         return;
       case 'F':
         segments.flushed(record.ids);
         for (const id of record.ids) outcomes.delete(id);
+        return;
+      case 'C':
+        clean = true;
     }
   };
   for (const segment of segments.list) {
@@ -66,8 +123,10 @@ export function replay(segments: Segments): Replay {
     for (const record of segments.read(segment)) take(record, segment);
   }
   return {
-    unknown: [...attempts.values()].map(({ record, metered }) => unknownOutcome(record, metered)),
-    outcomes: [...outcomes.values()].map((record) => toSettle(record, JSON.stringify(record))),
+    unknown: [...attempts.values()].map((attempt) => unknownOutcome(attempt, policy)),
+    outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, JSON.stringify(record), charges)),
+    clean,
+    boot,
   };
 }
 
@@ -99,7 +158,7 @@ export async function* forgottenSince(segments: Segments, position: Position): A
     const forgotten: Settle[] = [];
     for (const record of await segments.records(segment, ['O'])) {
       if (record.t !== 'O' || kept.has(record.id)) continue;
-      forgotten.push(toSettle(record.record, JSON.stringify(record.record)));
+      forgotten.push(toSettle(record.record, JSON.stringify(record.record), record.charges ?? []));
     }
     if (forgotten.length > 0) yield forgotten;
   }

@@ -13,8 +13,17 @@ export interface Settle {
   byok_usage_nano: number;
   created_at: string;
   activity: Activity;
+  charges: readonly Charged[];
   /** The generation record as JSON text: encoded once, for journal and store alike. */
   record: string;
+}
+
+/** What one request costs one window: `amount` is spent, and `cover` of it comes out of the node's lease. */
+export interface Charged {
+  budget_id: string;
+  window_start: string;
+  amount: number;
+  cover: number;
 }
 
 /** What activity is told apart by, and what it counts besides money. */
@@ -37,6 +46,49 @@ export interface SettleBatch {
   /** Milliseconds since 1970. */
   at: number;
   settles: readonly Settle[];
+  /** Every window that a settle names, and those that something is returned to or asked of; each once. */
+  windows: readonly WindowAsk[];
+  /** Beyond what is wanted, at most this part of what is free is given. */
+  divisor: number;
+}
+
+/** What a node returns to one window, and what it asks of it. */
+export interface WindowAsk {
+  budget_id: string;
+  window_start: string;
+  /** The node has no answer about it yet: the store may not know it. */
+  is_new: boolean;
+  /** The node's lease before this batch. */
+  own: number;
+  returned: number;
+  /** Less than this is of no use. 0: nobody waits for it, so other nodes are not asked to give back what is idle. */
+  need: number;
+  /** 0: nothing is asked. */
+  want: number;
+  /** Beyond what is wanted, for what comes next. */
+  slack: number;
+}
+
+/** How a window stands after a batch. */
+export interface WindowState {
+  budget_id: string;
+  window_start: string;
+  /** This node's. */
+  lease: number;
+  /** All nodes'. */
+  leased: number;
+  spent: number;
+  /** Neither spent nor leased; negative where a limit was lowered or passed; null: no limit any more. */
+  free: number | null;
+  /** Another node waits for what is idle here. */
+  claimed: boolean;
+}
+
+/** What a node holds of a window, as the store has it. */
+export interface LeaseRow {
+  budget_id: string;
+  window_start: string;
+  amount: number;
 }
 
 /**
@@ -44,8 +96,8 @@ export interface SettleBatch {
  * since. `behind`: the store lost commits that it had acknowledged; `epoch` and `batch` are the last it knows.
  */
 export type SettleAnswer =
-  | { is: 'applied' }
-  | { is: 'already_applied' }
+  | { is: 'applied'; windows: WindowState[]; now: number }
+  | { is: 'already_applied'; leases: LeaseRow[]; now: number }
   | { is: 'fenced'; epoch: number }
   | { is: 'behind'; epoch: number; batch: number };
 
@@ -72,14 +124,31 @@ export function isBefore(a: Position, b: Position): boolean {
 export interface LedgerStore {
   /** The last batch of a node that the store knows; zeros for a node it never heard of. */
   position(node: string): Promise<Position>;
-  /** Raises the node's epoch, which fences every batch of an older one. */
-  register(registration: Registration): Promise<{ epoch: number }>;
+  /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. */
+  register(registration: Registration): Promise<Registered>;
   /** Applies a batch whole, once, however often it is sent. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
+  /** What a node with leases should know between its batches. */
+  watch(node: string, at: number): Promise<Watched>;
+}
+
+export interface Registered {
+  epoch: number;
+  leases: LeaseRow[];
+  /** The store's clock, milliseconds since 1970. */
+  now: number;
+}
+
+export interface Watched {
+  /** Windows of which what is idle here is wanted: another node waits, or the limit was lowered or taken away. */
+  wanted: { budget_id: string; window_start: string }[];
+  /** Nodes that were heard of lately, this one included. */
+  nodes: number;
+  now: number;
 }
 
 /** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
-export function toSettle(generation: GenerationRecord, record: string): Settle {
+export function toSettle(generation: GenerationRecord, record: string, charges: readonly Charged[]): Settle {
   const byok_usage_nano = generation.is_byok ? generation.upstream_cost_nano : 0;
   if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byok_usage_nano)) {
     throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byok_usage_nano} nano-USD`);
@@ -94,6 +163,7 @@ export function toSettle(generation: GenerationRecord, record: string): Settle {
     byok_usage_nano,
     created_at: generation.created_at,
     activity: activityOf(generation),
+    charges,
     record,
   };
 }
@@ -185,5 +255,34 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
     raise.completion_tokens += activity.completion_tokens;
     raise.reasoning_tokens += activity.reasoning_tokens;
   }
+  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+}
+
+/** What one window rises by, and what its lease falls by. */
+export interface WindowRaise extends WindowAsk {
+  cost: number;
+  /** Settled and returned; never more than the lease. */
+  cover: number;
+}
+
+/**
+ * Adds up settles and asks by window, in one fixed order. A node whose lease was released has nothing left to cover its
+ * charges: they are spent all the same.
+ */
+export function windowRaisesOf(settles: readonly Settle[], windows: readonly WindowAsk[]): WindowRaise[] {
+  const raises = new Map<string, WindowRaise>();
+  for (const window of windows) {
+    raises.set(`${window.budget_id} ${window.window_start}`, { ...window, cost: 0, cover: 0 });
+  }
+  for (const { charges } of settles) {
+    for (const { budget_id, window_start, amount, cover } of charges) {
+      const raise = raises.get(`${budget_id} ${window_start}`);
+      if (raise === undefined)
+        throw new Error(`A settle names the window ${budget_id} ${window_start}, its batch does not`);
+      raise.cost += amount;
+      raise.cover += Math.min(cover, raise.own - raise.cover);
+    }
+  }
+  for (const raise of raises.values()) raise.cover += Math.min(raise.returned, raise.own - raise.cover);
   return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
 }

@@ -25,15 +25,15 @@ afterEach(async () => {
 function writeOn(): { stop: () => Promise<number> } {
   let going = true;
   const run = async () => {
-    const store = ledgerStore(database.queries);
+    const store = ledgerStore(database.queries, database.engine);
     const { epoch } = await store.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
     let number = 1;
     for (; going; number++) {
       const settles = Array.from({ length: 20 }, (_, index) => {
         const record = generation({ id: `g${number}-${index}`, cost_nano: 3 });
-        return toSettle(record, JSON.stringify(record));
+        return toSettle(record, JSON.stringify(record), []);
       });
-      await store.settle({ node: 'n', epoch, number, at: 1, settles });
+      await store.settle({ node: 'n', epoch, number, at: 1, settles, windows: [], divisor: 2 });
     }
     return number - 1;
   };

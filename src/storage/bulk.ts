@@ -17,10 +17,10 @@ function chunksOf<T>(rows: readonly T[]): T[][] {
 }
 
 /**
- * Makes an insert of many rows that the query builder sees once per size, not once per row: building it anew would cost
+ * Makes a statement of many rows that the query builder sees once per size, not once per row: building it anew would cost
  * the serving thread several microseconds a generation. All rows have the columns of the first, in its order.
  */
-export function bulkInsert<Row extends object, Answer>(
+export function bulkStatement<Row extends object, Answer>(
   compile: (queries: Queries, rows: Row[]) => { sql: string },
 ): (queries: Queries, rows: readonly Row[]) => Promise<Answer[]> {
   const texts = new Map<number, string>();

@@ -3,15 +3,20 @@ import {
   type ActivityRaise,
   activityRaisesOf,
   type DayRaise,
+  type LeaseRow,
   type LedgerStore,
   type Position,
   raisesOf,
   type Settle,
   type SettleAnswer,
   type SettleBatch,
+  type WindowRaise,
+  type WindowState,
+  windowRaisesOf,
 } from '../ledger/settle.ts';
-import { bulkInsert } from './bulk.ts';
-import type { Queries } from './database.ts';
+import { limits } from '../limits.ts';
+import { bulkStatement } from './bulk.ts';
+import type { Database, Queries } from './database.ts';
 
 async function positionOf(queries: Queries, node: string): Promise<Position> {
   const known = await queries
@@ -22,8 +27,15 @@ async function positionOf(queries: Queries, node: string): Promise<Position> {
   return known ?? { epoch: 0, batch: 0 };
 }
 
+/** The store's clock, milliseconds since 1970; the machine's own, as the caller has it, where the store is on it. */
+type ClockOf = (queries: Queries, at: number) => Promise<number>;
+
 /** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
-async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
+async function pass(
+  tx: Queries,
+  batch: SettleBatch,
+  clockOf: ClockOf,
+): Promise<Exclude<SettleAnswer, { is: 'applied' }> | undefined> {
   const passed = await tx
     .updateTable('ledger_nodes')
     .set({ batch: batch.number, seen_at: batch.at })
@@ -32,11 +44,93 @@ async function pass(tx: Queries, batch: SettleBatch): Promise<SettleAnswer> {
     .where('batch', '=', batch.number - 1)
     .returning('batch')
     .executeTakeFirst();
-  if (passed) return { is: 'applied' };
+  if (passed) return undefined;
   const node = await positionOf(tx, batch.node);
   if (node.epoch > batch.epoch) return { is: 'fenced', epoch: node.epoch };
-  const applied = node.epoch === batch.epoch && node.batch >= batch.number;
-  return applied ? { is: 'already_applied' } : { is: 'behind', ...node };
+  if (node.epoch !== batch.epoch || node.batch < batch.number) return { is: 'behind', ...node };
+  return { is: 'already_applied', leases: await leasesOf(tx, batch.node), now: await clockOf(tx, batch.at) };
+}
+
+function leasesOf(queries: Queries, node: string): Promise<LeaseRow[]> {
+  return queries
+    .selectFrom('ledger_leases')
+    .select(['budget_id', 'window_start', 'amount'])
+    .where('node_id', '=', node)
+    .where('amount', '>', 0)
+    .execute();
+}
+
+/** A row of the windows that a batch touches, in the order of the parameters. */
+interface WindowRow {
+  budget_id: string;
+  window_start: string;
+  cost: number;
+  cover: number;
+  need: number;
+  want: number;
+  slack: number;
+  divisor: number;
+  own: number;
+  node: string;
+  now: number;
+}
+
+interface RaisedWindow {
+  budget_id: string;
+  window_start: string;
+  spent: number;
+  leased: number;
+  granted: number;
+  free: number | null;
+  wanted_by: string;
+}
+
+// What is free once this batch is counted, and what is given of it. `need` 0 takes only what is plainly free.
+const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';
+const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need OR ${FREE} <= 0 THEN 0
+  WHEN ${FREE} < v.want THEN ${FREE}
+  WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
+  ELSE v.want + v.slack END`;
+// A node that was refused, while others hold something, becomes the one for whom they give back what is idle; unless
+// another has been that for less than `claim_ms`.
+const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
+  AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.node
+    AND ledger_windows.wanted_at > v.now - ${limits.claim_ms}))`;
+const MET = `(ledger_windows.wanted_by = v.node AND v.want > 0 AND (${GRANT}) > 0)`;
+
+const RAISE_WINDOWS = sql.raw(`
+  UPDATE ledger_windows SET
+    spent = ledger_windows.spent + v.cost,
+    leased = ledger_windows.leased - v.cover + (${GRANT}),
+    granted = ${GRANT},
+    free = ${FREE} - (${GRANT}),
+    wanted = CASE WHEN ${CLAIMS} THEN v.need WHEN ${MET} THEN 0 ELSE ledger_windows.wanted END,
+    wanted_by = CASE WHEN ${CLAIMS} THEN v.node WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
+    wanted_at = CASE WHEN ${CLAIMS} AND (ledger_windows.wanted_by <> v.node
+      OR ledger_windows.wanted_at <= v.now - ${limits.claim_ms}) THEN v.now ELSE ledger_windows.wanted_at END
+  FROM v LEFT JOIN ledger_budgets AS b ON b.id = v.b
+  WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
+  RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,
+    ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by`);
+
+const text = (value: string) => sql`CAST(${value} AS TEXT)`;
+const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
+
+/** Settles, takes back and gives in one statement; what a window then holds is in its answer. */
+function raiseWindowsQuery(rows: readonly WindowRow[]) {
+  const values = rows.map((row) => {
+    const fields = [text(row.budget_id), text(row.window_start), bigint(row.cost), bigint(row.cover), bigint(row.need)];
+    fields.push(bigint(row.want), bigint(row.slack), bigint(row.divisor), bigint(row.own), text(row.node));
+    return sql`(${sql.join([...fields, bigint(row.now)])})`;
+  });
+  return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, node, now) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
+}
+
+/** Two nodes that came to the same windows in different orders would wait for each other. */
+function lockWindowsQuery(rows: readonly { budget_id: string; window_start: string }[]) {
+  const names = rows.map((row) => sql`(${text(row.budget_id)}, ${text(row.window_start)})`);
+  return sql`SELECT 1 FROM ledger_windows WHERE (budget_id, window_start) IN (VALUES ${sql.join(names)})
+    ORDER BY budget_id, window_start FOR UPDATE`;
 }
 
 function generationRow(settle: Settle, node_id: string) {
@@ -48,8 +142,10 @@ function generationRow(settle: Settle, node_id: string) {
     key_hash: settle.key_hash,
     outcome: settle.outcome as string,
     cost: settle.cost_nano,
-    cover: 0,
-    charges: '[]',
+    cover: settle.charges.reduce((most, { cover }) => Math.max(most, cover), 0),
+    charges: JSON.stringify(
+      settle.charges.map(({ budget_id, window_start, amount }) => [budget_id, window_start, amount]),
+    ),
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
@@ -58,6 +154,23 @@ function generationRow(settle: Settle, node_id: string) {
 
 function usageRow({ key_hash, ...raise }: DayRaise) {
   return { scope: 'key', scope_id: key_hash, ...raise };
+}
+
+function nameOf({ budget_id, window_start }: { budget_id: string; window_start: string }) {
+  return { budget_id, window_start };
+}
+
+function emptyWindow({ budget_id, window_start }: { budget_id: string; window_start: string }) {
+  const none = { opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0, free: null };
+  return { budget_id, window_start, ...none };
+}
+
+function windowRow(
+  raise: WindowRaise,
+  { node, divisor, now }: { node: string; divisor: number; now: number },
+): WindowRow {
+  const { budget_id, window_start, cost, cover, need, want, slack, own } = raise;
+  return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, node, now };
 }
 
 /** Field by field: the order of the columns is the order of the parameters. */
@@ -82,9 +195,9 @@ function activityRow(raise: ActivityRaise) {
 }
 
 /** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
-export function ledgerStore(queries: Queries): LedgerStore {
+export function ledgerStore(queries: Queries, engine: Database['engine']): LedgerStore {
   /** Inserts what is new; what comes back may be charged, the rest was charged before. */
-  const insertGenerations = bulkInsert<ReturnType<typeof generationRow>, { id: string }>((tx, rows) =>
+  const insertGenerations = bulkStatement<ReturnType<typeof generationRow>, { id: string }>((tx, rows) =>
     tx
       .insertInto('ledger_generations')
       .values(rows)
@@ -92,7 +205,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
       .returning('id')
       .compile(),
   );
-  const raiseUsage = bulkInsert<ReturnType<typeof usageRow>, never>((tx, rows) =>
+  const raiseUsage = bulkStatement<ReturnType<typeof usageRow>, never>((tx, rows) =>
     tx
       .insertInto('usage_days')
       .values(rows)
@@ -105,7 +218,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
       )
       .compile(),
   );
-  const raiseActivity = bulkInsert<ReturnType<typeof activityRow>, never>((tx, rows) =>
+  const raiseActivity = bulkStatement<ReturnType<typeof activityRow>, never>((tx, rows) =>
     tx
       .insertInto('activity_days')
       .values(rows)
@@ -121,19 +234,108 @@ export function ledgerStore(queries: Queries): LedgerStore {
       )
       .compile(),
   );
+  const clockOf: ClockOf = async (tx, at) => {
+    if (engine === 'sqlite') return at;
+    const { rows } = await sql<{
+      now: number;
+    }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`.execute(tx);
+    return rows[0]?.now ?? at;
+  };
+  const openWindows = bulkStatement<ReturnType<typeof emptyWindow>, never>((tx, rows) =>
+    tx
+      .insertInto('ledger_windows')
+      .values(rows)
+      .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
+      .compile(),
+  );
+  const lockWindows = bulkStatement<{ budget_id: string; window_start: string }, unknown>((tx, rows) =>
+    lockWindowsQuery(rows).compile(tx),
+  );
+  const raiseWindows = bulkStatement<WindowRow, RaisedWindow>((tx, rows) => raiseWindowsQuery(rows).compile(tx));
+  const writeLeases = bulkStatement<LeaseRow & { node_id: string }, never>((tx, rows) =>
+    tx
+      .insertInto('ledger_leases')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['node_id', 'budget_id', 'window_start']).doUpdateSet({ amount: sql`excluded.amount` }),
+      )
+      .compile(),
+  );
+
+  /** Money of a batch: windows and the node's own leases on them. */
+  async function applyWindows(
+    tx: Queries,
+    batch: SettleBatch,
+    charged: readonly Settle[],
+    now: number,
+  ): Promise<WindowState[]> {
+    const raises = windowRaisesOf(charged, batch.windows);
+    if (raises.length === 0) return [];
+    const fresh = raises.filter(({ is_new }) => is_new);
+    await openWindows(tx, fresh.map(emptyWindow));
+    if (engine === 'postgres') await lockWindows(tx, raises.map(nameOf));
+    const { node, divisor } = batch;
+    const raised = await raiseWindows(
+      tx,
+      raises.map((raise) => windowRow(raise, { node, divisor, now })),
+    );
+    const byName = new Map(raised.map((row) => [`${row.budget_id} ${row.window_start}`, row]));
+    const states = raises.map((raise): WindowState => {
+      const { budget_id, window_start, own, cover } = raise;
+      const row = byName.get(`${budget_id} ${window_start}`);
+      if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} is not there`);
+      const { spent, leased, free, granted, wanted_by } = row;
+      const claimed = wanted_by !== '' && wanted_by !== node;
+      return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed };
+    });
+    await writeLeases(
+      tx,
+      states.map(({ budget_id, window_start, lease }) => ({ node_id: node, budget_id, window_start, amount: lease })),
+    );
+    return states;
+  }
+
   return {
     settle: (batch) =>
       queries.transaction().execute(async (tx) => {
-        const answer = await pass(tx, batch);
-        if (answer.is !== 'applied' || batch.settles.length === 0) return answer;
+        const refused = await pass(tx, batch, clockOf);
+        if (refused) return refused;
+        const now = batch.windows.length === 0 ? batch.at : await clockOf(tx, batch.at);
         const rows = batch.settles.map((settle) => generationRow(settle, batch.node));
         const inserted = new Set((await insertGenerations(tx, rows)).map(({ id }) => id));
         // Each id that came back once, also if a batch should name it twice.
         const charged = batch.settles.filter(({ id }) => inserted.delete(id));
         await raiseUsage(tx, raisesOf(charged).map(usageRow));
         await raiseActivity(tx, activityRaisesOf(charged).map(activityRow));
-        return answer;
+        return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };
       }),
+
+    watch: async (node, at) => {
+      const now = await clockOf(queries, at);
+      const wanted = await queries
+        .selectFrom('ledger_leases as l')
+        .innerJoin('ledger_windows as w', (join) =>
+          join.onRef('w.budget_id', '=', 'l.budget_id').onRef('w.window_start', '=', 'l.window_start'),
+        )
+        .leftJoin('ledger_budgets as b', 'b.id', 'l.budget_id')
+        .select(['l.budget_id', 'l.window_start'])
+        .where('l.node_id', '=', node)
+        .where('l.amount', '>', 0)
+        .where(({ eb, or, and, ref }) =>
+          or([
+            and([eb('w.wanted_by', '<>', ''), eb('w.wanted_by', '<>', node)]),
+            eb('b.limit_nano', 'is', null),
+            eb(sql<number>`${ref('w.spent')} + ${ref('w.leased')}`, '>', ref('b.limit_nano')),
+          ]),
+        )
+        .execute();
+      const { nodes } = await queries
+        .selectFrom('ledger_nodes')
+        .select(({ fn }) => fn.countAll<number>().as('nodes'))
+        .where('seen_at', '>', now - limits.node_live_ms)
+        .executeTakeFirstOrThrow();
+      return { wanted, nodes: Number(nodes), now };
+    },
 
     position: (node) => positionOf(queries, node),
 
@@ -154,7 +356,7 @@ export function ledgerStore(queries: Queries): LedgerStore {
           .where('epoch', '=', stored_epoch)
           .returning('epoch')
           .executeTakeFirst();
-        if (won) return { epoch };
+        if (won) return { epoch, leases: await leasesOf(queries, node), now: await clockOf(queries, at) };
       }
     },
   };

@@ -252,7 +252,7 @@ export const tables = {
     wanted_by: text,
     wanted_at: bigint,
     granted: bigint,
-    free: bigint,
+    free: bigintOrNull,
   },
   ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint },
   ledger_adjustments: {

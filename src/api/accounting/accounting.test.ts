@@ -18,15 +18,15 @@ describeStores('credits and activity', ({ open }) => {
     let flushed = async () => {};
     getCredits(made.server, { activity, recorder: { flush: () => flushed() } });
     listActivity(made.server, { activity, now: made.now });
-    const ledger = ledgerStore(database.queries);
+    const ledger = ledgerStore(database.queries, database.engine);
     const { epoch } = await ledger.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
     const { organization_id, default_workspace_id: workspace_id } = made.home;
     let number = 0;
     const settle = async (...over: Parameters<typeof generation>[0][]) => {
       number += 1;
       const records = over.map((one) => generation({ organization_id, workspace_id, cost_nano: 1_000, ...one }));
-      const settles = records.map((record) => toSettle(record, JSON.stringify(record)));
-      expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles })).toEqual({ is: 'applied' });
+      const settles = records.map((record) => toSettle(record, JSON.stringify(record), []));
+      expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({ is: 'applied' });
     };
     return {
       ...made,

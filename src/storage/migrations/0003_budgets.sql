@@ -18,9 +18,10 @@ CREATE INDEX ledger_budgets_subject ON ledger_budgets (subject);
 CREATE INDEX ledger_budgets_guardrail ON ledger_budgets (guardrail_id);
 
 -- One budget in one calendar interval. window_start: its first day, '' where there is none. opening: what the subject had
--- spent in it before the budget was made. granted and free: what the last statement answered.
+-- spent in it before the budget was made. granted and free: what the last statement answered. No reference to the budget:
+-- what was spent is counted also by a store that was set back to before the budget was made.
 CREATE TABLE ledger_windows (
-  budget_id TEXT NOT NULL REFERENCES ledger_budgets (id),
+  budget_id TEXT NOT NULL,
   window_start TEXT NOT NULL,
   opening BIGINT NOT NULL DEFAULT 0,
   spent BIGINT NOT NULL DEFAULT 0,
@@ -29,7 +30,7 @@ CREATE TABLE ledger_windows (
   wanted_by TEXT NOT NULL DEFAULT '',
   wanted_at BIGINT NOT NULL DEFAULT 0,
   granted BIGINT NOT NULL DEFAULT 0,
-  free BIGINT NOT NULL DEFAULT 0,
+  free BIGINT,
   PRIMARY KEY (budget_id, window_start)
 );
 

@@ -1,0 +1,538 @@
+import type { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { type Budget, type BudgetInterval, windowEnd, windowStart } from '../schemas/budget.ts';
+import type { Ask, Hold, HoldLine } from './hold.ts';
+import { budgetRefusal, storeRefusal } from './refusal.ts';
+import type { Charged, LeaseRow, Settle, Watched, WindowAsk, WindowState } from './settle.ts';
+
+/** What this node has of one window; see `freeOf`. */
+interface Lease {
+  readonly budget_id: string;
+  readonly window_start: string;
+  /** The store's last word. */
+  stored: number;
+  /** In the batch in flight, on its way back. */
+  returning: number;
+  /** In holds. */
+  held: number;
+  /** Left by a life of this node whose last requests are not known: neither used nor returned. */
+  frozen: number;
+  /** Covers of settles that the store has not acknowledged. */
+  pending: number;
+  /** No answer has told of it yet. */
+  is_new: boolean;
+  /** What other nodes held when the store last answered; undefined: it has not. */
+  elsewhere: number | undefined;
+  /** Spent, when the store last answered; charges since then are added. */
+  spent: number;
+  /** What the store could still have given. */
+  store_free: number;
+  /** Somebody else waits for what is idle here. */
+  wanted: boolean;
+  /** Until then nothing is asked, so that who was given way to comes first. */
+  yields_until: number;
+  /** Until then, who needs `refused_need` or more is refused without asking. */
+  refused_until: number;
+  refused_need: number;
+  used_at: number;
+  /** What was set aside in the span that runs and in the one before: what the next span may need. */
+  span_began: number;
+  span: number;
+  span_before: number;
+}
+
+/** A request that this node has not the money for. */
+interface Waiter {
+  ask: Ask;
+  hold: Hold;
+  lines: Wanted[];
+  deadline: number;
+  /** The batch that asked for it; 0: none yet. */
+  asked_in: number;
+  resolve: (hold: Hold) => void;
+  reject: (error: GatewayError) => void;
+}
+
+/** One budget of a request that asks, with the lease it would be paid from. */
+interface Wanted {
+  budget: Budget;
+  lease: Lease;
+  line: HoldLine | undefined;
+}
+
+export interface LeasesOptions {
+  /** The store's clock, as far as this node knows it: milliseconds since 1970. */
+  now(): number;
+  monotonic(): number;
+  /** Told that something must be asked of the store, now. */
+  onNeed(): void;
+}
+
+const name = (budget_id: string, window_start: string) => `${budget_id} ${window_start}`;
+
+function freeOf(lease: Lease): number {
+  return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
+}
+
+/** What the next attempt of a request could be granted of one budget. */
+function roomOf({ lease, line }: Wanted): number {
+  return freeOf(lease) + (line === undefined ? 0 : line.amount - line.share);
+}
+
+/**
+ * The money that this node may spend without asking: one lease a window, holds against it, and requests that wait for
+ * more. One event loop owns it, so that a request gets what it needs of all its budgets or of none. Time never frees
+ * money here: a lease shrinks when a settle is acknowledged, or when what is idle is returned in a numbered batch.
+ */
+export class Leases {
+  readonly #options: LeasesOptions;
+  readonly #leases = new Map<string, Lease>();
+  #waiters: Waiter[] = [];
+  #nodes = 1;
+  #draining = false;
+  /** Until the replay has queued everything, nothing is given and nothing returned. */
+  #open = false;
+  readonly #starts = new Map<BudgetInterval, { start: string; until: number }>();
+
+  constructor(options: LeasesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the store has anything set aside for this node. */
+  get holds(): boolean {
+    for (const lease of this.#leases.values()) if (lease.stored > 0) return true;
+    return false;
+  }
+
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  /** Money in holds, and leased, over all windows; for the operator. */
+  sums(): { held_nano: number; leased_nano: number } {
+    const sums = { held_nano: 0, leased_nano: 0 };
+    for (const lease of this.#leases.values()) {
+      sums.held_nano += lease.held;
+      sums.leased_nano += lease.stored;
+    }
+    return sums;
+  }
+
+  /** The node is registered: what the store says that it holds, and nothing else. */
+  registered(rows: readonly LeaseRow[]): void {
+    for (const lease of this.#leases.values()) {
+      lease.stored = 0;
+      lease.returning = 0;
+    }
+    for (const { budget_id, window_start, amount } of rows) this.#lease(budget_id, window_start).stored = amount;
+    // What an operator has released is no longer in doubt.
+    for (const lease of this.#leases.values()) lease.frozen = Math.min(lease.frozen, lease.stored);
+    for (const waiter of this.#waiters) waiter.asked_in = 0;
+    if (this.#waiters.length > 0) this.#options.onNeed();
+  }
+
+  /** The replay is done. `frozen`: what is left of the old leases may have been spent by requests nobody knows of. */
+  open({ frozen }: { frozen: boolean }): void {
+    this.#open = true;
+    if (!frozen) return;
+    for (const lease of this.#leases.values()) lease.frozen = Math.max(0, freeOf(lease));
+  }
+
+  /** See `Recorder.reserve`. */
+  reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
+    const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
+    const now = this.#options.now();
+    const lines: Wanted[] = [];
+    for (const budget of ask.budgets) {
+      if (ask.is_byok && !budget.include_byok) continue;
+      const line = hold.lines.find((known) => known.budget.id === budget.id);
+      const start = line?.window_start ?? this.#startOf(budget.reset_interval, now);
+      lines.push({ budget, lease: this.#lease(budget.id, start), line });
+    }
+    if (ask.full_nano === 0 || lines.length === 0) {
+      this.#take(hold, lines, ask.full_nano);
+      return hold;
+    }
+    if (this.#available(lines) >= ask.full_nano) {
+      this.#take(hold, lines, ask.full_nano);
+      return hold;
+    }
+    const refused = this.#remembered(ask, lines);
+    if (refused) throw refused;
+    if (this.#draining || this.#waiters.length >= limits.admissions_waiting_max) throw storeRefusal();
+    const { promise, resolve, reject } = Promise.withResolvers<Hold>();
+    const deadline = this.#options.monotonic() + limits.recall_wait_ms;
+    this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, resolve, reject });
+    this.#options.onNeed();
+    return promise;
+  }
+
+  /** See `Recorder.extend`. */
+  extend(hold: Hold, granted_nano: number): boolean {
+    const more = granted_nano - hold.granted_nano;
+    if (more <= 0) return true;
+    const growing = hold.lines
+      .filter((line) => line.granted > 0)
+      .map((line) => ({ line, lease: this.#lease(line.budget.id, line.window_start) }));
+    if (growing.some(({ lease }) => freeOf(lease) < more)) return false;
+    for (const { line, lease } of growing) {
+      lease.held += more;
+      line.amount += more;
+      line.granted += more;
+      this.#used(lease, more);
+    }
+    hold.granted_nano = granted_nano;
+    return true;
+  }
+
+  /** See `Recorder.keep`. */
+  keep(hold: Hold, cost_nano: number, is_byok: boolean): void {
+    for (const line of hold.lines) if (!is_byok || line.budget.include_byok) line.share += cost_nano;
+  }
+
+  /**
+   * The attempt that was reserved last is in the journal with its new amounts: what an earlier one held and did not cost
+   * is free. Not before: in a crash the journal would tell of the old hold, and somebody else might have its money.
+   */
+  attempted(hold: Hold): void {
+    for (const line of hold.lines) {
+      const needed = line.share + line.granted;
+      if (line.amount <= needed) continue;
+      this.#lease(line.budget.id, line.window_start).held -= line.amount - needed;
+      line.amount = needed;
+    }
+  }
+
+  /** Drops a hold; what its request cost is pending from here on. */
+  settle(hold: Hold, costs: { cost_nano: number; byok_cost_nano: number }): Charged[] {
+    const charges: Charged[] = [];
+    for (const { budget, window_start, amount: held } of hold.lines) {
+      const lease = this.#lease(budget.id, window_start);
+      const amount = costs.cost_nano + (budget.include_byok ? costs.byok_cost_nano : 0);
+      const cover = Math.min(amount, held);
+      lease.held -= held;
+      if (amount === 0) continue;
+      lease.pending += cover;
+      lease.spent += amount;
+      charges.push({ budget_id: budget.id, window_start, amount, cover });
+    }
+    hold.lines.length = 0;
+    hold.granted_nano = 0;
+    return charges;
+  }
+
+  /** Counts charges that a journal tells of as pending. */
+  owe(charges: readonly Charged[]): void {
+    for (const { budget_id, window_start, cover } of charges) this.#lease(budget_id, window_start).pending += cover;
+  }
+
+  /** What the batch of this number says to the windows; frozen from here on. */
+  freeze(settles: readonly Settle[], number: number, is_last: boolean): WindowAsk[] {
+    const asks = new Map<Lease, WindowAsk>();
+    const askOf = (lease: Lease): WindowAsk => {
+      let ask = asks.get(lease);
+      if (ask === undefined) {
+        const { budget_id, window_start, is_new, stored } = lease;
+        ask = { budget_id, window_start, is_new, own: stored, returned: 0, need: 0, want: 0, slack: 0 };
+        asks.set(lease, ask);
+      }
+      return ask;
+    };
+    for (const { charges } of settles) {
+      for (const charge of charges) askOf(this.#lease(charge.budget_id, charge.window_start));
+    }
+    if (!this.#open) return [...asks.values()];
+    // Money that an outcome freed is returned only with it or after it: else a replay could charge what is gone.
+    if (is_last) this.#return(askOf);
+    this.#askForWaiters(askOf, number);
+    this.#askAhead(askOf);
+    return [...asks.values()];
+  }
+
+  /** The store has applied a batch: its word about each window, and what of the settles is no longer pending. */
+  applied(settles: readonly Settle[], number: number, windows: readonly WindowState[]): void {
+    this.#acknowledge(settles);
+    for (const state of windows) {
+      const lease = this.#lease(state.budget_id, state.window_start);
+      lease.stored = state.lease;
+      lease.returning = 0;
+      lease.is_new = false;
+      lease.elsewhere = state.leased - state.lease;
+      lease.spent = state.spent + lease.pending;
+      lease.store_free = state.free ?? 0;
+      lease.wanted = state.claimed;
+    }
+    this.#serve(number);
+    this.#forget();
+  }
+
+  /** The store had applied a batch whose answer was lost: leases are known again, and nothing else. */
+  alreadyApplied(settles: readonly Settle[], rows: readonly LeaseRow[]): void {
+    this.#acknowledge(settles);
+    this.registered(rows);
+    this.#serve(0);
+  }
+
+  /** What the store told between batches. True when something is to be returned now. */
+  watched({ wanted, nodes }: Watched): boolean {
+    this.#nodes = Math.max(1, nodes);
+    let returns = false;
+    for (const { budget_id, window_start } of wanted) {
+      const lease = this.#leases.get(name(budget_id, window_start));
+      if (lease === undefined) continue;
+      lease.wanted = true;
+      if (freeOf(lease) > 0) returns = true;
+    }
+    const now = this.#options.monotonic();
+    for (const lease of this.#leases.values()) if (this.#isIdle(lease, now) && freeOf(lease) > 0) returns = true;
+    return returns;
+  }
+
+  /** Answers who has waited as long as one may. */
+  expire(): void {
+    const now = this.#options.monotonic();
+    const late = this.#waiters.filter(({ deadline }) => deadline <= now);
+    if (late.length === 0) return;
+    this.#waiters = this.#waiters.filter(({ deadline }) => deadline > now);
+    for (const waiter of late) {
+      if (this.#takeLess(waiter)) continue;
+      waiter.reject(waiter.asked_in === 0 ? storeRefusal() : this.#refusal(waiter.ask, waiter.lines));
+    }
+  }
+
+  /** No more admissions; everything idle goes back. */
+  drain(): void {
+    this.#draining = true;
+    for (const { reject } of this.#waiters.splice(0)) reject(storeRefusal());
+  }
+
+  /** For the store: a lease takes at most one part in so many of what is free, beyond what is wanted. */
+  get divisor(): number {
+    return 2 * this.#nodes;
+  }
+
+  #startOf(interval: BudgetInterval, now: number): string {
+    const known = this.#starts.get(interval);
+    if (known !== undefined && now < known.until && now >= known.until - 86_400_000) return known.start;
+    const start = windowStart(interval, now);
+    // Known until the end of the day: a clock that is set back by more is noticed.
+    this.#starts.set(interval, { start, until: windowEnd('daily', now) ?? 0 });
+    return start;
+  }
+
+  #lease(budget_id: string, window_start: string): Lease {
+    const key = name(budget_id, window_start);
+    let lease = this.#leases.get(key);
+    if (lease === undefined) {
+      lease = {
+        budget_id,
+        window_start,
+        stored: 0,
+        returning: 0,
+        held: 0,
+        frozen: 0,
+        pending: 0,
+        is_new: true,
+        elsewhere: undefined,
+        spent: 0,
+        store_free: 0,
+        wanted: false,
+        yields_until: Number.NEGATIVE_INFINITY,
+        refused_until: Number.NEGATIVE_INFINITY,
+        refused_need: 0,
+        used_at: this.#options.monotonic(),
+        span_began: this.#options.monotonic(),
+        span: 0,
+        span_before: 0,
+      };
+      this.#leases.set(key, lease);
+    }
+    return lease;
+  }
+
+  /** What an attempt could cost at most, on top of what earlier ones of the request may have cost. */
+  #available(lines: readonly Wanted[]): number {
+    if (!this.#open) return -1;
+    let available = Number.POSITIVE_INFINITY;
+    for (const wanted of lines) available = Math.min(available, roomOf(wanted));
+    return available;
+  }
+
+  #take(hold: Hold, lines: readonly Wanted[], granted: number): void {
+    hold.granted_nano = granted;
+    for (const line of hold.lines) line.granted = 0;
+    for (const { budget, lease, line: known } of lines) {
+      const line = known ?? { budget, window_start: lease.window_start, amount: 0, share: 0, granted: 0 };
+      if (known === undefined) hold.lines.push(line);
+      line.granted = granted;
+      const more = Math.max(0, line.share + granted - line.amount);
+      line.amount += more;
+      lease.held += more;
+      this.#used(lease, granted);
+    }
+  }
+
+  #used(lease: Lease, amount: number): void {
+    const now = this.#options.monotonic();
+    lease.used_at = now;
+    if (now - lease.span_began >= limits.lease_span_ms) {
+      lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
+      lease.span = 0;
+      lease.span_began = now;
+    }
+    lease.span += amount;
+  }
+
+  /** What a lease should have beyond what is wanted now. */
+  #slackOf(lease: Lease): number {
+    const now = this.#options.monotonic();
+    if (now - lease.span_began >= 2 * limits.lease_span_ms) return 0;
+    return Math.max(lease.span, lease.span_before);
+  }
+
+  #isIdle(lease: Lease, now: number): boolean {
+    return now - lease.used_at >= limits.lease_idle_ms;
+  }
+
+  #return(askOf: (lease: Lease) => WindowAsk): void {
+    const now = this.#options.monotonic();
+    for (const lease of this.#leases.values()) {
+      const idle = freeOf(lease);
+      if (idle <= 0 || !(lease.wanted || this.#draining || this.#isIdle(lease, now))) continue;
+      if (lease.wanted) lease.yields_until = now + limits.claim_yield_ms;
+      lease.wanted = false;
+      lease.returning = idle;
+      askOf(lease).returned = idle;
+    }
+  }
+
+  #askForWaiters(askOf: (lease: Lease) => WindowAsk, number: number): void {
+    const now = this.#options.monotonic();
+    const wants = new Map<Lease, { most: number; least: number; largest: number }>();
+    for (const waiter of this.#waiters) {
+      if (waiter.lines.some(({ lease }) => now < lease.yields_until)) continue;
+      waiter.asked_in = number;
+      const { full_nano, least_nano } = waiter.ask;
+      for (const { lease, line } of waiter.lines) {
+        const kept = line === undefined ? 0 : line.share - line.amount;
+        const want = wants.get(lease) ?? { most: 0, least: Number.POSITIVE_INFINITY, largest: 0 };
+        want.most += full_nano + kept;
+        want.least = Math.min(want.least, least_nano + kept);
+        want.largest = Math.max(want.largest, full_nano);
+        wants.set(lease, want);
+      }
+    }
+    for (const [lease, { most, least, largest }] of wants) {
+      const free = freeOf(lease);
+      if (most <= free) continue;
+      const ask = askOf(lease);
+      ask.want = most - free;
+      ask.need = Math.min(ask.want, Math.max(1, least - free));
+      ask.slack = Math.max(largest, this.#slackOf(lease));
+    }
+  }
+
+  /** Fills leases up before they are empty, in batches that go anyway, where the store has plenty. */
+  #askAhead(askOf: (lease: Lease) => WindowAsk): void {
+    if (this.#draining) return;
+    const now = this.#options.monotonic();
+    for (const lease of this.#leases.values()) {
+      if (lease.store_free <= 0 || lease.wanted || now < lease.yields_until || this.#isIdle(lease, now)) continue;
+      const lacking = this.#slackOf(lease) - freeOf(lease) - lease.held;
+      if (lacking <= 0) continue;
+      const ask = askOf(lease);
+      if (ask.want > 0 || ask.returned > 0) continue;
+      ask.want = 1;
+      ask.slack = lacking;
+    }
+  }
+
+  #acknowledge(settles: readonly Settle[]): void {
+    for (const { charges } of settles) {
+      for (const { budget_id, window_start, cover } of charges) this.#lease(budget_id, window_start).pending -= cover;
+    }
+  }
+
+  /** Gives what there is to who waits, first come, first served; refuses whom the answer to batch `number` leaves no hope. */
+  #serve(number: number): void {
+    const waiting: Waiter[] = [];
+    for (const waiter of this.#waiters) {
+      const { ask, lines } = waiter;
+      if (this.#available(lines) >= ask.full_nano) {
+        this.#take(waiter.hold, lines, ask.full_nano);
+        waiter.resolve(waiter.hold);
+      } else if (waiter.asked_in === 0 || waiter.asked_in !== number || !this.#isDecided(waiter)) {
+        waiting.push(waiter);
+      } else if (!this.#takeLess(waiter)) {
+        const refusal = this.#refusal(ask, lines);
+        this.#remember(ask, lines);
+        waiter.reject(refusal);
+      }
+    }
+    this.#waiters = waiting;
+  }
+
+  /** Whether waiting cannot help: what a budget lacks is not at other nodes, or is more than they have. */
+  #isDecided({ ask, lines }: Waiter): boolean {
+    let hope = false;
+    for (const wanted of lines) {
+      const room = roomOf(wanted);
+      if (room >= ask.full_nano) continue;
+      const { elsewhere = 0, store_free } = wanted.lease;
+      if (room + Math.max(0, store_free) + elsewhere < ask.least_nano) return true;
+      if (elsewhere > 0) hope = true;
+    }
+    return !hope;
+  }
+
+  /** Grants less than was asked for, where that is enough to be worth sending. */
+  #takeLess(waiter: Waiter): boolean {
+    const { ask, hold, lines } = waiter;
+    const granted = Math.min(ask.full_nano, this.#available(lines));
+    if (granted < ask.least_nano || granted <= 0) return false;
+    this.#take(hold, lines, granted);
+    waiter.resolve(hold);
+    return true;
+  }
+
+  /** The budget that lacks most. */
+  #shortest(lines: readonly Wanted[]): Wanted {
+    return lines.reduce((least, one) => (roomOf(one) < roomOf(least) ? one : least));
+  }
+
+  #refusal(ask: Ask, lines: readonly Wanted[]): GatewayError {
+    const { budget, lease, line } = this.#shortest(lines);
+    return budgetRefusal({
+      budget,
+      spent_nano: lease.spent,
+      needed_nano: ask.least_nano + (line?.share ?? 0),
+      resets_at: windowEnd(budget.reset_interval, this.#options.now()),
+    });
+  }
+
+  #remember(ask: Ask, lines: readonly Wanted[]): void {
+    const { lease, line } = this.#shortest(lines);
+    if (line !== undefined) return;
+    lease.refused_until = this.#options.monotonic() + limits.refusal_ms;
+    lease.refused_need = ask.least_nano;
+  }
+
+  #remembered(ask: Ask, lines: readonly Wanted[]): GatewayError | undefined {
+    const now = this.#options.monotonic();
+    const known = lines.find(
+      ({ lease }) =>
+        now < lease.refused_until && ask.least_nano >= lease.refused_need && freeOf(lease) < ask.least_nano,
+    );
+    return known && this.#refusal(ask, lines);
+  }
+
+  /** Windows that are over, and others that nothing is known of any more that matters. */
+  #forget(): void {
+    if (this.#leases.size < limits.leases_remembered) return;
+    const now = this.#options.monotonic();
+    for (const [key, lease] of this.#leases) {
+      const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
+      if (empty && this.#isIdle(lease, now)) this.#leases.delete(key);
+    }
+  }
+}

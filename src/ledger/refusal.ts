@@ -1,0 +1,51 @@
+import { GatewayError } from '../errors.ts';
+import type { Budget } from '../schemas/budget.ts';
+import { toUsd } from '../schemas/money.ts';
+
+const WINDOW = { daily: 'a day', weekly: 'a week', monthly: 'a month', never: 'in all' };
+
+/** Exact, with two decimals at least. */
+function usd(nano: number): string {
+  const text = toUsd(Math.max(0, nano))
+    .toFixed(9)
+    .replace(/0{1,7}$/, '');
+  return `$${text}`;
+}
+
+/** The 402 of a request that a budget does not pay for: names the budget, the amounts and when it starts anew. */
+export function budgetRefusal(facts: {
+  budget: Budget;
+  spent_nano: number;
+  /** What the request may cost at least. */
+  needed_nano: number;
+  /** Milliseconds since 1970; undefined: never. */
+  resets_at: number | undefined;
+}): GatewayError {
+  const { budget, spent_nano, needed_nano, resets_at } = facts;
+  const left_nano = Math.max(0, budget.limit_nano - spent_nano);
+  const reset = resets_at === undefined ? null : new Date(resets_at).toISOString();
+  const limit = `${budget.label} (${usd(budget.limit_nano)} ${WINDOW[budget.reset_interval]})`;
+  const renewed = reset === null ? 'It does not reset.' : `It resets at ${reset}.`;
+  const in_flight = left_nano >= needed_nano;
+  const reason = in_flight
+    ? `what is left of it (${usd(left_nano)}) is set aside for requests in flight; try again soon`
+    : `${usd(left_nano)} of it is left, and this request may cost ${usd(needed_nano)} or more`;
+  return new GatewayError(402, `Insufficient budget: ${limit}: ${reason}. ${renewed}`, {
+    metadata: {
+      budget: budget.scope,
+      limit: toUsd(budget.limit_nano),
+      limit_remaining: toUsd(left_nano),
+      required: toUsd(needed_nano),
+      resets_at: reset,
+      in_flight,
+    },
+    ...(in_flight ? { headers: { 'retry-after': '1' } } : {}),
+  });
+}
+
+/** The 503 of a request for which money could not be asked: never a 402. */
+export function storeRefusal(): GatewayError {
+  return new GatewayError(503, 'The gateway cannot reserve money for requests at the moment; try again soon', {
+    headers: { 'retry-after': '1' },
+  });
+}
