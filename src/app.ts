@@ -20,6 +20,7 @@ import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
+import { createTokenizer } from './inference/tokenizer.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
@@ -64,6 +65,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
+  const tokenizer = createTokenizer();
   let draining = false;
 
   const authenticate = createAuthenticate({
@@ -100,9 +102,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     dialect: (wire) => dialects.get(wire),
     upstream,
     recorder,
+    tokenizer,
     health: createHealth(),
     clock,
     metrics,
+    log,
+    rules: config.ledger,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
@@ -175,6 +180,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       await Promise.race([running.idle(), late]);
       await upstream.close();
+      await tokenizer.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },
   };

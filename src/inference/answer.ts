@@ -1,16 +1,17 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, internalError } from '../errors.ts';
-import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
-import type { Upstream } from '../providers/upstream.ts';
+import { type Upstream, wasNeverSent } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createAdmission, type SpendingRules } from './admission.ts';
 import {
+  abortStopsBilling,
   attemptStream,
   attemptWhole,
   ClientGone,
@@ -19,12 +20,13 @@ import {
   prepareAttempt,
 } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
-import { clientError, fallsOver, isOfEndpoint } from './failure.ts';
+import { clientError, earlierErrors, type FailedAttempt, fallsOver, isOfEndpoint } from './failure.ts';
 import { openRecord } from './generation.ts';
 import { routingMetadata } from './metadata.ts';
 import { createMeter, type Meter } from './meter.ts';
 import { type ModelSource, requestedModels } from './requested-models.ts';
-import { type AnswerUsage, createSettlement, type Session } from './settlement.ts';
+import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
+import type { Tokenizer } from './tokenizer.ts';
 
 export interface InferenceOptions {
   /** Asked once a request, so that a reload takes effect at once. */
@@ -32,9 +34,12 @@ export interface InferenceOptions {
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   recorder: Recorder;
+  tokenizer: Tokenizer;
   health: Health;
   clock: Clock;
   metrics: Metrics;
+  log: SettlementLog;
+  rules: SpendingRules;
   default_model: string | undefined;
   allow_unpriced: boolean;
   first_token_ms_max: number;
@@ -74,6 +79,26 @@ export interface Inference {
   stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
 }
 
+/**
+ * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
+ * refused connection and every status, also one told inside a stream, cost nothing.
+ */
+function mayHaveAnswered(error: UpstreamError): boolean {
+  if (error.status !== null || wasNeverSent(error)) return false;
+  return error.failure === 'unavailable' || error.failure === 'timeout';
+}
+
+/** A refusal of the next attempt, with the failures that made it necessary. */
+function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): GatewayError {
+  if (failed.length === 0) return error;
+  const { status, message, metadata, headers, cause } = error;
+  return new GatewayError(status, message, {
+    metadata: { ...metadata, previous_errors: earlierErrors(failed) },
+    ...(headers ? { headers } : {}),
+    cause,
+  });
+}
+
 /** The same error, with the routing that led to it. */
 function withRouting(error: GatewayError, gateway_metadata: Record<string, unknown>): GatewayError {
   const { status, message, metadata, headers, cause } = error;
@@ -87,7 +112,8 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
 
 export function createInference(options: InferenceOptions): Inference {
   const { clock, health, metrics, recorder } = options;
-  const { note, settle } = createSettlement(options);
+  const { note, soFar, settle } = createSettlement(options);
+  const { admit, cutReason } = createAdmission(options);
   function open(call: Call): Session {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
@@ -101,11 +127,14 @@ export function createInference(options: InferenceOptions): Inference {
       requested,
       record: undefined,
       hold: { id: call.generation_id, lines: [], granted_nano: 0 },
+      grant: undefined,
+      is_byok: false,
       attempts: [],
       shown: [],
       failed: [],
       report: [],
       bodies: [],
+      is_sent: false,
       sent_ms: 0,
       first_token_ms: undefined,
     };
@@ -133,18 +162,7 @@ export function createInference(options: InferenceOptions): Inference {
     return routingMetadata({ plan, requested, attempts, selected, report });
   }
 
-  function reserve({ call, hold }: Session): Hold | Promise<Hold> {
-    const ask = {
-      id: call.generation_id,
-      budgets: call.principal.budgets,
-      is_byok: false,
-      full_nano: 0,
-      least_nano: 0,
-    };
-    return recorder.reserve(ask, hold);
-  }
-
-  /** Encodes for an endpoint, makes the attempt durable, and sends it. */
+  /** Encodes for an endpoint, sets aside what the attempt may cost, makes it durable, and sends it. */
   async function tryOne<T>(
     session: Session,
     candidate: Candidate,
@@ -154,9 +172,16 @@ export function createInference(options: InferenceOptions): Inference {
     const { call } = session;
     const dialect = options.dialect(candidate.provider.dialect);
     if (dialect === undefined) throw new Error(`no dialect ${candidate.provider.dialect} is registered`);
-    const prepared = prepareAttempt(call.request, candidate, dialect, strip_state);
+    const { prepared, hold, grant } = await admit({
+      call,
+      hold: session.hold,
+      is_byok: session.is_byok,
+      prepare: (spend) => prepareAttempt(call.request, candidate, dialect, strip_state, spend),
+    });
+    session.hold = hold;
+    session.grant = grant;
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
     const record = openRecord(call, candidate);
-    const hold = await reserve(session);
     await recorder.attempt({
       id: call.generation_id,
       attempt: session.attempts.length + 1,
@@ -168,7 +193,8 @@ export function createInference(options: InferenceOptions): Inference {
     session.report = prepared.report;
     session.bodies.push(prepared.encoded.body);
     session.sent_ms = clock.monotonic_ms();
-    if (call.cancellation.cancelled) throw new ClientGone();
+    session.is_sent = true;
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
     return { value: await send(prepared), prepared };
   }
 
@@ -180,24 +206,28 @@ export function createInference(options: InferenceOptions): Inference {
     let refused: GatewayError | undefined;
     for (const candidate of session.plan.attempts) {
       for (let strip_state = false; ; strip_state = true) {
+        session.is_sent = false;
         try {
           const { value, prepared } = await tryOne(session, candidate, strip_state, send);
           health.succeeded(candidate.endpoint.id);
           return { value, prepared, candidate };
         } catch (error) {
-          if (error instanceof GatewayError && error.status === 400) {
+          if (!session.is_sent) {
+            const is_unencodable = error instanceof GatewayError && error.status === 400;
+            if (!is_unencodable) throw await giveUp(session, error);
             // This endpoint's wire cannot carry the request; another's may.
             candidate.excluded = { step: 'Encode', reason: error.message };
             refused = error;
             break;
           }
           if (error instanceof ClientGone) {
-            note(session, candidate, { status: null, failure: 'client_gone' });
+            note(session, candidate, { status: null, failure: 'client_gone', is_unknown: error.may_be_billed });
             await settle(session, 'cancelled', undefined);
             throw error;
           }
           if (!(error instanceof UpstreamError)) throw await failUnexpectedly(session, candidate, error);
-          note(session, candidate, { status: error.status, failure: error.failure });
+          const is_unknown = mayHaveAnswered(error);
+          note(session, candidate, { status: error.status, failure: error.failure, is_unknown });
           session.failed.push({ provider: candidate.provider, error });
           if (error.failure === 'state_rejected' && !strip_state) continue;
           blame(session, candidate, error);
@@ -206,8 +236,18 @@ export function createInference(options: InferenceOptions): Inference {
         }
       }
     }
-    if (session.failed.length === 0 && refused) throw refused;
+    if (session.failed.length === 0 && refused) throw await giveUp(session, refused);
     throw await fail(session);
+  }
+
+  /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
+  async function giveUp(session: Session, error: unknown): Promise<unknown> {
+    if (session.record === undefined) recorder.release(session.hold);
+    else await settle(session, error instanceof ClientGone ? 'cancelled' : 'failed', undefined);
+    if (!(error instanceof GatewayError) || error.status !== 402) return error;
+    const refusal = withEarlier(error, session.failed);
+    const gateway_metadata = metadataOf(session, undefined);
+    return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);
   }
 
   function blame({ call }: Session, { endpoint }: Candidate, error: UpstreamError): void {
@@ -217,10 +257,8 @@ export function createInference(options: InferenceOptions): Inference {
 
   /** A fault of ours in the middle of an attempt: the record is closed all the same. */
   async function failUnexpectedly(session: Session, candidate: Candidate, error: unknown): Promise<unknown> {
-    if (session.record !== undefined) {
-      note(session, candidate, { status: null, failure: 'internal' });
-      await settle(session, 'failed', undefined);
-    }
+    note(session, candidate, { status: null, failure: 'internal', is_unknown: true });
+    await settle(session, 'failed', undefined);
     return error;
   }
 
@@ -292,7 +330,7 @@ export function createInference(options: InferenceOptions): Inference {
       try {
         yield { type: 'open', served: served(candidate), upstream_bodies: session.bodies };
         if (stream.first.length > 0) yield { type: 'chunks', chunks: stream.first };
-        const failure = yield* rest(session, stream, meter);
+        const failure = yield* rest(session, stream, answered);
         unfinished = undefined;
         const outcome =
           failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
@@ -321,11 +359,18 @@ export function createInference(options: InferenceOptions): Inference {
   async function* rest(
     session: Session,
     stream: OpenStream,
-    meter: Meter,
+    answered: Answered,
   ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
+    const { meter } = answered;
     let progress_ms = clock.monotonic_ms();
     try {
       for (;;) {
+        const reason = session.grant && (await cutReason({ hold: session.hold, grant: session.grant, meter }));
+        if (reason !== undefined) {
+          yield { type: 'chunks', chunks: [cut(session, answered, reason)] };
+          await readOn(session, stream, answered);
+          return undefined;
+        }
         const chunks = await stream.next();
         if (chunks === undefined) return undefined;
         for (const chunk of chunks) meter.chunk(chunk);
@@ -333,12 +378,44 @@ export function createInference(options: InferenceOptions): Inference {
         const now = clock.monotonic_ms();
         if (now - progress_ms >= limits.journal_progress_ms) {
           progress_ms = now;
-          recorder.progress(session.call.generation_id, meter.progress(session.call.request), 0);
+          const { usage, cost_nano } = soFar(session, answered);
+          recorder.progress(session.call.generation_id, usage, cost_nano);
         }
       }
     } catch (error) {
       if (error instanceof UpstreamError || error instanceof ClientGone) return error;
       throw error;
+    }
+  }
+
+  /** Ends an answer from our side, as if the output bound had been reached. */
+  function cut(session: Session, { meter, candidate }: Answered, reason: string): ChatChunk {
+    const chunk: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
+    meter.chunk(chunk);
+    session.report = [...session.report, { kind: 'clamped', field: 'max_tokens', reason }];
+    const tokens = meter.outputTokens();
+    options.log.warn(
+      { generation: session.call.generation_id, endpoint: candidate.endpoint.id, tokens, reason },
+      'an answer was cut',
+    );
+    return chunk;
+  }
+
+  /** After a cut, where closing the connection does not end the bill: reads on for a bounded time, so that what is billed is known. */
+  async function readOn(session: Session, stream: OpenStream, { meter, prepared }: Answered): Promise<void> {
+    if (abortStopsBilling(prepared, session.call)) {
+      stream.close();
+      return;
+    }
+    const late = setTimeout(() => stream.close(), limits.drain_ms_max);
+    try {
+      for (let chunks = await stream.next(); chunks !== undefined; chunks = await stream.next()) {
+        for (const { finish_reason: _theirs, ...chunk } of chunks) meter.chunk(chunk);
+      }
+    } catch (error) {
+      if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+    } finally {
+      clearTimeout(late);
     }
   }
 

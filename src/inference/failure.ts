@@ -90,6 +90,13 @@ function messageOf(error: UpstreamError, provider: Provider): string {
   }
 }
 
+/** Attempts that failed before the end of a request, in brief. */
+export function earlierErrors(
+  failed: readonly FailedAttempt[],
+): { provider: string; code: number | null; reason: string }[] {
+  return failed.map(({ provider, error }) => ({ provider: provider.name, code: error.status, reason: error.failure }));
+}
+
 /**
  * The last failure as the client's error. `Retry-After` is the shortest wait that any tried endpoint asked for. The
  * provider's own body goes to `metadata.raw`, without secrets; its headers never do.
@@ -103,11 +110,7 @@ export function clientError(failed: readonly FailedAttempt[]): GatewayError {
   if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, provider.credential);
   if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, provider.credential);
   if (failed.length > 1) {
-    metadata['previous_errors'] = failed.slice(0, -1).map((earlier) => ({
-      provider: earlier.provider.name,
-      code: earlier.error.status,
-      reason: earlier.error.failure,
-    }));
+    metadata['previous_errors'] = earlierErrors(failed.slice(0, -1));
   }
   const waits = failed.flatMap(({ error: { retry_after_ms } }) => retry_after_ms ?? []);
   const status = statusOf(error);

@@ -8,12 +8,13 @@ import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Grant, SpendingRules } from './admission.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import type { ShownAttempt } from './metadata.ts';
-import type { Meter } from './meter.ts';
+import { estimatePrompt, type Meter } from './meter.ts';
 import type { ModelSource } from './requested-models.ts';
 
 /** The public usage with what it cost, in USD. */
@@ -35,11 +36,17 @@ export interface Session {
   record: GenerationRecord | undefined;
   /** What is set aside for the call, in every budget that it counts against. */
   hold: Hold;
+  /** What the last attempt was let in with; undefined where no budget counts it. */
+  grant: Grant | undefined;
+  /** Whether the last attempt used a credential of the organization's own. */
+  is_byok: boolean;
   attempts: AttemptRecord[];
   shown: ShownAttempt[];
   failed: FailedAttempt[];
   report: Report[];
   bodies: JsonObject[];
+  /** Whether the attempt under way got as far as being sent. */
+  is_sent: boolean;
   /** Monotonic time of the last send. */
   sent_ms: number;
   first_token_ms: number | undefined;
@@ -64,11 +71,27 @@ const NO_USAGE: AnswerUsage = {
   },
 };
 
+/** How an attempt ended. */
+export interface AttemptEnd {
+  status: number | null;
+  failure: string | null;
+  /** It was sent, and nobody can say whether the provider answered and bills it. */
+  is_unknown?: boolean;
+}
+
 /** What is left of a call: each attempt noted, and one record written at its end. */
 export interface Settlement {
-  note(session: Session, candidate: Candidate, facts: { status: number | null; failure: string | null }): AttemptRecord;
+  /** Also keeps aside what the attempt may have cost, if it failed. */
+  note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
+  /** What an answer has used and cost until now. */
+  soFar(session: Session, answered: Pick<Answered, 'meter' | 'candidate'>): { usage: TokenClasses; cost_nano: number };
   /** Writes the record, once a call; the journal has it when this resolves. */
   settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
+}
+
+/** Where what an operator should look at is told. */
+export interface SettlementLog {
+  warn(facts: object, message: string): void;
 }
 
 export function createSettlement(options: {
@@ -76,8 +99,10 @@ export function createSettlement(options: {
   recorder: Recorder;
   clock: Clock;
   metrics: Metrics;
+  log: SettlementLog;
+  rules: SpendingRules;
 }): Settlement {
-  const { clock, metrics, recorder } = options;
+  const { clock, metrics, recorder, rules, log } = options;
   // Rare (a provider that ran a second model inside a call), so a scan will do.
   const pricesOf: PricesOf = (provider, upstream_model) => {
     for (const model of options.catalog().models()) {
@@ -88,27 +113,57 @@ export function createSettlement(options: {
     return undefined;
   };
 
-  function note(
-    session: Session,
-    candidate: Candidate,
-    facts: { status: number | null; failure: string | null },
-  ): AttemptRecord {
+  /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what was seen of it. */
+  function unknownCost({ call, grant, hold }: Session, candidate: Candidate): number {
+    const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
+    if (!is_metered) return hold.granted_nano;
+    return priceAttempt({ in_uncached: estimatePrompt(call.request) }, call.request, candidate, pricesOf).cost_nano;
+  }
+
+  function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false }: AttemptEnd) {
     const attempt: AttemptRecord = {
       endpoint_id: candidate.endpoint.id,
       provider_name: candidate.provider.name,
       model_permaslug: candidate.model.canonical_slug,
-      status: facts.status,
+      status,
       latency: Math.round(clock.monotonic_ms() - session.sent_ms),
-      is_byok: false,
+      is_byok: session.is_byok,
       upstream_id: null,
-      failure: facts.failure,
-      cost_nano: 0,
+      failure,
+      cost_nano: is_unknown ? unknownCost(session, candidate) : 0,
+      ...(is_unknown ? { estimated: true } : {}),
     };
+    if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
     session.attempts.push(attempt);
-    session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: facts.status ?? 0 });
+    session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: status ?? 0 });
     // One that answered may still break off: it is counted when its end is known.
-    if (facts.failure !== null) metrics.attempt(candidate.provider.slug, facts.failure);
+    if (failure !== null) metrics.attempt(candidate.provider.slug, failure);
     return attempt;
+  }
+
+  function soFar({ call }: Session, { meter, candidate }: Pick<Answered, 'meter' | 'candidate'>) {
+    const usage = meter.progress(call.request);
+    return { usage, cost_nano: priceAttempt(usage, call.request, candidate, pricesOf).cost_nano };
+  }
+
+  /** An answer that went past what was set aside: a provider that keeps no bound, or a prompt that counts more than it should. */
+  function tellOverrun(session: Session, candidate: Candidate, usage: TokenClasses, cost_nano: number): void {
+    const { grant, hold, call, report } = session;
+    if (grant === undefined) return;
+    const tokens = outputTokens(usage);
+    // Our own count may be off by some.
+    const is_over = usage.estimated !== true && tokens > grant.output_tokens;
+    if (!is_over && cost_nano <= hold.granted_nano) return;
+    metrics.overrun(candidate.provider.slug);
+    const { output_tokens: bound, mode } = grant;
+    const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens, bound, mode };
+    log.warn({ ...facts, cost_nano, granted_nano: hold.granted_nano }, 'an answer took more than was set aside for it');
+    if (!is_over) return;
+    report.push({
+      kind: 'changed',
+      field: 'max_tokens',
+      reason: `the provider made ${tokens} tokens, more than ${bound}`,
+    });
   }
 
   async function settle(
@@ -127,6 +182,7 @@ export function createSettlement(options: {
       metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
       answered.attempt.cost_nano = charge.cost_nano;
       answered.attempt.upstream_id = answered.meter.upstream_id;
+      if (usage !== null) tellOverrun(session, candidate, usage, charge.cost_nano);
     }
     const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
@@ -161,5 +217,5 @@ export function createSettlement(options: {
     };
   }
 
-  return { note, settle };
+  return { note, soFar, settle };
 }

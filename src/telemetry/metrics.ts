@@ -12,6 +12,8 @@ export interface RecorderState {
 export interface Metrics {
   registry: Registry;
   attempt(provider: string, outcome: string): void;
+  /** An answer took more than was set aside for it. */
+  overrun(provider: string): void;
   generation(facts: {
     model: string;
     provider: string;
@@ -139,6 +141,12 @@ export function createMetrics(): Metrics {
       }
     },
   });
+  const overruns = new Counter({
+    name: 'gateway_overruns_total',
+    help: 'Answers that took more than was set aside for them.',
+    labelNames: ['provider'],
+    registers,
+  });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
   new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
@@ -151,6 +159,7 @@ export function createMetrics(): Metrics {
       if (known === undefined) attempts.set(name, { provider, outcome, count: 1 });
       else known.count += 1;
     },
+    overrun: (provider) => overruns.inc({ provider }),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
       const model = modelLabel(named);
       const name = `${model} ${provider} ${outcome}`;
