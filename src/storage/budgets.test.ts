@@ -1,0 +1,316 @@
+import { expect, test } from 'vitest';
+import { spendingNode } from '../../test/spending.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { createSecret } from '../accounts/key.ts';
+import { budgetStore } from './budgets.ts';
+import { assignmentStore, guardrailStore } from './guardrails.ts';
+import { keyStore, type NewKey } from './keys.ts';
+import { organizationStore } from './organizations.ts';
+import { workspaceStore } from './workspaces.ts';
+
+/** A Saturday. */
+const AT = '2026-11-21T10:00:00.000Z';
+const USD = 1_000_000_000;
+
+describeStores('budgets', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const { queries } = database;
+    const home = await organizationStore(queries).insertFirst({ at: AT, management: undefined });
+    const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
+    const keys = keyStore(queries);
+    const makeKey = (over: Partial<NewKey> = {}) => {
+      const { hash, label } = createSecret();
+      return keys.insert({
+        hash,
+        label,
+        organization_id,
+        workspace_id,
+        creator_user_id: user_id,
+        name: 'a key',
+        is_management: false,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: AT,
+        updated_at: null,
+        ...over,
+      });
+    };
+    const settle = await spendingNode(database);
+    let count = 0;
+    /** A request of a key of the home. */
+    const spend = (key_hash: string, cost_nano: number, over: Partial<Parameters<typeof settle>[0]> = {}) => {
+      count += 1;
+      return settle({ id: `g${count}`, organization_id, workspace_id, user_id, key_hash, cost_nano, ...over });
+    };
+    /** Each budget by its id without the ids in it: what is left of the limit now, and what was there when it began. */
+    const budgets = async () => {
+      const rows = await queries
+        .selectFrom('ledger_budgets as b')
+        .leftJoin('ledger_windows as w', 'w.budget_id', 'b.id')
+        .select(['b.id', 'b.limit_nano', 'w.window_start', 'w.spent', 'w.opening'])
+        .orderBy('b.id')
+        .orderBy('w.window_start')
+        .execute();
+      return rows.map(({ id, limit_nano, window_start, spent, opening }) => {
+        const name = id.replace(/[0-9a-f]{64}/g, 'K').replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'I');
+        return [name, limit_nano, window_start, spent, opening];
+      });
+    };
+    return { ...home, database, queries, workspace_id, user_id, keys, makeKey, spend, budgets };
+  }
+
+  test('a key that is made with a limit has a budget, one without has none', async () => {
+    const { makeKey, queries } = await setUp();
+    await makeKey();
+    const { hash } = await makeKey({ limit_nano: USD, limit_reset: 'weekly', include_byok_in_limit: true });
+    expect(await queries.selectFrom('ledger_budgets').selectAll().execute()).toEqual([
+      {
+        id: `key:${hash}:weekly`,
+        scope: 'key',
+        subject: `key:${hash}`,
+        guardrail_id: null,
+        label: 'the limit of this API key',
+        reset_interval: 'weekly',
+        limit_nano: USD,
+        include_byok: true,
+        version: 1,
+      },
+    ]);
+    expect(await budgetStore(queries).findBySubjects([`key:${hash}`])).toEqual([
+      {
+        id: `key:${hash}:weekly`,
+        scope: 'key',
+        label: 'the limit of this API key',
+        reset_interval: 'weekly',
+        limit_nano: USD,
+        include_byok: true,
+      },
+    ]);
+  });
+
+  test('a limit that is changed in the middle of its window keeps its usage', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'daily' });
+    await spend(hash, 3);
+    await keys.update({ organization_id, hash }, { limit_nano: 5, updated_at: AT });
+    await spend(hash, 1);
+    expect(await budgets()).toEqual([['key:K:daily', 5, '2026-11-21', 4, 0]]);
+  });
+
+  test('a limit that was taken away and comes back counts what was spent in between, in its own window only', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'weekly' });
+    await spend(hash, 1, { created_at: '2026-11-15T23:59:59.999Z' });
+    await spend(hash, 2, { created_at: '2026-11-16T00:00:00.000Z' });
+    await keys.update({ organization_id, hash }, { limit_nano: null, updated_at: AT });
+    await spend(hash, 4);
+    expect(await budgets()).toEqual([
+      ['key:K:weekly', null, '2026-11-09', 1, 0],
+      ['key:K:weekly', null, '2026-11-16', 2, 0],
+    ]);
+    await keys.update({ organization_id, hash }, { limit_nano: 20, updated_at: AT });
+    expect(await budgets()).toEqual([
+      ['key:K:weekly', 20, '2026-11-09', 1, 0],
+      ['key:K:weekly', 20, '2026-11-16', 6, 4],
+    ]);
+  });
+
+  test('a limit of another interval begins with what its window has seen, and the old one ends', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 100, limit_reset: 'daily' });
+    const another = await makeKey();
+    await spend(hash, 1, { created_at: '2026-10-31T23:59:59.999Z' });
+    await spend(hash, 2, { created_at: '2026-11-01T00:00:00.000Z' });
+    await spend(hash, 4);
+    await spend(another.hash, 8);
+    await keys.update({ organization_id, hash }, { limit_reset: 'monthly', updated_at: AT });
+    await keys.update({ organization_id, hash }, { limit_reset: null, updated_at: AT });
+    await spend(hash, 16);
+    await keys.update({ organization_id, hash }, { limit_reset: 'daily', updated_at: AT });
+    expect(await budgets()).toEqual([
+      ['key:K:daily', 100, '2026-10-31', 1, 0],
+      ['key:K:daily', 100, '2026-11-01', 2, 0],
+      ['key:K:daily', 100, '2026-11-21', 20, 16],
+      ['key:K:monthly', null, '2026-11-01', 6, 6],
+      ['key:K:never', null, '', 23, 7],
+    ]);
+  });
+
+  test('own accounts count from the beginning of the window when they are counted, and not at all when they are not', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 100, limit_reset: 'daily' });
+    await spend(hash, 1);
+    await spend(hash, 0, { byok_cost_nano: 2 });
+    expect(await budgets()).toEqual([['key:K:daily', 100, '2026-11-21', 1, 0]]);
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: true, updated_at: AT });
+    await spend(hash, 0, { byok_cost_nano: 4 });
+    expect(await budgets()).toEqual([['key:K:daily', 100, '2026-11-21', 7, 2]]);
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: false, updated_at: AT });
+    expect(await budgets()).toEqual([['key:K:daily', 100, '2026-11-21', 1, -4]]);
+  });
+
+  test('a guardrail limits each whom it is assigned to: the key alone, and the member over all keys', async () => {
+    const { makeKey, spend, budgets, queries, organization_id, workspace_id, user_id } = await setUp();
+    const [one, other] = [await makeKey(), await makeKey()];
+    await spend(one.hash, 1);
+    const guardrails = guardrailStore(queries);
+    const shared = { organization_id, created_at: AT };
+    const { id: guardrail_id } = await guardrails.insert({ ...shared, workspace_id, name: 'G', limit_nano: 50 });
+    expect(await budgets()).toEqual([]);
+    const assignments = assignmentStore(queries);
+    const made = { ...shared, guardrail_id, assigned_by: null };
+    const [assignment = ''] = await assignments.insertKeys({ ...made, assignees: [one.hash] });
+    await assignments.insertMembers({ ...made, assignees: [user_id] });
+    await spend(one.hash, 2);
+    await spend(other.hash, 4);
+    expect(await budgets()).toEqual([
+      ['guardrail:I:key:K:never', 50, '', 3, 1],
+      ['guardrail:I:user:I:I:never', 50, '', 7, 1],
+    ]);
+    await guardrails.update(guardrail_id, { reset_interval: 'daily', limit_nano: 0, updated_at: AT });
+    await assignments.deleteKeys([assignment]);
+    expect(await budgets()).toEqual([
+      ['guardrail:I:key:K:daily', null, '2026-11-21', 3, 3],
+      ['guardrail:I:key:K:never', null, '', 3, 1],
+      ['guardrail:I:user:I:I:daily', 0, '2026-11-21', 7, 7],
+      ['guardrail:I:user:I:I:never', null, '', 7, 1],
+    ]);
+    const subjects = [`key:${one.hash}`, `user:${organization_id}:${user_id}`, `user:another:${user_id}`];
+    expect(await budgetStore(queries).findBySubjects(subjects)).toMatchObject([
+      { scope: 'guardrail', label: 'the limit of the guardrail "G" for the owner of this API key', limit_nano: 0 },
+    ]);
+  });
+
+  test('a guardrail that limits nothing any more, or is gone, ends its budgets; a new name is told', async () => {
+    const { makeKey, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
+    const { hash } = await makeKey();
+    const guardrails = guardrailStore(queries);
+    const assignments = assignmentStore(queries);
+    const shared = { organization_id, created_at: AT };
+    const filed = { ...shared, workspace_id, limit_nano: 50, name: 'G' };
+    const { id: guardrail_id } = await guardrails.insert(filed);
+    await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
+    const [member = ''] = await assignments.insertMembers({
+      ...shared,
+      guardrail_id,
+      assigned_by: null,
+      assignees: [user_id],
+    });
+    await assignments.deleteMembers([member]);
+    const limits = async () => (await budgets()).map(([id, limit]) => [id, limit]);
+    expect(await limits()).toEqual([
+      ['guardrail:I:key:K:never', 50],
+      ['guardrail:I:user:I:I:never', null],
+    ]);
+    await guardrails.update(guardrail_id, { name: 'H', updated_at: AT });
+    expect(await budgetStore(queries).findBySubjects([`key:${hash}`])).toMatchObject([
+      { label: 'the limit of the guardrail "H" for this API key' },
+    ]);
+    await guardrails.update(guardrail_id, { limit_nano: null, updated_at: AT });
+    expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
+    await guardrails.update(guardrail_id, { limit_nano: 7, updated_at: AT });
+    expect((await limits()).map(([, limit]) => limit)).toEqual([7, null]);
+    await queries.deleteFrom('guardrail_key_assignments').execute();
+    await guardrails.delete(guardrail_id);
+    expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
+  });
+
+  test('budgets of a workspace count all its keys; what they count of own accounts goes for its guardrails too', async () => {
+    const { makeKey, spend, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
+    const workspaces = workspaceStore(queries);
+    const { hash } = await makeKey();
+    await spend(hash, 1);
+    await spend(hash, 0, { byok_cost_nano: 2, created_at: '2026-11-20T00:00:00.000Z' });
+    await spend('of another workspace', 64, { workspace_id: 'another' });
+    const shared = { organization_id, created_at: AT };
+    const guardrail = { ...shared, workspace_id, name: 'G', limit_nano: 9, reset_interval: 'monthly' as const };
+    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
+    const assignments = assignmentStore(queries);
+    await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
+    await workspaces.putBudget({ workspace_id, interval: 'lifetime', limit_nano: 90, at: AT });
+    await workspaces.putBudget({ workspace_id, interval: 'daily', limit_nano: 80, at: AT });
+    expect(await budgets()).toEqual([
+      ['guardrail:I:user:I:I:monthly', 9, '2026-11-01', 65, 65],
+      ['workspace:I:daily', 80, '2026-11-21', 1, 1],
+      ['workspace:I:never', 90, '', 1, 1],
+    ]);
+    await workspaces.update(workspace_id, { include_byok_in_budgets: true, slug: 'moved', updated_at: AT });
+    await spend(hash, 0, { byok_cost_nano: 4 });
+    expect(await budgets()).toEqual([
+      ['guardrail:I:user:I:I:monthly', 9, '2026-11-01', 71, 67],
+      ['workspace:I:daily', 80, '2026-11-21', 5, 1],
+      ['workspace:I:never', 90, '', 7, 3],
+    ]);
+    const found = await budgetStore(queries).findBySubjects([`workspace:${workspace_id}`]);
+    expect(found.map(({ label }) => label)).toEqual([
+      'the daily budget of the workspace "moved"',
+      'the lifetime budget of the workspace "moved"',
+    ]);
+    await workspaces.deleteBudget({ workspace_id, interval: 'daily', at: AT });
+    expect((await budgets()).map(([, limit]) => limit)).toEqual([9, null, 90]);
+  });
+
+  test('what limited a key, and a workspace with all that is filed under it, ends with it', async () => {
+    const { makeKey, keys, queries, budgets, organization_id, user_id } = await setUp();
+    const workspaces = workspaceStore(queries);
+    const shared = { organization_id, created_at: AT };
+    const { id } = await workspaces.insert({ ...shared, name: 'W', slug: 'w', created_by: null });
+    await workspaces.putBudget({ workspace_id: id, interval: 'daily', limit_nano: 80, at: AT });
+    const guardrail = { ...shared, workspace_id: id, name: 'G', limit_nano: 9 };
+    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
+    const { hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
+    const assignments = assignmentStore(queries);
+    await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
+    await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
+    const limits = async () => (await budgets()).map(([, limit]) => limit);
+    expect(await limits()).toEqual([9, 9, 3, 80]);
+    await keys.unassignGuardrails({ organization_id, hash });
+    expect(await limits()).toEqual([null, 9, 3, 80]);
+    await keys.delete({ organization_id, hash });
+    expect(await limits()).toEqual([null, 9, null, 80]);
+    await workspaces.delete(id);
+    expect(await limits()).toEqual([null, null, null, null]);
+  });
+
+  test('limits that change while batches settle lose nothing and count nothing twice', async () => {
+    const { database, makeKey, keys, queries, organization_id, workspace_id, user_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 1_000, limit_reset: 'daily' });
+    const shared = { organization_id, workspace_id, user_id, key_hash: hash, cost_nano: 1 };
+    const settling = Promise.all(
+      ['n1', 'n2', 'n3'].map(async (node) => {
+        const settle = await spendingNode(database, node);
+        for (let n = 0; n < 20; n += 1) {
+          await settle(...[0, 1, 2].map((index) => ({ ...shared, id: `${node}-${n}-${index}` })));
+        }
+      }),
+    );
+    const resets = ['daily', 'weekly', 'monthly', null] as const;
+    const changing = Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        queries.transaction().execute(async (tx) => {
+          const store = keyStore(tx);
+          await store.lock({ organization_id, hash });
+          const change = { limit_nano: n % 5 === 0 ? null : n, limit_reset: resets[n % 4] ?? null, updated_at: AT };
+          await store.update({ organization_id, hash }, change);
+        }),
+      ),
+    );
+    await Promise.all([settling, changing]);
+    for (const limit_reset of [...resets, 'daily' as const]) {
+      await keys.update({ organization_id, hash }, { limit_nano: 5, limit_reset, updated_at: AT });
+    }
+    const windows = await queries.selectFrom('ledger_windows').selectAll().execute();
+    const generations = await queries.selectFrom('ledger_generations').select('charges').execute();
+    const charged = generations.flatMap(({ charges }) => JSON.parse(charges) as [string, string, number][]);
+    expect(windows).toHaveLength(4);
+    for (const { budget_id, spent, opening } of windows) {
+      const settled = charged.filter(([id]) => id === budget_id).reduce((sum, [, , amount]) => sum + amount, 0);
+      expect([budget_id, spent]).toEqual([budget_id, opening + settled]);
+      expect([budget_id, spent]).toEqual([budget_id, 180]);
+    }
+  });
+});
