@@ -41,6 +41,11 @@ interface Lease {
   span_before: number;
 }
 
+/** A lease as others may see it. */
+export type Holding = Readonly<
+  Pick<Lease, 'budget_id' | 'window_start' | 'stored' | 'returning' | 'held' | 'pending' | 'frozen'>
+>;
+
 /** A request that this node has not the money for. */
 interface Waiter {
   ask: Ask;
@@ -106,6 +111,11 @@ export class Leases {
 
   get waiting(): number {
     return this.#waiters.length;
+  }
+
+  /** Live: it changes with the leases. */
+  holdings(): Holding[] {
+    return [...this.#leases.values()];
   }
 
   /** Money in holds, and leased, over all windows; for the operator. */

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Hold } from './hold.ts';
 import { Journal } from './journal.ts';
-import { Leases } from './leases.ts';
+import { type Holding, Leases } from './leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
@@ -21,15 +20,6 @@ import {
   toSettle,
 } from './settle.ts';
 import type { Slot } from './slot.ts';
-
-/** Names the machine's run, so that a start can tell a power loss from a crash. Empty where the system has no such id. */
-function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
 
 function refusal(cause: unknown): GatewayError {
   return new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
@@ -71,7 +61,8 @@ class Node implements Recorder {
     this.#clock = clock;
     this.#log = log;
     this.#store_ahead_ms = registered.now - clock.monotonic();
-    this.#journal = new Journal({ segments, node: slot.node, epoch, boot: bootId(), sync: journal_sync, clock });
+    const boot = segments.disk.boot();
+    this.#journal = new Journal({ segments, node: slot.node, epoch, boot, sync: journal_sync, clock });
     this.#leases = new Leases({
       now: () => clock.monotonic() + this.#store_ahead_ms,
       monotonic: clock.monotonic,
@@ -189,6 +180,11 @@ class Node implements Recorder {
       waiting: this.#leases.waiting,
     };
   };
+
+  /** What this node has of each window, for whoever checks the sums. */
+  holdings(): Holding[] {
+    return this.#leases.holdings();
+  }
 
   admits: Recorder['admits'] = () => this.#hasRoom() && !this.#journal.failing;
 
@@ -362,16 +358,16 @@ function owe(segments: Segments, { epoch, batch }: Position): void {
  */
 export async function startNode(slot: Slot, options: RecorderOptions): Promise<Node> {
   const { store, clock, log } = options;
-  const segments = new Segments(slot.dir, (file, at) =>
-    log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used'),
-  );
+  const onDamage = (file: string, at: number) =>
+    log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used');
+  const segments = new Segments(slot.dir, onDamage, options.disk);
   const left = replay(segments, options.unknown_outcome);
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
   const node = new Node(slot, segments, registered, options);
   // Without a sync before each send, a machine that stopped may have sent what the journal does not tell of.
-  const frozen = options.journal_sync === 'os' && !left.clean && left.boot !== bootId();
+  const frozen = options.journal_sync === 'os' && !left.clean && left.boot !== segments.disk.boot();
   try {
     await node.replay(left, { frozen });
     return node;

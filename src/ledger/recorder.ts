@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
+import type { Disk } from './disk.ts';
 import type { Ask, Hold } from './hold.ts';
 import type { JournalSync } from './journal.ts';
 import type { LedgerClock } from './ledger-clock.ts';
@@ -18,6 +19,8 @@ export interface RecorderOptions {
   journal_sync: JournalSync;
   clock: LedgerClock;
   log: LedgerLog;
+  /** Where the journal is kept; the machine's own where none is given. */
+  disk?: Disk;
   /** What an attempt is charged whose end was never told. */
   unknown_outcome: UnknownOutcome;
 }
@@ -105,7 +108,7 @@ async function adoptAbandoned(own: Slot, options: RecorderOptions): Promise<void
 }
 
 async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
-  const segments = new Segments(slot.dir);
+  const segments = new Segments(slot.dir, undefined, options.disk);
   if (segments.list.every(({ settled }) => settled) && segments.owed === undefined) {
     await segments.sweep(options.clock.now());
     slot.release();
