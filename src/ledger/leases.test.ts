@@ -1,0 +1,284 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import type { Budget } from '../schemas/budget.ts';
+import type { Database } from '../storage/database.ts';
+import { ledgerStore } from '../storage/ledger.ts';
+import type { Ask, Hold } from './hold.ts';
+import { realClock } from './ledger-clock.ts';
+import { type Recorder, startRecorder } from './recorder.ts';
+
+const cleanups: (() => Promise<void> | void)[] = [];
+async function startNode(database: Database): Promise<Recorder> {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
+  cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
+  const recorder = await startRecorder({
+    data_dir,
+    store: ledgerStore(database.queries, database.engine),
+    journal_sync: 'os',
+    unknown_outcome: 'hold',
+    clock: realClock(Date.now),
+    log: { info() {}, warn() {}, error: (facts) => expect(facts).toBeUndefined() },
+  });
+  cleanups.push(() => recorder.stop());
+  return recorder;
+}
+
+async function budgetOf(database: Database, limit_nano: number, over: Partial<Budget> = {}): Promise<Budget> {
+  const budget: Budget = {
+    id: 'key:a:never',
+    scope: 'key',
+    label: 'the limit of this API key',
+    reset_interval: 'never',
+    limit_nano,
+    include_byok: false,
+    ...over,
+  };
+  const { scope, label, reset_interval, include_byok } = budget;
+  await database.queries
+    .insertInto('ledger_budgets')
+    .values({
+      id: budget.id,
+      scope,
+      subject: 'key:a',
+      guardrail_id: null,
+      label,
+      reset_interval,
+      limit_nano,
+      include_byok,
+      version: 1,
+    })
+    .execute();
+  return budget;
+}
+
+let ordinal = 0;
+function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {
+  ordinal += 1;
+  return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano, least_nano: full_nano, ...over };
+}
+
+async function settle(recorder: Recorder, hold: Hold, cost_nano: number, byok_cost_nano = 0): Promise<void> {
+  const record = generation({ id: hold.id, cost_nano, byok_cost_nano });
+  await recorder.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record: { ...record, outcome: 'unknown' }, hold });
+  await recorder.outcome(record, hold);
+}
+
+function windowsOf({ queries }: Database) {
+  return queries
+    .selectFrom('ledger_windows')
+    .select(['budget_id', 'window_start', 'spent', 'leased'])
+    .orderBy('budget_id')
+    .execute();
+}
+
+describeStores('budgets', ({ open }) => {
+  // Here, so that it comes before the store is closed: a node gives back what it has.
+  afterEach(async () => {
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
+  });
+
+  test('a limit that pays for exactly 500 of 5,000 requests on three nodes lets 500 pass', {
+    timeout: 60_000,
+  }, async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 500_000);
+    const nodes = await Promise.all([startNode(database), startNode(database), startNode(database)]);
+    let served = 0;
+    let asked = 0;
+    const messages = new Set<string>();
+    const client = async (node: Recorder) => {
+      while (asked < 5_000) {
+        asked += 1;
+        try {
+          const hold = await node.reserve(ask([budget], 1_000));
+          await settle(node, hold, 1_000);
+          served += 1;
+        } catch (error) {
+          messages.add((error as Error).message);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, (_, index) => client(nodes[index % 3] as Recorder)));
+    for (const message of messages) expect(message).toMatch(/^Insufficient budget: the limit of this API key/);
+    await Promise.all(nodes.map((node) => node.flush()));
+    expect(served).toBe(500);
+    expect(await windowsOf(database)).toMatchObject([{ spent: 500_000 }]);
+    await Promise.all(nodes.map((node) => node.stop()));
+    expect(await windowsOf(database)).toMatchObject([{ spent: 500_000, leased: 0 }]);
+  });
+
+  test('what is left, to the last nano-dollar, is found at other nodes', { timeout: 30_000 }, async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000_000);
+    const [one, two] = await Promise.all([startNode(database), startNode(database)]);
+    for (let index = 0; index < 20; index++) {
+      for (const node of [one, two]) await settle(node, await node.reserve(ask([budget], 10_000)), 1_000);
+    }
+    await Promise.all([one.flush(), two.flush()]);
+    const left = 1_000_000 - 40_000;
+    await expect(Promise.resolve().then(() => two.reserve(ask([budget], left + 1)))).rejects.toMatchObject({
+      status: 402,
+    });
+    const hold = await two.reserve(ask([budget], left));
+    expect(hold.granted_nano).toBe(left);
+    two.release(hold);
+  });
+
+  test('all budgets or none; a refusal names the one that lacks, and leaves nothing set aside', async () => {
+    const database = await open();
+    const large = await budgetOf(database, 1_000_000);
+    const small = await budgetOf(database, 100, {
+      id: 'workspace:w:daily',
+      scope: 'workspace',
+      label: 'the daily budget of workspace w',
+      reset_interval: 'daily',
+    });
+    const node = await startNode(database);
+    await expect(Promise.resolve().then(() => node.reserve(ask([large, small], 101)))).rejects.toMatchObject({
+      status: 402,
+      message: expect.stringMatching(/the daily budget of workspace w \(\$0\.0000001 a day\).*resets at \d{4}-/),
+      metadata: { budget: 'workspace', limit: 1e-7, required: 1.01e-7, in_flight: false },
+    });
+    expect(node.state().held_nano).toBe(0);
+    const hold = await node.reserve(ask([large, small], 100));
+    expect(node.state().held_nano).toBe(200);
+    await settle(node, hold, 60);
+    await node.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 60 }, { spent: 60 }]);
+  });
+
+  test('a request that would do with less gets what there is, and is refused below its least', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const node = await startNode(database);
+    const hold = await node.reserve(ask([budget], 5_000, { least_nano: 900 }));
+    expect(hold.granted_nano).toBe(1_000);
+    await settle(node, hold, 150);
+    await node.flush();
+    await expect(
+      Promise.resolve().then(() => node.reserve(ask([budget], 5_000, { least_nano: 851 }))),
+    ).rejects.toMatchObject({ status: 402 });
+    expect((await node.reserve(ask([budget], 5_000, { least_nano: 850 }))).granted_nano).toBe(850);
+  });
+
+  test('money in flight is told apart from money spent', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const node = await startNode(database);
+    const hold = await node.reserve(ask([budget], 1_000));
+    await expect(Promise.resolve().then(() => node.reserve(ask([budget], 600)))).rejects.toMatchObject({
+      status: 402,
+      message: expect.stringContaining('set aside for requests in flight'),
+      headers: { 'retry-after': '1' },
+      metadata: { in_flight: true },
+    });
+    node.release(hold);
+    expect((await node.reserve(ask([budget], 600))).granted_nano).toBe(600);
+  });
+
+  test('a second attempt keeps what the first may have cost, and frees what it did not', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const node = await startNode(database);
+    const request = ask([budget], 400);
+    const hold = await node.reserve(request);
+    const record = generation({ id: request.id, outcome: 'unknown', cost_nano: 0 });
+    await node.attempt({ id: request.id, attempt: 1, endpoint: 'e', record, hold });
+    node.keep(hold, 300, false);
+    await node.reserve({ ...request, full_nano: 700, least_nano: 700 }, hold);
+    await node.attempt({ id: request.id, attempt: 2, endpoint: 'f', record, hold });
+    expect(node.state().held_nano).toBe(1_000);
+    node.keep(hold, 0, false);
+    await node.reserve({ ...request, full_nano: 100, least_nano: 100 }, hold);
+    await node.attempt({ id: request.id, attempt: 3, endpoint: 'g', record, hold });
+    expect(node.state().held_nano).toBe(400);
+    await node.outcome(generation({ id: request.id, cost_nano: 350 }), hold);
+    await node.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 350 }]);
+  });
+
+  test('a budget that leaves own provider accounts out is charged only what is owed', async () => {
+    const database = await open();
+    const paid = await budgetOf(database, 1_000);
+    const both = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily', include_byok: true });
+    const node = await startNode(database);
+    const request = ask([paid, both], 300, { is_byok: true });
+    const hold = await node.reserve(request);
+    expect(hold.lines.map(({ budget }) => budget.id)).toEqual(['key:a:daily']);
+    await settle(node, hold, 0, 200);
+    await node.flush();
+    expect(await windowsOf(database)).toEqual([
+      {
+        budget_id: 'key:a:daily',
+        window_start: new Date().toISOString().slice(0, 10),
+        spent: 200,
+        leased: expect.any(Number),
+      },
+    ]);
+  });
+
+  test('a charge above its hold is counted, and does not eat what others hold', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const node = await startNode(database);
+    const [one, other] = [await node.reserve(ask([budget], 300)), await node.reserve(ask([budget], 300))];
+    await settle(node, one, 500);
+    await node.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 500 }]);
+    expect(node.state().held_nano).toBe(300);
+    await settle(node, other, 300);
+    await node.flush();
+    await expect(Promise.resolve().then(() => node.reserve(ask([budget], 201)))).rejects.toMatchObject({ status: 402 });
+    await node.reserve(ask([budget], 200));
+  });
+
+  test('a lowered limit grants nothing until spending is below it, and idle money goes back', {
+    timeout: 20_000,
+  }, async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000_000);
+    const node = await startNode(database);
+    for (let index = 0; index < 10; index++) await settle(node, await node.reserve(ask([budget], 10_000)), 10_000);
+    await node.flush();
+    await database.queries.updateTable('ledger_budgets').set({ limit_nano: 50_000 }).execute();
+    await expect
+      .poll(async () => (await windowsOf(database))[0], { timeout: 5_000 })
+      .toMatchObject({ spent: 100_000, leased: 0 });
+    await expect(
+      Promise.resolve().then(() => node.reserve(ask([{ ...budget, limit_nano: 50_000 }], 1))),
+    ).rejects.toMatchObject({ status: 402 });
+  });
+
+  test('a node that was killed charges what it does not know of at what was set aside', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000_000);
+    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
+    cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
+    const options = {
+      data_dir,
+      store: ledgerStore(database.queries, database.engine),
+      journal_sync: 'group' as const,
+      unknown_outcome: 'hold' as const,
+      clock: realClock(Date.now),
+      log: { info() {}, warn() {}, error() {} },
+    };
+    const killed = await startRecorder(options);
+    cleanups.push(() => killed.stop());
+    const hold = await killed.reserve(ask([budget], 7_000));
+    const record = generation({ id: hold.id, outcome: 'unknown', attempts: [], cost_nano: 0 });
+    await killed.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
+    const copy = `${data_dir}-copy`;
+    cpSync(data_dir, copy, { recursive: true });
+    cleanups.push(() => rmSync(copy, { recursive: true, force: true }));
+    const next = await startRecorder({ ...options, data_dir: copy });
+    cleanups.push(() => next.stop());
+    await next.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 7_000 }]);
+    await next.stop();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 7_000, leased: 0 }]);
+  });
+});
