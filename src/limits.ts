@@ -100,6 +100,9 @@ export const limits = {
   /** Above it, nano-USD no longer fit an exact JavaScript integer. */
   usd_max: 9_007_199,
 
+  /** What one attempt is charged at most: a price or a count that leads above it is a mistake, and sums stay exact. */
+  charge_usd_max: 1_000_000,
+
   /** An upstream's whole answer, not streamed. */
   upstream_body_bytes_max: 128 * 1024 * 1024,
   /** An upstream's error body is read up to here, the rest is dropped. */
@@ -242,6 +245,12 @@ export const limits = {
   admissions_waiting_max: 10_000,
   /** A node that was heard of within this time counts as live. */
   node_live_ms: 10_000,
+  /** Only what a node has set aside that was not heard of for so long can be released. */
+  node_lost_ms: 60_000,
+  /** `ledger verify` names so many differences. */
+  verify_differences_max: 1_000,
+  /** Why credits were given, or a charge was corrected. */
+  reason_chars_max: 500,
   /** Gateway processes on one data directory. */
   slots_max: 128,
   database_busy_ms_max: 5_000,

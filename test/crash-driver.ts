@@ -47,7 +47,6 @@ async function attempt(id: string, key_hash: string): Promise<void> {
     key_hash,
     outcome: 'unknown',
     usage: null,
-    charges: [],
     attempts: [],
     cost_nano: 0,
   });

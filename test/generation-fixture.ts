@@ -35,10 +35,6 @@ export function generation(over: Partial<GenerationRecord> & { id: string }): Ge
     cost_nano: 669_000,
     upstream_cost_nano: 669_000,
     cache_discount_nano: null,
-    charges: [
-      { class: 'in_uncached', units: 812, unit_price_pico: 250_000, amount_pico: 203_000_000 },
-      { class: 'out_text', units: 233, unit_price_pico: 2_000_000, amount_pico: 466_000_000 },
-    ],
     num_media_prompt: null,
     num_input_audio_prompt: null,
     attempts: [
@@ -52,6 +48,10 @@ export function generation(over: Partial<GenerationRecord> & { id: string }): Ge
         upstream_id: 'chatcmpl-CkXy1Zq8T4uP0mB7n3wVfHs6',
         failure: null,
         cost_nano: 669_000,
+        charges: [
+          { class: 'in_uncached', units: 812, unit_price_pico: 250_000 },
+          { class: 'out_text', units: 233, unit_price_pico: 2_000_000 },
+        ],
       },
     ],
     ...over,

@@ -120,10 +120,12 @@ export function createInference(options: InferenceOptions): Inference {
         headers: { 'retry-after': '1' },
       });
     }
-    const { models, requested } = requestedModels(call.request, options.catalog(), options.default_model);
+    const catalog = options.catalog();
+    const { models, requested } = requestedModels(call.request, catalog, options.default_model);
     return {
       call,
-      plan: planFor(call, models, requested),
+      catalog,
+      plan: planFor(call, catalog, models, requested),
       requested,
       record: undefined,
       hold: { id: call.generation_id, lines: [], granted_nano: 0 },
@@ -140,11 +142,11 @@ export function createInference(options: InferenceOptions): Inference {
     };
   }
 
-  function planFor(call: Call, models: Model[], requested: string): Plan {
+  function planFor(call: Call, catalog: ModelSource, models: Model[], requested: string): Plan {
     try {
       return plan(call.request, {
         models,
-        provider: (slug) => options.catalog().provider(slug),
+        provider: (slug) => catalog.provider(slug),
         health,
         now_ms: clock.now_ms(),
         allow_unpriced: options.allow_unpriced,

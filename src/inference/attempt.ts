@@ -84,6 +84,11 @@ function outputBoundOf({ max_completion_tokens, max_tokens }: JsonObject): numbe
   return typeof max_tokens === 'number' ? max_tokens : undefined;
 }
 
+/** The service tier that the upstream is asked for; undefined: none. */
+export function sentTier({ encoded: { body } }: Pick<PreparedAttempt, 'encoded'>): string | undefined {
+  return typeof body['service_tier'] === 'string' ? body['service_tier'] : undefined;
+}
+
 function serialize(body: JsonObject): string {
   try {
     return JSON.stringify(body);

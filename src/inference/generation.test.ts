@@ -20,9 +20,9 @@ const candidate = {
 const price = (usage: TokenClasses) =>
   priceAttempt(usage, request, candidate, (_provider, model) =>
     model === 'side'
-      ? { prompt: 10_000_000, completion: 0 }
+      ? { pricing: { prompt: 10_000_000, completion: 0 } }
       : model === 'fee'
-        ? { prompt: 1_000_000, completion: 0, request: 7_000_000 }
+        ? { pricing: { prompt: 1_000_000, completion: 0, request: 7_000_000 } }
         : undefined,
   ).cost_nano;
 
@@ -65,7 +65,7 @@ test('the record counts what the request holds besides text, and bounds the word
   expect(open).toMatchObject({ num_media_prompt: 2, num_input_audio_prompt: 1 });
   const meter = createMeter();
   meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'x'.repeat(10_000) });
-  const charge = { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
+  const charge = priceAttempt(null, request, candidate, () => undefined);
   const facts = { meter, usage: null, charge, attempts: [], outcome: 'completed' as const };
   const closed = closeRecord(open, { ...facts, latency: null, generation_time: null });
   expect(closed.native_finish_reason).toBe('x'.repeat(limits.upstream_word_chars_max));

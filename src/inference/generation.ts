@@ -1,10 +1,10 @@
-import type { Endpoint } from '../catalog/model.ts';
+import type { EndpointPrices } from '../catalog/model.ts';
+import { pricesFor } from '../catalog/price-list.ts';
 import { type Charge, charge } from '../ledger/charge.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
-import type { Prices } from '../schemas/prices.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
 import type { Meter } from './meter.ts';
@@ -61,7 +61,6 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
     cost_nano: 0,
     upstream_cost_nano: 0,
     cache_discount_nano: null,
-    charges: [],
     num_media_prompt: counts.media,
     num_input_audio_prompt: counts.audio,
     attempts: [],
@@ -69,34 +68,28 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
 }
 
 /** Prices of models that a provider ran on the side of a call, by its own name for them. */
-export type PricesOf = (provider: string, upstream_model: string) => Prices | undefined;
+export type PricesOf = (provider: string, upstream_model: string) => EndpointPrices | undefined;
 
-/** The endpoint's price list for a prompt of this length: the highest tier that it passes, else the plain one. */
-function pricesFor(endpoint: Endpoint, usage: TokenClasses): Prices {
-  const prompt_tokens = inputTokens(usage);
-  const tier = endpoint.price_tiers?.findLast(({ prompt_tokens_over }) => prompt_tokens > prompt_tokens_over);
-  return tier?.price ?? endpoint.pricing;
-}
-
-/** What one attempt costs: its own classes at its endpoint's prices, and work of other models at theirs. */
+/**
+ * What one attempt costs: its own classes at its endpoint's prices in the tier that served, and work of other models at
+ * theirs. `service_tier` is what the upstream told, else what it was sent.
+ */
 export function priceAttempt(
   usage: TokenClasses | null,
   request: ChatRequest,
-  candidate: Candidate,
+  { endpoint, provider }: Candidate,
   pricesOf: PricesOf,
+  service_tier?: string | null,
 ): Charge {
-  if (usage === null) return { cost_nano: 0, input_nano: 0, output_nano: 0, cache_discount_nano: null, lines: [] };
-  const prices = pricesFor(candidate.endpoint, usage);
+  if (usage === null) return charge([]);
+  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier });
   const images = prices.image === undefined ? 0 : mediaCounts(request).images;
-  const own = charge(usage, prices, { images });
-  for (const extra of usage.extra ?? []) {
-    const side = charge(extra.classes, { ...(pricesOf(candidate.provider.slug, extra.model) ?? prices), request: 0 });
-    own.cost_nano += side.cost_nano;
-    own.input_nano += side.input_nano;
-    own.output_nano += side.output_nano;
-    own.lines.push(...side.lines.map((line) => ({ ...line, class: `${line.class} (${extra.model})` })));
-  }
-  return own;
+  const others = (usage.extra ?? []).map(({ model, classes }) => {
+    const asks = pricesOf(provider.slug, model);
+    const side = asks && pricesFor(asks, { prompt_tokens: inputTokens(classes), service_tier });
+    return { usage: classes, prices: side ?? prices, model };
+  });
+  return charge([{ usage, prices, images }, ...others]);
 }
 
 /** A word of an upstream's, not longer than a record should hold. */
@@ -133,7 +126,6 @@ export function closeRecord(
     cost_nano,
     upstream_cost_nano: cost_nano,
     cache_discount_nano: facts.charge.cache_discount_nano,
-    charges: facts.charge.lines,
     attempts,
   };
 }

@@ -9,7 +9,7 @@ import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Grant, SpendingRules } from './admission.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import { type PreparedAttempt, sentTier } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
@@ -31,6 +31,8 @@ export interface AnswerUsage extends PublicUsage {
 /** Everything one call gathers on its way. */
 export interface Session {
   call: Call;
+  /** What could be called when the call came, at the prices that it keeps. */
+  catalog: ModelSource;
   plan: Plan;
   requested: string;
   record: GenerationRecord | undefined;
@@ -84,7 +86,7 @@ export interface Settlement {
   /** Also keeps aside what the attempt may have cost, if it failed. */
   note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
   /** What an answer has used and cost until now. */
-  soFar(session: Session, answered: Pick<Answered, 'meter' | 'candidate'>): { usage: TokenClasses; cost_nano: number };
+  soFar(session: Session, answered: Answered): { usage: TokenClasses; cost_nano: number };
   /** Writes the record, once a call; the journal has it when this resolves. */
   settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
 }
@@ -94,8 +96,12 @@ export interface SettlementLog {
   warn(facts: object, message: string): void;
 }
 
+/** The tier that served an attempt: what the upstream told, else what it was sent. */
+function tierOf({ meter, prepared }: Answered): string | null {
+  return meter.service_tier ?? sentTier(prepared) ?? null;
+}
+
 export function createSettlement(options: {
-  catalog(): ModelSource;
   recorder: Recorder;
   clock: Clock;
   metrics: Metrics;
@@ -103,21 +109,27 @@ export function createSettlement(options: {
   rules: SpendingRules;
 }): Settlement {
   const { clock, metrics, recorder, rules, log } = options;
+
   // Rare (a provider that ran a second model inside a call), so a scan will do.
-  const pricesOf: PricesOf = (provider, upstream_model) => {
-    for (const model of options.catalog().models()) {
-      for (const endpoint of model.endpoints) {
-        if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint.pricing;
+  function pricesOf({ catalog }: Session): PricesOf {
+    return (provider, upstream_model) => {
+      for (const model of catalog.models()) {
+        for (const endpoint of model.endpoints) {
+          if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint;
+        }
       }
-    }
-    return undefined;
-  };
+      return undefined;
+    };
+  }
 
   /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what was seen of it. */
-  function unknownCost({ call, grant, hold }: Session, candidate: Candidate): number {
+  function unknownCost(session: Session, candidate: Candidate): Pick<AttemptRecord, 'cost_nano' | 'charges'> {
+    const { call, grant, hold } = session;
     const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
-    if (!is_metered) return hold.granted_nano;
-    return priceAttempt({ in_uncached: estimatePrompt(call.request) }, call.request, candidate, pricesOf).cost_nano;
+    if (!is_metered) return { cost_nano: hold.granted_nano };
+    const usage = { in_uncached: estimatePrompt(call.request) };
+    const { cost_nano, lines } = priceAttempt(usage, call.request, candidate, pricesOf(session));
+    return { cost_nano, charges: lines };
   }
 
   function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false }: AttemptEnd) {
@@ -130,8 +142,8 @@ export function createSettlement(options: {
       is_byok: session.is_byok,
       upstream_id: null,
       failure,
-      cost_nano: is_unknown ? unknownCost(session, candidate) : 0,
-      ...(is_unknown ? { estimated: true } : {}),
+      cost_nano: 0,
+      ...(is_unknown ? { ...unknownCost(session, candidate), estimated: true } : {}),
     };
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
     session.attempts.push(attempt);
@@ -141,9 +153,11 @@ export function createSettlement(options: {
     return attempt;
   }
 
-  function soFar({ call }: Session, { meter, candidate }: Pick<Answered, 'meter' | 'candidate'>) {
-    const usage = meter.progress(call.request);
-    return { usage, cost_nano: priceAttempt(usage, call.request, candidate, pricesOf).cost_nano };
+  function soFar(session: Session, answered: Answered) {
+    const { request } = session.call;
+    const usage = answered.meter.progress(request);
+    const charge = priceAttempt(usage, request, answered.candidate, pricesOf(session), tierOf(answered));
+    return { usage, cost_nano: charge.cost_nano };
   }
 
   /** An answer that went past what was set aside: a provider that keeps no bound, or a prompt that counts more than it should. */
@@ -177,10 +191,12 @@ export function createSettlement(options: {
     const usage: TokenClasses | null = answered?.meter.usage(answered.prepared.request) ?? null;
     const candidate = answered?.candidate ?? session.plan.attempts[0];
     if (candidate === undefined) return NO_USAGE;
-    const charge = priceAttempt(usage, call.request, candidate, pricesOf);
+    const charge = priceAttempt(usage, call.request, candidate, pricesOf(session), answered && tierOf(answered));
     if (answered) {
       metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
       answered.attempt.cost_nano = charge.cost_nano;
+      answered.attempt.charges = charge.lines;
+      if (charge.is_unpriced) answered.attempt.is_unpriced = true;
       answered.attempt.upstream_id = answered.meter.upstream_id;
       if (usage !== null) tellOverrun(session, candidate, usage, charge.cost_nano);
     }

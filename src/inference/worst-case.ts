@@ -1,9 +1,10 @@
 import type { Endpoint } from '../catalog/model.ts';
+import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import type { InnerPart } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import { type PreparedAttempt, sentTier } from './attempt.ts';
 
 /** Tokens that may go in, by what they are priced as. */
 export interface PromptTokens {
@@ -195,13 +196,6 @@ export function textOf({ payload }: PreparedAttempt, media: Media): string {
 
 // ---------------------------------------------------------------- the price
 
-/** Price lists that may come to apply to a prompt of at most so many tokens. */
-function listsFor(endpoint: Endpoint, prompt: PromptTokens): Prices[] {
-  const tokens = prompt.text + prompt.image + prompt.audio;
-  const tiers = (endpoint.price_tiers ?? []).filter(({ prompt_tokens_over }) => tokens > prompt_tokens_over);
-  return [endpoint.pricing, ...tiers.map(({ price }) => price)];
-}
-
 /** The dearest that a text token may be on its way in. */
 function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): number {
   const prompt = prices.prompt ?? 0;
@@ -261,7 +255,9 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const searched = searches(prepared);
-  const lines = listsFor(endpoint, prompt).map((prices) => {
+  const prompt_tokens = prompt.text + prompt.image + prompt.audio;
+  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: sentTier(prepared) });
+  const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
     const output_pico = outputPrice(prices, candidate);
     const fixed_pico =

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens, publicUsage } from '../schemas/usage.ts';
-import { charge } from './charge.ts';
+import { amountAtto, charge as chargeAll, type Work } from './charge.ts';
+
+const charge = (usage: TokenClasses, prices: Work['prices'], images = 0) => chargeAll([{ usage, prices, images }]);
 
 // Claude Sonnet's list price: 3, 15, read 0.30, write 3.75 (5 m) and 6 (1 h) USD per million tokens.
 const SONNET = {
@@ -65,9 +67,9 @@ test.each<[string, TokenClasses, object, number]>([
 });
 
 test('images are charged by the image where they have a price', () => {
-  expect(
-    charge({ in_uncached: 1 }, { prompt: 1000, completion: 0, image: 1_000_000_000 }, { images: 3 }).cost_nano,
-  ).toBe(3_000_001);
+  expect(charge({ in_uncached: 1 }, { prompt: 1000, completion: 0, image: 1_000_000_000 }, 3).cost_nano).toBe(
+    3_000_001,
+  );
 });
 
 test('fees are part of the cost, of neither side', () => {
@@ -132,8 +134,8 @@ test('the lines add up to the cost, and the two sides to no more', () => {
       fc.integer({ min: 0, max: 100_000_000 }),
       (usage, prompt, completion) => {
         const { cost_nano, input_nano, output_nano, lines } = charge(usage, { prompt, completion });
-        const pico = lines.reduce((sum, line) => sum + BigInt(line.units) * BigInt(line.unit_price_pico), 0n);
-        expect(BigInt(cost_nano)).toBe((pico + 999n) / 1000n);
+        const atto = lines.reduce((sum, line) => sum + amountAtto(line), 0n);
+        expect(BigInt(cost_nano)).toBe((atto + 999_999_999n) / 1_000_000_000n);
         expect(input_nano + output_nano).toBeLessThanOrEqual(cost_nano);
       },
     ),

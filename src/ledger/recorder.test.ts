@@ -56,7 +56,7 @@ async function stop(recorder: Recorder): Promise<void> {
 }
 
 function attempt(id: string) {
-  const record = generation({ id, outcome: 'unknown', usage: null, charges: [], attempts: [], cost_nano: 5 });
+  const record = generation({ id, outcome: 'unknown', usage: null, attempts: [], cost_nano: 5 });
   return { id, attempt: 1, endpoint: 'acme|acme/fast-1', record, hold: noHold(id) };
 }
 
@@ -434,7 +434,7 @@ describeStores('the recorder', ({ open }) => {
     store.settle = down;
     const outcomes: Promise<void>[] = [];
     for (let index = 0; index < limits.journal_unflushed_records_max; index++) {
-      outcomes.push(recorder.outcome(generation({ id: `g${index}`, charges: [], attempts: [] }), noHold()));
+      outcomes.push(recorder.outcome(generation({ id: `g${index}`, attempts: [] }), noHold()));
     }
     await Promise.all(outcomes);
     expect(recorder.state()).toMatchObject({ admitting: false, unflushed: limits.journal_unflushed_records_max });

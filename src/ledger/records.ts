@@ -1,12 +1,16 @@
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import type { Charged } from './settle.ts';
 
-/** One line of the arithmetic behind a cost: `amount_pico = units * unit_price_pico`. */
+/** One line of the arithmetic behind a cost: `units * unit_price_pico`, less the discount. */
 export interface ChargeLine {
+  /** A class of tokens, or what a fee is for: `request`, `image`, `web_search`. */
   class: string;
   units: number;
   unit_price_pico: number;
-  amount_pico: number;
+  /** What the endpoint takes off its price, in millionths. */
+  discount_ppm?: number;
+  /** The provider's name of another model that did this in the course of the attempt. */
+  model?: string;
 }
 
 /** One try of one endpoint, as the generation record keeps it. */
@@ -28,6 +32,10 @@ export interface AttemptRecord {
   byok_id?: string | null;
   /** Its outcome is not known: `cost_nano` is what it may have cost at most. */
   estimated?: boolean;
+  /** The arithmetic of `cost_nano`, which is their sum rounded up. Absent: nothing was counted. */
+  charges?: ChargeLine[];
+  /** A price is missing: the cost is not known, and `cost_nano` is the part that is. */
+  is_unpriced?: true;
 }
 
 /** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
@@ -70,7 +78,6 @@ export interface GenerationRecord {
   /** What attempts with the organization's own credentials cost there; in none of the costs above. Absent in records of older versions. */
   byok_cost_nano?: number;
   cache_discount_nano: number | null;
-  charges: ChargeLine[];
   num_media_prompt: number | null;
   num_input_audio_prompt: number | null;
   attempts: AttemptRecord[];

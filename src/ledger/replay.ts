@@ -64,7 +64,6 @@ function unknownOutcome({ record, hold, grant_nano, is_byok, metered }: Attempte
       cost_nano: paid + (is_byok ? 0 : cost_nano),
       upstream_cost_nano: paid + byok + cost_nano,
       byok_cost_nano: byok + (is_byok ? cost_nano : 0),
-      charges: [],
     },
   };
 }

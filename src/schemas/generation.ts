@@ -1,7 +1,40 @@
-import Type, { type TSchema } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const count = nullable(Type.Integer());
+
+const Decimal = (description: string) => Type.String({ description: `USD as an exact decimal: ${description}` });
+
+/** One line of the arithmetic behind a cost. */
+const PublicCharge = Type.Object(
+  {
+    class: Type.String({
+      description:
+        'A class of tokens (`in_uncached`, `in_cache_read`, `in_cache_write_5m`, `in_cache_write_1h`, `in_audio`, `in_image`, ' +
+        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), a fee (`request`, `image`, `web_search`), `rounding` (up to a ' +
+        'billionth of a USD, once an attempt), `unknown_outcome` (what an attempt may have cost whose end is not known), or ' +
+        '`bound` (what lies above the most that an attempt is charged).',
+    }),
+    model: nullable(
+      Type.String({
+        description: 'Another model that the provider ran in the course of the attempt, by its name there.',
+      }),
+    ),
+    units: Type.Number(),
+    unit_price: Decimal('the list price of one unit when the call was admitted.'),
+    discount: Type.Number({ description: 'The fraction of the list price that was taken off.' }),
+    amount: Decimal('units × unit_price × (1 − discount).'),
+    attempt: Type.Integer({ description: 'From 1, the place of the attempt in `provider_responses`.' }),
+    endpoint_id: Type.String(),
+    is_byok: Type.Boolean({
+      description: "Billed to the organization's own account at the provider, and no part of `total_cost`.",
+    }),
+  },
+  { title: 'Charge' },
+);
+export type PublicCharge = Static<typeof PublicCharge>;
+
+const cost = nullable(Type.Number({ description: 'Null where a price is not known, so that the cost is not either.' }));
 
 /** The statistics of one finished call. Durations are milliseconds, money is USD. */
 export const Generation = Type.Object(
@@ -42,8 +75,8 @@ export const Generation = Type.Object(
     num_input_audio_prompt: count,
     num_search_results: count,
     num_fetches: count,
-    usage: Type.Number(),
-    total_cost: Type.Number(),
+    usage: cost,
+    total_cost: cost,
     upstream_inference_cost: nullable(Type.Number()),
     cache_discount: nullable(Type.Number()),
     service_tier: nullable(Type.String()),
@@ -55,10 +88,9 @@ export const Generation = Type.Object(
     estimated: Type.Boolean({
       description: 'Tokens were counted by the gateway, because the upstream did not tell them.',
     }),
-    charges: Type.Array(
-      Type.Object({ class: Type.String(), units: Type.Number(), unit_price: Type.String(), amount: Type.String() }),
-      { description: 'The arithmetic of the cost; prices and amounts are decimal strings of USD.' },
-    ),
+    charges: Type.Array(PublicCharge, {
+      description: 'The arithmetic of the cost: amounts that are not `is_byok` add up to `total_cost` exactly.',
+    }),
     provider_responses: Type.Array(
       Type.Object({
         id: nullable(Type.String()),

@@ -1,5 +1,4 @@
 import Type, { type Static } from 'typebox';
-import { usdText } from '../../catalog/price.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
@@ -9,6 +8,7 @@ import { Generation } from '../../schemas/generation.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
+import { describeCharges } from './describe-charges.ts';
 
 /** Where generations are found: first those not yet flushed, then the store. */
 export interface GenerationSource {
@@ -18,6 +18,7 @@ export interface GenerationSource {
 /** The public form of a generation's record. */
 function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
   const { usage } = record;
+  const cost = record.attempts.some(({ is_unpriced }) => is_unpriced) ? null : toUsd(record.cost_nano);
   const prompt = usage === null ? null : inputTokens(usage);
   const completion = usage === null ? null : outputTokens(usage);
   return {
@@ -57,8 +58,8 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     num_input_audio_prompt: record.num_input_audio_prompt,
     num_search_results: usage?.counts?.web_search ?? null,
     num_fetches: usage?.counts?.web_fetch ?? null,
-    usage: toUsd(record.cost_nano),
-    total_cost: toUsd(record.cost_nano),
+    usage: cost,
+    total_cost: cost,
     upstream_inference_cost: record.is_byok ? toUsd(record.upstream_cost_nano) : null,
     cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
@@ -66,12 +67,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     response_cache_source_id: null,
     outcome: record.outcome,
     estimated: usage?.estimated === true,
-    charges: record.charges.map((line) => ({
-      class: line.class,
-      units: line.units,
-      unit_price: usdText(line.unit_price_pico),
-      amount: usdText(line.amount_pico),
-    })),
+    charges: describeCharges(record),
     provider_responses: record.attempts.map((attempt) => ({
       id: attempt.upstream_id,
       endpoint_id: attempt.endpoint_id,

@@ -1,0 +1,58 @@
+import { amountAtto } from '../../ledger/charge.ts';
+import type { AttemptRecord, ChargeLine, GenerationRecord } from '../../ledger/records.ts';
+import type { PublicCharge } from '../../schemas/generation.ts';
+
+const ATTO_PER_NANO = 1_000_000_000n;
+const ATTO_PER_PICO = 1_000_000n;
+
+/** An amount in atto-USD (10^-18) as a plain decimal of USD, exact. */
+function decimal(atto: bigint): string {
+  const digits = String(atto < 0n ? -atto : atto).padStart(19, '0');
+  const fraction = digits.slice(-18).replace(/0+$/, '');
+  return `${atto < 0n ? '-' : ''}${digits.slice(0, -18)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+type Whose = Pick<PublicCharge, 'attempt' | 'endpoint_id' | 'is_byok'>;
+
+function describeLine(line: ChargeLine, whose: Whose): PublicCharge {
+  return {
+    class: line.class,
+    model: line.model ?? null,
+    units: line.units,
+    unit_price: decimal(BigInt(line.unit_price_pico) * ATTO_PER_PICO),
+    discount: (line.discount_ppm ?? 0) / 1_000_000,
+    amount: decimal(amountAtto(line)),
+    ...whose,
+  };
+}
+
+/** What stands between the lines of an attempt and its cost: the one rounding, or an end that nobody knows. */
+function difference(atto: bigint, whose: Whose): PublicCharge[] {
+  if (atto === 0n) return [];
+  const name = atto < 0n ? 'bound' : atto < ATTO_PER_NANO ? 'rounding' : 'unknown_outcome';
+  const amount = decimal(atto);
+  return [{ class: name, model: null, units: 1, unit_price: amount, discount: 0, amount, ...whose }];
+}
+
+function ofAttempt({ charges = [], cost_nano, endpoint_id, is_byok }: AttemptRecord, index: number): PublicCharge[] {
+  const whose = { attempt: index + 1, endpoint_id, is_byok };
+  const sum = charges.reduce((total, line) => total + amountAtto(line), 0n);
+  const left = BigInt(cost_nano) * ATTO_PER_NANO - sum;
+  return [...charges.map((line) => describeLine(line, whose)), ...difference(left, whose)];
+}
+
+/**
+ * The arithmetic of a generation's cost. The amounts add up to it exactly, those of attempts with the organization's own
+ * credentials to what they cost there.
+ */
+export function describeCharges(record: GenerationRecord): PublicCharge[] {
+  const { attempts, cost_nano, byok_cost_nano = 0, endpoint_id } = record;
+  const told = attempts.flatMap(ofAttempt);
+  // An attempt that was under way when the process died is known by its cost alone.
+  const open = (is_byok: boolean, cost: number): PublicCharge[] => {
+    const known = attempts.reduce((sum, one) => sum + (one.is_byok === is_byok ? one.cost_nano : 0), 0);
+    const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok };
+    return difference(BigInt(cost - known) * ATTO_PER_NANO, whose);
+  };
+  return [...told, ...open(false, cost_nano), ...open(true, byok_cost_nano)];
+}
