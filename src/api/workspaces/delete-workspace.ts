@@ -10,11 +10,12 @@ import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';
 import type { AuditEntry } from '../../storage/audit.ts';
 import { byokStore } from '../../storage/byok.ts';
-import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
+import { guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change, type Work } from '../change.ts';
+import { unassignAll } from '../guardrails/assign.ts';
 import { foundWorkspace } from './found-workspace.ts';
 
 const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
@@ -23,7 +24,9 @@ const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 async function deleteKeys(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
   const keys = keyStore(work.tx);
   const found: StoredKey[] = [];
-  for (const { hash } of await keys.listBy({ organization_id, workspace_id })) {
+  const hashes = (await keys.listBy({ organization_id, workspace_id })).map(({ hash }) => hash);
+  // In the order in which guardrails are assigned to keys.
+  for (const hash of hashes.sort()) {
     // Somebody may just be enabling it, or deleting it.
     const key = await keys.lock({ organization_id, hash });
     if (key) found.push(key);
@@ -44,20 +47,33 @@ async function deleteKeys(work: Work, { id: workspace_id, organization_id }: Sto
   }
 }
 
+/** What `list` finds, each held by `lock` against every other change; what is gone by then is left out. */
+async function held<T extends { id: string }>(
+  list: readonly T[],
+  lock: (id: string) => Promise<T | undefined>,
+): Promise<T[]> {
+  const found: T[] = [];
+  for (const { id } of list) {
+    const one = await lock(id);
+    if (one) found.push(one);
+  }
+  return found;
+}
+
+/** The guardrails of a workspace, to which nobody can assign anything any more. */
+async function heldGuardrails({ tx }: Work, { id: workspace_id, organization_id }: StoredWorkspace) {
+  const store = guardrailStore(tx);
+  const { data } = await store.listBy({ organization_id, workspace_id }, ALL);
+  return held(data, (id) => store.lock({ organization_id, id }));
+}
+
 /** Leaves what else goes with a workspace, each thing with what it was. */
 async function auditContents(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
   const { tx } = work;
-  const assignments = assignmentStore(tx);
-  for (const guardrail of (await guardrailStore(tx).listBy({ organization_id, workspace_id }, ALL)).data) {
-    const holders = { organization_id, guardrail_id: guardrail.id };
-    const keys = (await assignments.listKeys(holders, ALL)).data;
-    const members = (await assignments.listMembers(holders, ALL)).data;
-    for (const { id, ...rest } of [...keys, ...members]) await auditGone(work, 'guardrail_assignment', id, rest);
-    await auditGone(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));
-    work.announce({ topic: 'policy', id: guardrail.id });
-  }
-  for (const byok of (await byokStore(tx).listBy({ organization_id, workspace_id }, ALL)).data) {
-    await auditGone(work, 'byok_credential', byok.id, describeByok(byok));
+  const byok = byokStore(tx);
+  const { data: credentials } = await byok.listBy({ organization_id, workspace_id }, ALL);
+  for (const one of await held(credentials, (id) => byok.lock({ organization_id, id }))) {
+    await auditGone(work, 'byok_credential', one.id, describeByok(one));
   }
   for (const budget of await workspaceStore(tx).listBudgets(workspace_id)) {
     await auditGone(work, 'workspace_budget', budget.id, describeBudget(budget));
@@ -104,7 +120,14 @@ export function deleteWorkspace(server: Server, { change }: { change: Change }):
         const stored = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
         checkVersion(request, stored.version);
         if (stored.is_default) throw new GatewayError(400, 'The default workspace cannot be deleted');
+        // Before its keys, as when a guardrail is assigned to keys: two who wait for each other are both given up.
+        const guardrails = await heldGuardrails(work, stored);
         await deleteKeys(work, stored);
+        for (const guardrail of guardrails) {
+          await unassignAll(work, guardrail.id);
+          await auditGone(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));
+          announce({ topic: 'policy', id: guardrail.id });
+        }
         await auditContents(work, stored);
         await store.delete(stored.id);
         await auditGone(work, 'workspace', stored.id, describeWorkspace(stored));

@@ -11,6 +11,7 @@ import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { nextNumber } from '../../storage/sequence.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
+import { assignGuardrailKeys } from '../guardrails/assign-guardrail-keys.ts';
 import { createKey } from '../keys/create-key.ts';
 import { addWorkspaceMembers } from './add-workspace-members.ts';
 import { createWorkspace } from './create-workspace.ts';
@@ -393,6 +394,65 @@ describeStores('workspaces', ({ open }) => {
     expect((await deleting).status).toBe(400);
     expect(await keyStore(database.queries).findByHash(hash)).toMatchObject({ disabled: false });
   });
+
+  test('what leaves a workspace while that is being deleted is told to the audit by one of the two alone', async () => {
+    const { create, ask, addKey, database, home } = await setUp();
+    const { organization_id, default_workspace_id } = home;
+    const workspace_id = String((await create()).data['id']);
+    const { hash } = await addKey(default_workspace_id);
+    const { queries } = database;
+    const guardrail = { organization_id, workspace_id, name: 'g', created_at: NOW };
+    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
+    const assigned = { organization_id, guardrail_id, assignees: [hash], assigned_by: null, created_at: NOW };
+    const ids = await assignmentStore(queries).insertKeys(assigned);
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    // The key gets another guardrail: its transaction tells the audit what it left.
+    const moving = queries.transaction().execute(async (tx) => {
+      await assignmentStore(tx).lockKeys(organization_id, [hash]);
+      await assignmentStore(tx).deleteKeys(ids);
+      change();
+      await mayCommit;
+    });
+    await changed;
+    const deleting = ask('DELETE', '/workspaces/research');
+    await sleep(300);
+    commit();
+    await moving;
+    expect((await deleting).status).toBe(200);
+    const filter = { organization_id, resource_type: 'guardrail_assignment' } as const;
+    expect((await auditStore(queries).listBy(filter, { offset: 0, limit: 10 })).data).toEqual([]);
+  });
+
+  test('a workspace is deleted though its guardrails are being assigned all the time', async () => {
+    const { create, ask, addKey, database, home, server, change } = await setUp();
+    const { organization_id, default_workspace_id } = home;
+    assignGuardrailKeys(server, { change });
+    const key_hashes = (await Promise.all([1, 2, 3].map(() => addKey(default_workspace_id)))).map(({ hash }) => hash);
+    for (let round = 0; round < 4; round += 1) {
+      const workspace_id = String((await create()).data['id']);
+      const made = { organization_id, workspace_id, name: 'g', created_at: NOW };
+      const guardrails: { id: string }[] = [];
+      for (let count = 0; count < 3; count += 1) guardrails.push(await guardrailStore(database.queries).insert(made));
+      const assigning = Array.from({ length: 6 }, async (_, index) => {
+        for (let turn = index; ; turn += 1) {
+          const { status } = await ask('POST', `/guardrails/${guardrails[turn % 3]?.id}/assignments/keys`, {
+            key_hashes: key_hashes.slice(turn % 2),
+          });
+          if (status !== 200) return status;
+        }
+      });
+      await sleep(100);
+      expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
+      expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
+    }
+    const told = await database.queries
+      .selectFrom('audit_events')
+      .select('resource_id')
+      .where('action', '=', 'unassign')
+      .execute();
+    expect(new Set(told.map(({ resource_id }) => resource_id)).size).toBe(told.length);
+  }, 60_000);
 
   test('members get the role of the organization; only memberships created or updated count', async () => {
     const { create, ask, addUser, home, database } = await setUp();
