@@ -147,11 +147,23 @@ function templateTokens({ request }: PreparedAttempt): number {
   );
 }
 
-/** Whether the provider may add to the prompt what it searched for, or read from an earlier conversation. */
-function growsAtProvider({ encoded, request }: PreparedAttempt): boolean {
-  const { web_search_options } = encoded.body;
-  const runs = (request.tools ?? []).some((tool) => tool.type !== 'function');
-  return runs || (web_search_options !== undefined && web_search_options !== null);
+/**
+ * Models that search on their own, without being asked: Groq's compound systems (https://console.groq.com/docs/compound),
+ * Perplexity's (https://docs.perplexity.ai/getting-started/models), OpenAI's search and research models.
+ */
+const SEARCHING = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
+
+/** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
+function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses_max: number }[] {
+  const tools = (request.tools ?? []).filter(({ type }) => type !== 'function');
+  const found = tools.map((tool) => {
+    const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
+    return { uses_max: typeof max_uses === 'number' ? max_uses : limits.web_searches_assumed };
+  });
+  const { web_search_options, mcp_servers } = encoded.body;
+  const asked = (web_search_options ?? mcp_servers ?? null) !== null;
+  if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
+  return found;
 }
 
 /** As many tokens as the model takes: what is longer is refused upstream. */
@@ -168,7 +180,8 @@ function contextOf({ context_length, max_prompt_tokens }: Endpoint): number {
 export function promptTokens(prepared: PreparedAttempt, text_tokens: number, media: Media): PromptTokens {
   const most = contextOf(prepared.candidate.endpoint);
   const text = text_tokens + templateTokens(prepared);
-  if (media.is_open || growsAtProvider(prepared)) {
+  // What the provider's own tools bring is read as prompt, too.
+  if (media.is_open || providerTools(prepared).length > 0) {
     const open = Number.isFinite(most) ? most : Math.max(text, limits.prompt_tokens_unknown);
     return { text: open, image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
   }
@@ -221,22 +234,6 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
   );
 }
 
-/** Searches that the provider may run and bill. */
-function searches({ request, encoded, candidate }: PreparedAttempt): number {
-  let most = 0;
-  for (const tool of request.tools ?? []) {
-    if (tool.type === 'function') continue;
-    const block = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
-    const { max_uses } = block;
-    most += typeof max_uses === 'number' ? max_uses : limits.web_searches_assumed;
-  }
-  const { web_search_options } = encoded.body;
-  if (web_search_options !== undefined && web_search_options !== null) most += limits.web_searches_assumed;
-  // A model that takes the option may search without it.
-  else if (candidate.endpoint.supported_parameters?.includes('web_search_options')) most += 1;
-  return most;
-}
-
 /** Tokens that the model may think beside the output bound: Alibaba's bound is of the answer alone (https://help.aliyun.com/zh/model-studio/deep-thinking). */
 function besideTokens({ candidate, encoded }: PreparedAttempt): number {
   const { endpoint } = candidate;
@@ -254,7 +251,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   const { candidate, request } = prepared;
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
-  const searched = searches(prepared);
+  const searches = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: sentTier(prepared) });
   const lines = lists.map((prices) => {
@@ -266,7 +263,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
       prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
       (prices.image === undefined ? 0 : prices.image * countImages(request.messages)) +
-      searched * (prices.web_search ?? 0) +
+      searches * (prices.web_search ?? 0) +
       beside * output_pico;
     return { fixed_pico, output_pico, kept_ppm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
   });
