@@ -11,9 +11,9 @@ import { listActivity } from './list-activity.ts';
 const NOW = '2026-11-21T10:00:00.000Z';
 
 describeStores('credits and activity', ({ open }) => {
-  async function setUp() {
+  async function setUp(at = NOW) {
     const database = await open();
-    const made = await managementServer(database, NOW);
+    const made = await managementServer(database, at);
     const activity = activityStore(database.queries);
     let flushed = async () => {};
     getCredits(made.server, { activity, recorder: { flush: () => flushed() } });
@@ -113,6 +113,12 @@ describeStores('credits and activity', ({ open }) => {
       });
     },
   );
+
+  test('400: a day that its month does not have, where the day that would follow is in reach', async () => {
+    const { call } = await setUp('2026-12-05T10:00:00.000Z');
+    expect((await call('GET', '/activity?date=2026-11-31')).status).toBe(400);
+    expect((await call('GET', '/activity?date=2026-12-01')).status).toBe(200);
+  });
 
   test.each(['/credits', '/activity'])('401, 403, 500: %s', async (url) => {
     const { call, database } = await setUp();
