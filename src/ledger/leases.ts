@@ -262,6 +262,7 @@ export class Leases {
   /** The store has applied a batch: its word about each window, and what of the settles is no longer pending. */
   applied(settles: readonly Settle[], number: number, windows: readonly WindowState[]): void {
     this.#acknowledge(settles);
+    let wanted = false;
     for (const state of windows) {
       const lease = this.#lease(state.budget_id, state.window_start);
       lease.stored = state.lease;
@@ -273,6 +274,10 @@ export class Leases {
       lease.wanted = state.claimed;
     }
     this.#serve(number);
+    for (const state of windows) {
+      if (state.claimed && freeOf(this.#lease(state.budget_id, state.window_start)) > 0) wanted = true;
+    }
+    if (wanted) this.#options.onNeed();
     this.#forget();
   }
 

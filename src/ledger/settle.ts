@@ -149,7 +149,8 @@ export interface Watched {
 
 /** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
 export function toSettle(generation: GenerationRecord, record: string, charges: readonly Charged[]): Settle {
-  const byok_usage_nano = generation.is_byok ? generation.upstream_cost_nano : 0;
+  // As budgets that count own accounts are charged; records of older versions do not tell of earlier attempts.
+  const byok_usage_nano = generation.byok_cost_nano ?? (generation.is_byok ? generation.upstream_cost_nano : 0);
   if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byok_usage_nano)) {
     throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byok_usage_nano} nano-USD`);
   }

@@ -27,28 +27,37 @@ async function positionOf(queries: Queries, node: string): Promise<Position> {
   return known ?? { epoch: 0, batch: 0 };
 }
 
-/** The store's clock, milliseconds since 1970; the machine's own, as the caller has it, where the store is on it. */
-type ClockOf = (queries: Queries, at: number) => Promise<number>;
+/** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
+function clockOf(engine: Database['engine'], at: number) {
+  return engine === 'sqlite'
+    ? sql<number>`${at}`
+    : sql<number>`CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`;
+}
 
-/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
+/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. Gives the store's time, or why it does not pass. */
 async function pass(
   tx: Queries,
+  engine: Database['engine'],
   batch: SettleBatch,
-  clockOf: ClockOf,
-): Promise<Exclude<SettleAnswer, { is: 'applied' }> | undefined> {
+): Promise<number | Exclude<SettleAnswer, { is: 'applied' }>> {
   const passed = await tx
     .updateTable('ledger_nodes')
-    .set({ batch: batch.number, seen_at: batch.at })
+    .set({ batch: batch.number, seen_at: clockOf(engine, batch.at) })
     .where('id', '=', batch.node)
     .where('epoch', '=', batch.epoch)
     .where('batch', '=', batch.number - 1)
-    .returning('batch')
+    .returning('seen_at')
     .executeTakeFirst();
-  if (passed) return undefined;
-  const node = await positionOf(tx, batch.node);
-  if (node.epoch > batch.epoch) return { is: 'fenced', epoch: node.epoch };
-  if (node.epoch !== batch.epoch || node.batch < batch.number) return { is: 'behind', ...node };
-  return { is: 'already_applied', leases: await leasesOf(tx, batch.node), now: await clockOf(tx, batch.at) };
+  if (passed) return passed.seen_at;
+  const node = await tx
+    .selectFrom('ledger_nodes')
+    .select(['epoch', 'batch', clockOf(engine, batch.at).as('now')])
+    .where('id', '=', batch.node)
+    .executeTakeFirst();
+  const { epoch, batch: number, now } = node ?? { epoch: 0, batch: 0, now: batch.at };
+  if (epoch > batch.epoch) return { is: 'fenced', epoch };
+  if (epoch !== batch.epoch || number < batch.number) return { is: 'behind', epoch, batch: number };
+  return { is: 'already_applied', leases: await leasesOf(tx, batch.node), now };
 }
 
 function leasesOf(queries: Queries, node: string): Promise<LeaseRow[]> {
@@ -234,13 +243,6 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       )
       .compile(),
   );
-  const clockOf: ClockOf = async (tx, at) => {
-    if (engine === 'sqlite') return at;
-    const { rows } = await sql<{
-      now: number;
-    }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`.execute(tx);
-    return rows[0]?.now ?? at;
-  };
   const openWindows = bulkStatement<ReturnType<typeof emptyWindow>, never>((tx, rows) =>
     tx
       .insertInto('ledger_windows')
@@ -298,9 +300,9 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   return {
     settle: (batch) =>
       queries.transaction().execute(async (tx) => {
-        const refused = await pass(tx, batch, clockOf);
-        if (refused) return refused;
-        const now = batch.windows.length === 0 ? batch.at : await clockOf(tx, batch.at);
+        const now = await pass(tx, engine, batch);
+        if (typeof now !== 'number') return now;
+        if (batch.settles.length === 0) return { is: 'applied', windows: await applyWindows(tx, batch, [], now), now };
         const rows = batch.settles.map((settle) => generationRow(settle, batch.node));
         const inserted = new Set((await insertGenerations(tx, rows)).map(({ id }) => id));
         // Each id that came back once, also if a batch should name it twice.
@@ -311,7 +313,6 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       }),
 
     watch: async (node, at) => {
-      const now = await clockOf(queries, at);
       const wanted = await queries
         .selectFrom('ledger_leases as l')
         .innerJoin('ledger_windows as w', (join) =>
@@ -329,12 +330,21 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           ]),
         )
         .execute();
-      const { nodes } = await queries
+      const clock = clockOf(engine, at);
+      const { nodes, now } = await queries
         .selectFrom('ledger_nodes')
-        .select(({ fn }) => fn.countAll<number>().as('nodes'))
-        .where('seen_at', '>', now - limits.node_live_ms)
+        .select(({ fn, cast }) => [
+          cast<number>(
+            fn.coalesce(
+              fn.sum(sql<number>`CASE WHEN seen_at > ${clock} - ${sql.lit(limits.node_live_ms)} THEN 1 ELSE 0 END`),
+              sql<number>`0`,
+            ),
+            'bigint',
+          ).as('nodes'),
+          clock.as('now'),
+        ])
         .executeTakeFirstOrThrow();
-      return { wanted, nodes: Number(nodes), now };
+      return { wanted, nodes, now };
     },
 
     position: (node) => positionOf(queries, node),
@@ -351,12 +361,12 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
           .updateTable('ledger_nodes')
-          .set({ epoch, instance, batch: 0, seen_at: at })
+          .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
           .where('id', '=', node)
           .where('epoch', '=', stored_epoch)
-          .returning('epoch')
+          .returning('seen_at')
           .executeTakeFirst();
-        if (won) return { epoch, leases: await leasesOf(queries, node), now: await clockOf(queries, at) };
+        if (won) return { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
       }
     },
   };
