@@ -10,6 +10,8 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   doctor [--config FILE]                print what is configured, without secrets
   users add|set|list                    members of the organization
   keys create|list|disable              API keys and management keys
+  credits grant|revoke|show             what the organization may spend in all
+  ledger verify|status|release|resolve  budgets and what was spent, put to the test
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone
@@ -40,6 +42,8 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
   doctor: async (args) => (await import('./cli/doctor.ts')).runDoctor(args, processEnvironment()),
   users: async (args) => (await import('./cli/users.ts')).runUsers(args, processEnvironment()),
   keys: async (args) => (await import('./cli/keys.ts')).runKeys(args, processEnvironment()),
+  credits: async (args) => (await import('./cli/credits.ts')).runCredits(args, processEnvironment()),
+  ledger: async (args) => (await import('./cli/ledger.ts')).runLedger(args, processEnvironment()),
   backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
   catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
   sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),

@@ -1,7 +1,7 @@
 import { type Change, createChange } from '../api/change.ts';
 import type { Config } from '../config.ts';
 import type { Actor } from '../storage/audit.ts';
-import { type Database, openDatabase } from '../storage/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '../storage/database.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Home } from '../storage/organizations.ts';
 import { announceKey } from './announce.ts';
@@ -19,10 +19,14 @@ export interface OpenStore {
 }
 
 /** Opens the store that the configured gateway has, whether that runs or not, and closes it after `run`. */
-export async function withStore<T>(config: Config, run: (store: OpenStore) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  config: Config,
+  run: (store: OpenStore) => Promise<T>,
+  options: Pick<DatabaseOptions, 'statement_ms_max'> = {},
+): Promise<T> {
   prepareDataDir(config.data_dir);
   const { data_dir, database_url } = config;
-  const database = await openDatabase({ data_dir, database_url });
+  const database = await openDatabase({ data_dir, database_url, ...options });
   try {
     const { home, management_key } = await firstStart(config, database, systemClock);
     // What a command answers is on the other stream, for scripts.

@@ -195,11 +195,12 @@ class SqliteConnection implements DatabaseConnection {
     }
   }
 
-  async begin(): Promise<void> {
+  /** `reads`: sees one moment, and neither waits for other processes that write nor makes them wait. */
+  async begin(reads: boolean): Promise<void> {
     await this.#writer.take();
     this.#owns = true;
     // A deferred transaction that turns into a writer fails at once when another process writes, whatever the timeout.
-    await this.executeQuery(CompiledQuery.raw('BEGIN IMMEDIATE'));
+    await this.executeQuery(CompiledQuery.raw(reads ? 'BEGIN' : 'BEGIN IMMEDIATE'));
     this.#open = true;
   }
 
@@ -247,8 +248,10 @@ class SqliteDriver implements Driver {
   }
 
   async beginTransaction(connection: SqliteConnection, settings: TransactionSettings): Promise<void> {
-    if (settings.accessMode || settings.isolationLevel) throw new Error('SQLite transactions take no settings');
-    await connection.begin();
+    const { accessMode, isolationLevel } = settings;
+    const reads = accessMode === 'read only' && isolationLevel === 'repeatable read';
+    if (!reads && (accessMode || isolationLevel)) throw new Error('SQLite transactions take no such settings');
+    await connection.begin(reads);
   }
 
   async commitTransaction(connection: SqliteConnection): Promise<void> {

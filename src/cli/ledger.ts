@@ -1,0 +1,142 @@
+import { parseArgs } from 'node:util';
+import { type Config, type Environment, loadConfig } from '../config.ts';
+import { limits } from '../limits.ts';
+import { toUsd } from '../schemas/money.ts';
+import { isUniqueViolation } from '../storage/database.ts';
+import { ledgerOperations } from '../storage/ledger-operations.ts';
+import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
+import { parseUsd, tellUsd } from './credits.ts';
+import { systemClock } from './system-clock.ts';
+import { type OpenStore, withStore } from './with-store.ts';
+
+const USAGE = `Usage: model-gateway ledger verify [--config FILE]
+       model-gateway ledger status [--config FILE]
+       model-gateway ledger release NODE [--config FILE]
+       model-gateway ledger resolve GENERATION USD [--reason TEXT] [--config FILE]
+
+verify   adds every window and every day up again from the generations; ends with 1 where something differs
+status   the nodes, when each was heard of, and what is set aside for it
+release  gives up what a node that is gone for good has set aside: if it did spend it, a limit is passed by as much
+resolve  corrects, once, what a generation cost whose end was never told
+`;
+
+/** A refusal of a command, as a sentence. */
+class Refused extends Error {}
+
+function told({ generations, windows, differences }: Verification): string {
+  const compared = `${generations} generations, ${windows} windows`;
+  if (differences.length === 0) return `${compared}: no differences\n`;
+  const lines = differences.map(
+    ({ of, name, expected, found }) => `${of}  ${name}  expected ${expected}  found ${found}  (${found - expected})\n`,
+  );
+  const more = differences.length === limits.verify_differences_max ? ' or more' : '';
+  return `${lines.join('')}${compared}: ${differences.length}${more} differences\n`;
+}
+
+async function verify(config: Config): Promise<number> {
+  // However long a statement takes: the operator waits for it.
+  const found = await withStore(config, ({ database }) => verifyLedger(database.queries), { statement_ms_max: 0 });
+  process.stdout.write(told(found));
+  return found.differences.length === 0 ? 0 : 1;
+}
+
+async function status({ database }: OpenStore): Promise<string> {
+  const now = systemClock.now_ms();
+  const nodes = await ledgerOperations(database.queries).listNodes();
+  const isLost = (seen_at: number) => seen_at < now - limits.node_lost_ms;
+  const lines = nodes.map(({ id, seen_at, leased_nano, leases }) => {
+    const seen = seen_at === 0 ? 'never' : `${Math.max(0, Math.round((now - seen_at) / 1_000))} s ago`;
+    const doubt = isLost(seen_at) && leased_nano > 0 ? '  in doubt' : '';
+    return `${id}  seen ${seen}  set aside ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
+  });
+  const sum = (some: typeof nodes) => tellUsd(some.reduce((total, { leased_nano }) => total + leased_nano, 0));
+  const lost = nodes.filter(({ seen_at }) => isLost(seen_at));
+  return `${lines.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(lost)}\n`;
+}
+
+async function release({ change, actor }: OpenStore, node: string): Promise<string> {
+  return change(actor, async ({ tx, audit }) => {
+    const operations = ledgerOperations(tx);
+    const released = await operations.release(node, systemClock.now_ms() - limits.node_lost_ms);
+    if (released === undefined) {
+      const known = (await operations.listNodes()).some(({ id }) => id === node);
+      throw new Refused(
+        known
+          ? `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it; it gives back what it has.`
+          : `There is no node ${node}.`,
+      );
+    }
+    const { leased_nano, leases } = released;
+    await audit({
+      action: 'update',
+      resource_type: 'ledger_node',
+      resource_id: node,
+      before: { leased: toUsd(leased_nano), windows: leases },
+      after: { leased: 0, windows: 0 },
+    });
+    return `Released ${tellUsd(leased_nano)} in ${leases} windows\n`;
+  });
+}
+
+async function resolve(store: OpenStore, id: string, given: { cost_nano: number; reason: string }): Promise<string> {
+  const { cost_nano, reason } = given;
+  const found = await ledgerOperations(store.database.queries).findResolvable(id);
+  if (found === undefined) throw new Refused(`The store has no generation ${id}.`);
+  if (!found.is_estimated) throw new Refused(`What ${id} cost is known: ${tellUsd(found.cost_nano)}.`);
+  const actor = { ...store.actor, organization_id: found.organization_id };
+  try {
+    await store.change(actor, async ({ tx, at, audit }) => {
+      await ledgerOperations(tx).resolve(found, { cost_nano, reason, at });
+      await audit({
+        action: 'update',
+        resource_type: 'generation',
+        resource_id: id,
+        before: { cost: toUsd(found.cost_nano), is_byok: found.is_byok },
+        after: { cost: toUsd(cost_nano), is_byok: found.is_byok, reason },
+      });
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) throw new Refused(`${id} was resolved before.`);
+    throw error;
+  }
+  return `${id}: ${tellUsd(found.cost_nano)} -> ${tellUsd(cost_nano)} in ${found.windows.length} windows\n`;
+}
+
+async function answer(config: Config, run: (store: OpenStore) => Promise<string>): Promise<number> {
+  try {
+    process.stdout.write(await withStore(config, run));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 1;
+  }
+}
+
+/** `model-gateway ledger verify|status|release|resolve`: on the configured store, whether the gateway runs or not. */
+export async function runLedger(args: string[], environment: Environment): Promise<number> {
+  const { positionals, values } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { config: { type: 'string' }, reason: { type: 'string', default: 'resolved by an operator' } },
+  });
+  const [command, named, amount, ...rest] = positionals;
+  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
+  if (command === 'verify' && named === undefined) return verify(config);
+  if (command === 'status' && named === undefined) return answer(config, status);
+  if (command === 'release' && named !== undefined && amount === undefined) {
+    return answer(config, (store) => release(store, named));
+  }
+  if (command !== 'resolve' || named === undefined || amount === undefined || rest.length > 0) {
+    process.stderr.write(USAGE);
+    return 2;
+  }
+  const cost_nano = parseUsd(amount);
+  if (cost_nano === undefined || values.reason.length > limits.reason_chars_max) {
+    process.stderr.write(
+      `USD must be an amount such as 25 or 0.50; a reason has at most ${limits.reason_chars_max} characters\n`,
+    );
+    return 2;
+  }
+  return answer(config, (store) => resolve(store, named, { cost_nano, reason: values.reason }));
+}

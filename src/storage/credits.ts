@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { budgetStore } from './budgets.ts';
+import type { Queries } from './database.ts';
+
+/** Credits of organizations. Without any grant an organization spends without bound. */
+export function creditStore(queries: Queries) {
+  const grants = (organization_id: string) =>
+    queries.selectFrom('credit_grants').where('organization_id', '=', organization_id);
+  return {
+    /** All that was granted, nano-USD; undefined where nothing ever was. */
+    total: async (organization_id: string): Promise<number | undefined> => {
+      const { granted } = await grants(organization_id)
+        .select(({ fn, cast }) => cast<number | null>(fn.sum('amount_nano'), 'bigint').as('granted'))
+        .executeTakeFirstOrThrow();
+      return granted ?? undefined;
+    },
+
+    /** All that was granted, held against other grants until the transaction ends. */
+    lock: async (organization_id: string): Promise<number | undefined> => {
+      await queries
+        .updateTable('organizations')
+        .set(({ ref }) => ({ name: ref('name') }))
+        .where('id', '=', organization_id)
+        .execute();
+      return creditStore(queries).total(organization_id);
+    },
+
+    /** Adds to what is granted, or takes of it where the amount is negative; what is spent counts against the sum from then on. */
+    grant: async (made: {
+      organization_id: string;
+      amount_nano: number;
+      reason: string;
+      at: string;
+    }): Promise<void> => {
+      const { organization_id, amount_nano, reason, at } = made;
+      const grant = { id: randomUUID(), organization_id, amount_nano, reason, created_at: at };
+      await queries.insertInto('credit_grants').values(grant).execute();
+      const total = (await creditStore(queries).total(organization_id)) ?? 0;
+      await budgetStore(queries).keepCredits(organization_id, total, at);
+    },
+
+    /** Each grant, the oldest first. */
+    list: (organization_id: string) =>
+      grants(organization_id)
+        .select(['created_at', 'amount_nano', 'reason'])
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute(),
+  };
+}
+
+export type CreditStore = ReturnType<typeof creditStore>;

@@ -1,0 +1,175 @@
+import { sql } from 'kysely';
+import type { GenerationRecord } from '../ledger/records.ts';
+import type { Queries } from './database.ts';
+import { USAGE_OF_KEY } from './verify-ledger.ts';
+
+/** A node that ever settled anything here, and what is set aside for it. */
+export interface LedgerNode {
+  id: string;
+  epoch: number;
+  /** Milliseconds since 1970. */
+  seen_at: number;
+  leased_nano: number;
+  leases: number;
+}
+
+/** A generation whose cost was not known for sure, as an operator finds it. */
+export interface Resolvable {
+  id: string;
+  organization_id: string;
+  /** Whether its cost is one of the organization's own account. */
+  is_byok: boolean;
+  cost_nano: number;
+  /** It says itself that its cost is an estimate. */
+  is_estimated: boolean;
+  /** The windows that it was charged to. */
+  windows: { budget_id: string; window_start: string }[];
+  row: { key_hash: string; day: string; record: GenerationRecord };
+}
+
+/** What an operator sees of the ledger, and may put right by hand. */
+export function ledgerOperations(queries: Queries) {
+  const raiseWindow = async (
+    window: { budget_id: string; window_start: string },
+    column: 'spent' | 'leased',
+    by: number,
+  ) => {
+    await queries
+      .updateTable('ledger_windows')
+      .set(({ eb }) => ({ [column]: eb(column, '+', by) }))
+      .where('budget_id', '=', window.budget_id)
+      .where('window_start', '=', window.window_start)
+      .execute();
+  };
+
+  return {
+    /** Every node, the one that was heard of last first. */
+    listNodes: (): Promise<LedgerNode[]> =>
+      queries
+        .selectFrom('ledger_nodes as n')
+        .leftJoin('ledger_leases as l', (join) => join.onRef('l.node_id', '=', 'n.id').on('l.amount', '>', 0))
+        .select(['n.id', 'n.epoch', 'n.seen_at'])
+        .select(({ fn }) => fn.count<number>('l.amount').as('leases'))
+        .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leased_nano'))
+        .groupBy(['n.id', 'n.epoch', 'n.seen_at'])
+        .orderBy('n.seen_at', 'desc')
+        .orderBy('n.id')
+        .execute(),
+
+    /**
+     * Gives up what a node has set aside, and fences it: what it settles later is spent without having been set aside.
+     * Undefined where there is no such node, or it was heard of since `seen_before`.
+     */
+    release: async (
+      node: string,
+      seen_before: number,
+    ): Promise<{ leased_nano: number; leases: number } | undefined> => {
+      const fenced = await queries
+        .updateTable('ledger_nodes')
+        .set(({ eb }) => ({ epoch: eb('epoch', '+', 1), instance: '' }))
+        .where('id', '=', node)
+        .where('seen_at', '<', seen_before)
+        .returning('epoch')
+        .executeTakeFirst();
+      if (fenced === undefined) return undefined;
+      const leases = await queries
+        .selectFrom('ledger_leases')
+        .select(['budget_id', 'window_start', 'amount'])
+        .where('node_id', '=', node)
+        .where('amount', '>', 0)
+        .orderBy('budget_id')
+        .orderBy('window_start')
+        .execute();
+      for (const lease of leases) await raiseWindow(lease, 'leased', -lease.amount);
+      await queries.deleteFrom('ledger_leases').where('node_id', '=', node).execute();
+      return { leases: leases.length, leased_nano: leases.reduce((sum, { amount }) => sum + amount, 0) };
+    },
+
+    /** A generation as it was charged; undefined where the store has none of this id. */
+    findResolvable: async (id: string): Promise<Resolvable | undefined> => {
+      const row = await queries
+        .selectFrom('ledger_generations')
+        .select(['organization_id', 'key_hash', 'cost', 'charges', 'record', 'created_at'])
+        .where('id', '=', id)
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      const record = JSON.parse(row.record) as GenerationRecord;
+      const { is_byok, attempts, outcome } = record;
+      const charges = JSON.parse(row.charges) as [string, string, number][];
+      return {
+        id,
+        organization_id: row.organization_id,
+        is_byok,
+        cost_nano: is_byok ? (record.byok_cost_nano ?? record.upstream_cost_nano) : record.cost_nano,
+        is_estimated: outcome === 'unknown' || attempts.some(({ estimated }) => estimated === true),
+        // Own accounts count in some budgets only: in those that were charged more than what the organization owes.
+        windows: charges
+          .filter(([, , amount]) => !is_byok || amount > row.cost)
+          .map(([budget_id, window_start]) => ({ budget_id, window_start })),
+        row: { key_hash: row.key_hash, day: row.created_at.slice(0, 'YYYY-MM-DD'.length), record },
+      };
+    },
+
+    /**
+     * Corrects what a generation cost, wherever it was counted. Fails by the unique rule of adjustments where that was done
+     * before.
+     */
+    resolve: async (
+      found: Resolvable,
+      { cost_nano, reason, at }: { cost_nano: number; reason: string; at: string },
+    ) => {
+      const { id, is_byok, windows, row } = found;
+      const { key_hash, day, record } = row;
+      const amount = cost_nano - found.cost_nano;
+      const corrected = { generation_id: id, reason, created_at: at };
+      await queries
+        .insertInto('ledger_adjustments')
+        .values([
+          {
+            id: `${id}:usage`,
+            budget_id: `${USAGE_OF_KEY}${key_hash}`,
+            window_start: day,
+            amount: is_byok ? 0 : amount,
+            ...corrected,
+          },
+          ...windows.map((window) => ({ id: `${id}:${window.budget_id}`, ...window, amount, ...corrected })),
+        ])
+        .execute();
+      const column = is_byok ? 'byok_usage_nano' : 'usage_nano';
+      await queries
+        .updateTable('usage_days')
+        .set(({ eb }) => ({ [column]: eb(column, '+', amount) }))
+        .where('scope', '=', 'key')
+        .where('scope_id', '=', key_hash)
+        .where('day', '=', day)
+        .execute();
+      await queries
+        .updateTable('activity_days')
+        .set(({ eb }) => ({ [column]: eb(column, '+', amount) }))
+        .where('key_hash', '=', key_hash)
+        .where('day', '=', day)
+        .where('model', '=', record.model)
+        .where('endpoint_id', '=', record.endpoint_id ?? '')
+        .execute();
+      const ordered = [...windows].sort((a, b) => (a.budget_id < b.budget_id ? -1 : 1));
+      for (const window of ordered) await raiseWindow(window, 'spent', amount);
+      await queries
+        .updateTable('ledger_generations')
+        .set({ record: JSON.stringify(correctedRecord(record, { is_byok, cost_nano, amount })) })
+        .where('id', '=', id)
+        .execute();
+    },
+  };
+}
+
+/** What `GET /generation` shows from now on. The row's own cost and charges stay what was settled. */
+function correctedRecord(
+  record: GenerationRecord,
+  { is_byok, cost_nano, amount }: { is_byok: boolean; cost_nano: number; amount: number },
+): GenerationRecord {
+  const last = record.attempts.findLastIndex(({ estimated }) => estimated === true);
+  const attempts = record.attempts.map((attempt, index) =>
+    index === last ? { ...attempt, cost_nano: attempt.cost_nano + amount, estimated: false } : attempt,
+  );
+  return { ...record, ...(is_byok ? { byok_cost_nano: cost_nano } : { cost_nano }), attempts };
+}

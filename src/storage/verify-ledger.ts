@@ -1,0 +1,173 @@
+import { sql } from 'kysely';
+import { limits } from '../limits.ts';
+import type { Queries } from './database.ts';
+
+/** Two of the ledger's numbers that should be equal and are not. */
+export interface Difference {
+  /**
+   * `window`: what a budget has spent. `leases`: what all nodes have set aside of it. `usage` and `activity`: what a key
+   * has used on a day, nano-USD; `requests`: how often. `generations`: a generation charges a window that there is none of.
+   */
+  of: 'window' | 'leases' | 'usage' | 'activity' | 'requests' | 'generations';
+  name: string;
+  /** As added up from what was settled. */
+  expected: number;
+  found: number;
+}
+
+/** What was compared, and where it differs. */
+export interface Verification {
+  generations: number;
+  windows: number;
+  /** At most `limits.verify_differences_max` of them. */
+  differences: Difference[];
+}
+
+const PAGE = 5_000;
+
+/** Adds up what every generation charged every window, a page at a time. */
+async function sumCharges(tx: Queries): Promise<{ generations: number; charged: Map<string, number> }> {
+  const charged = new Map<string, number>();
+  let generations = 0;
+  for (let last = ''; ; ) {
+    const rows = await tx
+      .selectFrom('ledger_generations')
+      .select(['id', 'charges'])
+      .where('id', '>', last)
+      .orderBy('id')
+      .limit(PAGE)
+      .execute();
+    for (const { charges } of rows) {
+      for (const [budget_id, window_start, amount] of JSON.parse(charges) as [string, string, number][]) {
+        const name = `${budget_id} ${window_start}`;
+        charged.set(name, (charged.get(name) ?? 0) + amount);
+      }
+    }
+    generations += rows.length;
+    last = rows.at(-1)?.id ?? '';
+    if (rows.length < PAGE) return { generations, charged };
+  }
+}
+
+async function windowDifferences(tx: Queries): Promise<Verification> {
+  const { generations, charged } = await sumCharges(tx);
+  const adjusted = new Map(
+    (
+      await tx
+        .selectFrom('ledger_adjustments')
+        .select(['budget_id', 'window_start', sql<number>`CAST(SUM(amount) AS BIGINT)`.as('amount')])
+        .groupBy(['budget_id', 'window_start'])
+        .execute()
+    ).map(({ budget_id, window_start, amount }) => [`${budget_id} ${window_start}`, amount]),
+  );
+  const differences: Difference[] = [];
+  let windows = 0;
+  for (let last = { budget_id: '', window_start: '' }; ; ) {
+    const rows = await tx
+      .selectFrom('ledger_windows')
+      .select(['budget_id', 'window_start', 'opening', 'spent'])
+      .where(({ eb, and, or }) =>
+        or([
+          eb('budget_id', '>', last.budget_id),
+          and([eb('budget_id', '=', last.budget_id), eb('window_start', '>', last.window_start)]),
+        ]),
+      )
+      .orderBy('budget_id')
+      .orderBy('window_start')
+      .limit(PAGE)
+      .execute();
+    for (const { budget_id, window_start, opening, spent } of rows) {
+      const name = `${budget_id} ${window_start}`;
+      const expected = opening + (charged.get(name) ?? 0) + (adjusted.get(name) ?? 0);
+      charged.delete(name);
+      if (spent !== expected) differences.push({ of: 'window', name, expected, found: spent });
+    }
+    windows += rows.length;
+    last = rows.at(-1) ?? last;
+    if (rows.length < PAGE) break;
+  }
+  for (const [name, expected] of charged) differences.push({ of: 'generations', name, expected, found: 0 });
+  return { generations, windows, differences };
+}
+
+/** What windows say that nodes hold, against what the nodes' own rows say. */
+async function leaseDifferences(tx: Queries): Promise<Difference[]> {
+  const { rows } = await sql<{ budget_id: string; window_start: string; expected: number; found: number }>`
+    SELECT budget_id, window_start, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
+      SELECT budget_id, window_start, amount AS expected, 0 AS found FROM ledger_leases
+      UNION ALL SELECT budget_id, window_start, 0, leased FROM ledger_windows) AS held
+    GROUP BY budget_id, window_start HAVING SUM(expected) <> SUM(found)
+    ORDER BY budget_id, window_start LIMIT ${limits.verify_differences_max}`.execute(tx);
+  return rows.map(({ budget_id, window_start, expected, found }) => {
+    return { of: 'leases', name: `${budget_id} ${window_start}`, expected, found };
+  });
+}
+
+interface DayRow {
+  key_hash: string;
+  day: string;
+  expected: number;
+  found: number;
+  requests_expected: number;
+  requests_found: number;
+}
+
+/** What keys have used on each day, from the generations and what an operator corrected, against one of the two sums of it. */
+async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Difference[]> {
+  const counted =
+    of === 'usage'
+      ? sql`SELECT scope_id, day, 0, usage_nano, 0, requests FROM usage_days WHERE scope = 'key'`
+      : sql`SELECT key_hash, day, 0, usage_nano, 0, requests FROM activity_days`;
+  const { rows } = await sql<DayRow>`
+    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found,
+      CAST(SUM(requests_expected) AS BIGINT) AS requests_expected, CAST(SUM(requests_found) AS BIGINT) AS requests_found
+    FROM (
+      SELECT key_hash, substr(created_at, 1, 10) AS day, cost AS expected, 0 AS found, 1 AS requests_expected, 0 AS requests_found
+        FROM ledger_generations
+      UNION ALL ${counted}
+      UNION ALL SELECT substr(budget_id, ${USAGE_OF_KEY.length + 1}), window_start, amount, 0, 0, 0
+        FROM ledger_adjustments WHERE substr(budget_id, 1, ${USAGE_OF_KEY.length}) = ${USAGE_OF_KEY}) AS days
+    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(found) OR SUM(requests_expected) <> SUM(requests_found)
+    ORDER BY key_hash, day LIMIT ${limits.verify_differences_max}`.execute(tx);
+  return rows.flatMap(({ key_hash, day, expected, found, requests_expected, requests_found }): Difference[] => {
+    const name = `key:${key_hash} ${day}`;
+    return [
+      ...(expected === found ? [] : [{ of, name, expected, found }]),
+      ...(requests_expected === requests_found
+        ? []
+        : [{ of: 'requests' as const, name: `${of} ${name}`, expected: requests_expected, found: requests_found }]),
+    ];
+  });
+}
+
+/** A correction of a key's usage stands among the adjustments under this name, followed by the key's hash. */
+export const USAGE_OF_KEY = 'usage:key:';
+
+/** Own provider accounts are in no column of a generation: their two sums are compared with each other. */
+async function byokDifferences(tx: Queries): Promise<Difference[]> {
+  const { rows } = await sql<{ key_hash: string; day: string; expected: number; found: number }>`
+    SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
+      SELECT scope_id AS key_hash, day, byok_usage_nano AS expected, 0 AS found FROM usage_days WHERE scope = 'key'
+      UNION ALL SELECT key_hash, day, 0, byok_usage_nano FROM activity_days) AS days
+    GROUP BY key_hash, day HAVING SUM(expected) <> SUM(found)
+    ORDER BY key_hash, day LIMIT ${limits.verify_differences_max}`.execute(tx);
+  return rows.map(({ key_hash, day, expected, found }) => {
+    return { of: 'activity', name: `key:${key_hash} ${day} (own accounts)`, expected, found };
+  });
+}
+
+/** Recomputes everything that is added up from what was settled, all of it as it stood at one moment. Changes nothing. */
+export async function verifyLedger(queries: Queries): Promise<Verification> {
+  const moment = queries.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+  return moment.execute(async (tx) => {
+    const { generations, windows, differences } = await windowDifferences(tx);
+    const all = [
+      ...differences,
+      ...(await leaseDifferences(tx)),
+      ...(await dayDifferences(tx, 'usage')),
+      ...(await dayDifferences(tx, 'activity')),
+      ...(await byokDifferences(tx)),
+    ];
+    return { generations, windows, differences: all.slice(0, limits.verify_differences_max) };
+  });
+}
