@@ -1,0 +1,229 @@
+import { expect, test } from 'vitest';
+import { spendingNode } from '../../test/spending.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { createSecret } from '../accounts/key.ts';
+import { creditStore } from './credits.ts';
+import type { Queries } from './database.ts';
+import { keyStore } from './keys.ts';
+import { ledgerOperations } from './ledger-operations.ts';
+import { organizationStore } from './organizations.ts';
+import { verifyLedger } from './verify-ledger.ts';
+
+const AT = '2026-11-21T10:00:00.000Z';
+const WINDOW = '2026-11-21';
+
+describeStores('the ledger put to the test', ({ open }) => {
+  async function setUp() {
+    const database = await open();
+    const { queries } = database;
+    const home = await organizationStore(queries).insertFirst({ at: AT, management: undefined });
+    const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
+    const { hash, label } = createSecret();
+    await keyStore(queries).insert({
+      hash,
+      label,
+      organization_id,
+      workspace_id,
+      creator_user_id: user_id,
+      name: 'a key',
+      is_management: false,
+      disabled: false,
+      limit_nano: 100,
+      limit_reset: 'daily',
+      include_byok_in_limit: true,
+      expires_at: null,
+      created_at: AT,
+      updated_at: null,
+    });
+    const settle = await spendingNode(database);
+    const payer = { organization_id, workspace_id, user_id, key_hash: hash };
+    await settle(
+      { id: 'g1', ...payer, cost_nano: 3 },
+      { id: 'g2', ...payer, cost_nano: 4, created_at: '2026-11-20T23:59:59.999Z' },
+      { id: 'g3', ...payer, byok_cost_nano: 5 },
+      { id: 'g4', ...payer, outcome: 'unknown', cost_nano: 6 },
+      { id: 'g5', ...payer, outcome: 'unknown', byok_cost_nano: 7 },
+    );
+    await creditStore(queries).grant({ organization_id, amount_nano: 1_000, reason: 'first', at: AT });
+    return { database, queries, hash, organization_id, settle, payer, window: `key:${hash}:daily ${WINDOW}` };
+  }
+
+  test('a ledger that adds up has no differences', async () => {
+    const { queries } = await setUp();
+    expect(await verifyLedger(queries)).toEqual({ generations: 5, windows: 3, differences: [] });
+  });
+
+  type Fault = [fault: string, plant: (queries: Queries, hash: string) => Promise<unknown>, found: object[]];
+  test.each<Fault>([
+    [
+      'more spent in a window than was settled',
+      (queries) => queries.updateTable('ledger_windows').set({ spent: 22 }).where('spent', '=', 21).execute(),
+      [{ of: 'window', expected: 21, found: 22 }],
+    ],
+    [
+      'an opening that nobody spent',
+      (queries) => queries.updateTable('ledger_windows').set({ opening: 1 }).where('spent', '=', 21).execute(),
+      [{ of: 'window', expected: 22, found: 21 }],
+    ],
+    [
+      'a correction that was not counted',
+      (queries, hash) =>
+        queries
+          .insertInto('ledger_adjustments')
+          .values({
+            id: 'a',
+            generation_id: 'g1',
+            budget_id: `key:${hash}:daily`,
+            window_start: WINDOW,
+            amount: -2,
+            reason: 'r',
+            created_at: AT,
+          })
+          .execute(),
+      [{ of: 'window', expected: 19, found: 21 }],
+    ],
+    [
+      'a window that is gone',
+      (queries) => queries.deleteFrom('ledger_windows').where('spent', '=', 21).execute(),
+      [{ of: 'generations', expected: 21, found: 0 }],
+    ],
+    [
+      'a lease that the window does not know of',
+      (queries, hash) =>
+        queries
+          .insertInto('ledger_leases')
+          .values({ node_id: 'n', budget_id: `key:${hash}:daily`, window_start: WINDOW, amount: 8 })
+          .execute(),
+      [{ of: 'leases', expected: 8, found: 0 }],
+    ],
+    [
+      'a window that says more is set aside than nodes have',
+      (queries) => queries.updateTable('ledger_windows').set({ leased: 9 }).where('spent', '=', 21).execute(),
+      [{ of: 'leases', expected: 0, found: 9 }],
+    ],
+    [
+      'a day that counts another sum',
+      (queries) => queries.updateTable('usage_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
+      [{ of: 'usage', expected: 4, found: 1 }],
+    ],
+    [
+      'a day that counts another number of requests',
+      (queries) => queries.updateTable('usage_days').set({ requests: 2 }).where('requests', '=', 1).execute(),
+      [{ of: 'requests', expected: 1, found: 2 }],
+    ],
+    [
+      'activity that counts another sum',
+      (queries) => queries.updateTable('activity_days').set({ usage_nano: 1 }).where('usage_nano', '=', 4).execute(),
+      [{ of: 'activity', expected: 4, found: 1 }],
+    ],
+    [
+      'activity that counts own accounts otherwise',
+      (queries) =>
+        queries.updateTable('activity_days').set({ byok_usage_nano: 1 }).where('byok_usage_nano', '=', 12).execute(),
+      [{ of: 'activity', expected: 12, found: 1 }],
+    ],
+    [
+      'a generation that is gone',
+      (queries) => queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute(),
+      [
+        { of: 'window', expected: 0, found: 4 },
+        { of: 'usage', expected: 0, found: 4 },
+        { of: 'requests', expected: 0, found: 1 },
+        { of: 'activity', expected: 0, found: 4 },
+        { of: 'requests', expected: 0, found: 1 },
+      ],
+    ],
+  ])('found: %s', async (_fault, plant, found) => {
+    const { queries, hash } = await setUp();
+    await plant(queries, hash);
+    expect((await verifyLedger(queries)).differences).toMatchObject(found);
+  });
+
+  test('more generations than one page holds are all added up', async () => {
+    const { queries, settle, payer } = await setUp();
+    for (let batch = 0; batch < 26; batch += 1) {
+      await settle(...Array.from({ length: 200 }, (_, n) => ({ id: `p${batch}-${n}`, ...payer, cost_nano: 1 })));
+    }
+    expect(await verifyLedger(queries)).toEqual({ generations: 5_205, windows: 3, differences: [] });
+  }, 60_000);
+
+  test('what settles while it reads makes no difference', async () => {
+    const { database, queries, payer } = await setUp();
+    const other = await spendingNode(database, 'other');
+    let settled = 0;
+    let reading = true;
+    const settling = (async () => {
+      while (reading) {
+        settled += 1;
+        await other({ id: `w${settled}`, ...payer, cost_nano: 1 });
+      }
+    })();
+    for (let n = 0; n < 10; n += 1) expect((await verifyLedger(queries)).differences).toEqual([]);
+    reading = false;
+    await settling;
+    expect((await verifyLedger(queries)).generations).toBe(5 + settled);
+  });
+
+  const spentOf = async (queries: Queries) =>
+    (
+      await queries.selectFrom('ledger_windows').select('spent').orderBy('budget_id').orderBy('window_start').execute()
+    ).map(({ spent }) => spent);
+
+  test('a correction goes wherever the generation was counted, once, and the ledger still adds up', async () => {
+    const { queries, hash } = await setUp();
+    const operations = ledgerOperations(queries);
+    expect(await spentOf(queries)).toEqual([13, 4, 21]);
+    const found = await operations.findResolvable('g4');
+    if (!found) throw new Error('there is no g4');
+    expect(found).toMatchObject({ cost_nano: 6, is_estimated: true, is_byok: false });
+    const corrected = { cost_nano: 1, reason: 'as the provider bills it', at: AT };
+    await operations.resolve(found, corrected);
+    await expect(operations.resolve(found, corrected)).rejects.toThrow();
+    expect(await spentOf(queries)).toEqual([13, 4, 16]);
+    expect((await verifyLedger(queries)).differences).toEqual([]);
+    const days = await queries.selectFrom('usage_days').select('usage_nano').where('day', '=', WINDOW).execute();
+    expect(days).toEqual([{ usage_nano: 4 }]);
+    expect(await operations.findResolvable('g4')).toMatchObject({ cost_nano: 1 });
+    // What begins later begins with the corrected sum.
+    const keys = keyStore(queries);
+    const which = { organization_id: found.organization_id, hash };
+    await keys.update(which, { limit_reset: null, include_byok_in_limit: false, updated_at: AT });
+    expect(await spentOf(queries)).toEqual([13, 4, 16, 8]);
+    expect((await verifyLedger(queries)).differences).toEqual([]);
+  });
+
+  test('a correction of an own account goes into the budgets that count those', async () => {
+    const { queries } = await setUp();
+    const operations = ledgerOperations(queries);
+    const found = await operations.findResolvable('g5');
+    if (!found) throw new Error('there is no g5');
+    expect(found).toMatchObject({ cost_nano: 7, is_byok: true });
+    await operations.resolve(found, { cost_nano: 10, reason: 'r', at: AT });
+    expect(await spentOf(queries)).toEqual([13, 4, 24]);
+    expect((await verifyLedger(queries)).differences).toEqual([]);
+    const days = await queries.selectFrom('usage_days').selectAll().where('day', '=', WINDOW).execute();
+    expect(days).toMatchObject([{ usage_nano: 9, byok_usage_nano: 15 }]);
+  });
+
+  test('what a lost node has set aside is released, and the node is fenced; a live one keeps it', async () => {
+    const { queries, hash } = await setUp();
+    const held = { budget_id: `key:${hash}:daily`, window_start: WINDOW };
+    await queries.updateTable('ledger_windows').set({ leased: 12 }).where('spent', '=', 21).execute();
+    const leases = [
+      { node_id: 'spender', ...held, amount: 8 },
+      { node_id: 'another', ...held, amount: 4 },
+    ];
+    await queries.deleteFrom('ledger_leases').execute();
+    await queries.insertInto('ledger_leases').values(leases).execute();
+    const operations = ledgerOperations(queries);
+    expect(await operations.listNodes()).toEqual([{ id: 'spender', epoch: 1, seen_at: 2, leased_nano: 8, leases: 1 }]);
+    expect(await operations.release('spender', 2)).toBeUndefined();
+    expect(await operations.release('another', 3)).toBeUndefined();
+    expect(await operations.release('spender', 3)).toEqual({ leased_nano: 8, leases: 1 });
+    expect(await operations.listNodes()).toEqual([{ id: 'spender', epoch: 2, seen_at: 2, leased_nano: 0, leases: 0 }]);
+    expect(await queries.selectFrom('ledger_windows').select('leased').where('spent', '=', 21).execute()).toEqual([
+      { leased: 4 },
+    ]);
+    expect((await verifyLedger(queries)).differences).toEqual([]);
+  });
+});
