@@ -230,26 +230,30 @@ export function assignmentStore(queries: Queries) {
       return rows.map(({ id }) => id);
     },
 
-    deleteKeys: async (ids: readonly string[]): Promise<void> => {
+    /** Gives the assignments that were: another transaction may have been faster. */
+    deleteKeys: async (ids: readonly string[]): Promise<FormerAssignment[]> => {
       const left = await queries
         .deleteFrom('guardrail_key_assignments')
         .where('id', 'in', [...ids])
-        .returning(['guardrail_id', 'organization_id', 'key_hash as id'])
+        .returning(['id', 'guardrail_id', 'organization_id', 'key_hash as assignee'])
         .execute();
-      for (const { guardrail_id, organization_id, id } of left) {
+      for (const { guardrail_id, organization_id, assignee: id } of left) {
         await budgetStore(queries).close({ guardrail_id, payer: { by: 'key_hash', id, organization_id } });
       }
+      return left;
     },
 
-    deleteMembers: async (ids: readonly string[]): Promise<void> => {
+    /** Gives the assignments that were: another transaction may have been faster. */
+    deleteMembers: async (ids: readonly string[]): Promise<FormerAssignment[]> => {
       const left = await queries
         .deleteFrom('guardrail_member_assignments')
         .where('id', 'in', [...ids])
-        .returning(['guardrail_id', 'organization_id', 'user_id as id'])
+        .returning(['id', 'guardrail_id', 'organization_id', 'user_id as assignee'])
         .execute();
-      for (const { guardrail_id, organization_id, id } of left) {
+      for (const { guardrail_id, organization_id, assignee: id } of left) {
         await budgetStore(queries).close({ guardrail_id, payer: { by: 'user_id', id, organization_id } });
       }
+      return left;
     },
 
     /** Takes a guardrail from all keys that hold it; gives the assignments that were. */

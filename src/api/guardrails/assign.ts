@@ -83,7 +83,7 @@ export function assign(change: Change, actor: Actor, wanted: Wanted): Promise<nu
     const joining = assignees.filter((assignee) => former.get(assignee)?.guardrail_id !== guardrail.id);
     if (joining.length === 0) return 0;
     const leaving = joining.flatMap((assignee) => former.get(assignee) ?? []);
-    if (leaving.length > 0) await store[kind.delete](leaving.map(({ id }) => id));
+    const left = leaving.length === 0 ? [] : await store[kind.delete](leaving.map(({ id }) => id));
     const ids = await store[kind.insert]({
       organization_id: actor.organization_id,
       guardrail_id: guardrail.id,
@@ -92,7 +92,7 @@ export function assign(change: Change, actor: Actor, wanted: Wanted): Promise<nu
       created_at: work.at,
     });
     for (const [index, assignee] of joining.entries()) {
-      const before = former.get(assignee);
+      const before = left.find((one) => one.assignee === assignee);
       if (before) await auditUnassigned(work, kind, before);
       await work.audit({
         action: 'assign',
@@ -113,10 +113,10 @@ export function unassign(change: Change, actor: Actor, wanted: Wanted): Promise<
     const { guardrail, store, former } = await hold(work, wanted);
     const leaving = [...former.values()].filter(({ guardrail_id }) => guardrail_id === guardrail.id);
     if (leaving.length === 0) return 0;
-    await store[wanted.kind.delete](leaving.map(({ id }) => id));
-    for (const one of leaving) await auditUnassigned(work, wanted.kind, one);
+    const left = await store[wanted.kind.delete](leaving.map(({ id }) => id));
+    for (const one of left) await auditUnassigned(work, wanted.kind, one);
     work.announce({ topic: 'policy', id: guardrail.id });
-    return leaving.length;
+    return left.length;
   });
 }
 

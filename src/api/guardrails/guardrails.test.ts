@@ -476,6 +476,32 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
   });
 
+  test('what a key leaves while that guardrail is being deleted is told to the audit once', async () => {
+    const { create, call, makeKey, database, home } = await setUp();
+    const [one, two] = [String((await create()).data['id']), (await create()).data['id']];
+    const body = { key_hashes: [(await makeKey()).hash] };
+    await call('POST', `/guardrails/${one}/assignments/keys`, body);
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
+    const { organization_id } = home;
+    const deleting = database.queries.transaction().execute(async (tx) => {
+      await guardrailStore(tx).lock({ organization_id, id: one });
+      await assignmentStore(tx).deleteAllKeys(one);
+      await guardrailStore(tx).delete(one);
+      change();
+      await mayCommit;
+    });
+    await changed;
+    const moving = call('POST', `/guardrails/${two}/assignments/keys`, body);
+    await sleep(300);
+    commit();
+    await deleting;
+    expect((await moving).body).toEqual({ assigned_count: 1 });
+    const filter = { organization_id, resource_type: 'guardrail_assignment' } as const;
+    const { data } = await auditStore(database.queries).listBy(filter, { offset: 0, limit: 10 });
+    expect(data.map(({ action }) => action)).toEqual(['assign', 'assign']);
+  });
+
   test('every change is announced to all nodes; what changes nothing is not', async () => {
     const { call, create, patch, makeKey, changes, home } = await setUp();
     const heard: string[] = [];
