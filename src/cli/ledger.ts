@@ -3,7 +3,7 @@ import { type Config, type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { toUsd } from '../schemas/money.ts';
 import { isUniqueViolation } from '../storage/database.ts';
-import { ledgerOperations } from '../storage/ledger-operations.ts';
+import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
 import { parseUsd, tellUsd } from './credits.ts';
 import { systemClock } from './system-clock.ts';
@@ -40,26 +40,27 @@ async function verify(config: Config): Promise<number> {
   return found.differences.length === 0 ? 0 : 1;
 }
 
+const isLost = ({ unseen_ms }: LedgerNode) => unseen_ms === undefined || unseen_ms > limits.node_lost_ms;
+
 async function status({ database }: OpenStore): Promise<string> {
-  const now = systemClock.now_ms();
-  const nodes = await ledgerOperations(database.queries).listNodes();
-  const isLost = (seen_at: number) => seen_at < now - limits.node_lost_ms;
-  const lines = nodes.map(({ id, seen_at, leased_nano, leases }) => {
-    const seen = seen_at === 0 ? 'never' : `${Math.max(0, Math.round((now - seen_at) / 1_000))} s ago`;
-    const doubt = isLost(seen_at) && leased_nano > 0 ? '  in doubt' : '';
+  const nodes = await ledgerOperations(database.queries, database.engine).listNodes(systemClock.now_ms());
+  const lines = nodes.map((node) => {
+    const { id, unseen_ms, leased_nano, leases } = node;
+    const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
+    const doubt = isLost(node) && leased_nano > 0 ? '  in doubt' : '';
     return `${id}  seen ${seen}  set aside ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
-  const sum = (some: typeof nodes) => tellUsd(some.reduce((total, { leased_nano }) => total + leased_nano, 0));
-  const lost = nodes.filter(({ seen_at }) => isLost(seen_at));
-  return `${lines.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(lost)}\n`;
+  const sum = (some: LedgerNode[]) => tellUsd(some.reduce((total, { leased_nano }) => total + leased_nano, 0));
+  return `${lines.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(nodes.filter(isLost))}\n`;
 }
 
-async function release({ change, actor }: OpenStore, node: string): Promise<string> {
+async function release({ database, change, actor }: OpenStore, node: string): Promise<string> {
   return change(actor, async ({ tx, audit }) => {
-    const operations = ledgerOperations(tx);
-    const released = await operations.release(node, systemClock.now_ms() - limits.node_lost_ms);
+    const operations = ledgerOperations(tx, database.engine);
+    const at = systemClock.now_ms();
+    const released = await operations.release(node, at);
     if (released === undefined) {
-      const known = (await operations.listNodes()).some(({ id }) => id === node);
+      const known = (await operations.listNodes(at)).some(({ id }) => id === node);
       throw new Refused(
         known
           ? `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it; it gives back what it has.`
@@ -80,13 +81,14 @@ async function release({ change, actor }: OpenStore, node: string): Promise<stri
 
 async function resolve(store: OpenStore, id: string, given: { cost_nano: number; reason: string }): Promise<string> {
   const { cost_nano, reason } = given;
-  const found = await ledgerOperations(store.database.queries).findResolvable(id);
+  const { queries, engine } = store.database;
+  const found = await ledgerOperations(queries, engine).findResolvable(id);
   if (found === undefined) throw new Refused(`The store has no generation ${id}.`);
   if (!found.is_estimated) throw new Refused(`What ${id} cost is known: ${tellUsd(found.cost_nano)}.`);
   const actor = { ...store.actor, organization_id: found.organization_id };
   try {
     await store.change(actor, async ({ tx, at, audit }) => {
-      await ledgerOperations(tx).resolve(found, { cost_nano, reason, at });
+      await ledgerOperations(tx, engine).resolve(found, { cost_nano, reason, at });
       await audit({
         action: 'update',
         resource_type: 'generation',

@@ -1,14 +1,16 @@
 import { sql } from 'kysely';
 import type { GenerationRecord } from '../ledger/records.ts';
-import type { Queries } from './database.ts';
+import { limits } from '../limits.ts';
+import type { Database, Queries } from './database.ts';
+import { clockOf } from './ledger.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
 /** A node that ever settled anything here, and what is set aside for it. */
 export interface LedgerNode {
   id: string;
   epoch: number;
-  /** Milliseconds since 1970. */
-  seen_at: number;
+  /** How long ago it was heard of, by the store's clock; undefined: it never was. */
+  unseen_ms: number | undefined;
   leased_nano: number;
   leases: number;
 }
@@ -28,7 +30,7 @@ export interface Resolvable {
 }
 
 /** What an operator sees of the ledger, and may put right by hand. */
-export function ledgerOperations(queries: Queries) {
+export function ledgerOperations(queries: Queries, engine: Database['engine']) {
   const raiseWindow = async (
     window: { budget_id: string; window_start: string },
     column: 'spent' | 'leased',
@@ -43,32 +45,34 @@ export function ledgerOperations(queries: Queries) {
   };
 
   return {
-    /** Every node, the one that was heard of last first. */
-    listNodes: (): Promise<LedgerNode[]> =>
-      queries
+    /** Every node, the one that was heard of last first. `at`: this machine's time, milliseconds since 1970. */
+    listNodes: async (at: number): Promise<LedgerNode[]> => {
+      const rows = await queries
         .selectFrom('ledger_nodes as n')
         .leftJoin('ledger_leases as l', (join) => join.onRef('l.node_id', '=', 'n.id').on('l.amount', '>', 0))
-        .select(['n.id', 'n.epoch', 'n.seen_at'])
+        .select(['n.id', 'n.epoch', 'n.seen_at', clockOf(engine, at).as('now')])
         .select(({ fn }) => fn.count<number>('l.amount').as('leases'))
         .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leased_nano'))
         .groupBy(['n.id', 'n.epoch', 'n.seen_at'])
         .orderBy('n.seen_at', 'desc')
         .orderBy('n.id')
-        .execute(),
+        .execute();
+      return rows.map(({ seen_at, now, ...node }) => ({
+        ...node,
+        unseen_ms: seen_at === 0 ? undefined : now - seen_at,
+      }));
+    },
 
     /**
      * Gives up what a node has set aside, and fences it: what it settles later is spent without having been set aside.
-     * Undefined where there is no such node, or it was heard of since `seen_before`.
+     * Undefined where there is no such node, or it was heard of within `limits.node_lost_ms`.
      */
-    release: async (
-      node: string,
-      seen_before: number,
-    ): Promise<{ leased_nano: number; leases: number } | undefined> => {
+    release: async (node: string, at: number): Promise<{ leased_nano: number; leases: number } | undefined> => {
       const fenced = await queries
         .updateTable('ledger_nodes')
         .set(({ eb }) => ({ epoch: eb('epoch', '+', 1), instance: '' }))
         .where('id', '=', node)
-        .where('seen_at', '<', seen_before)
+        .where('seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
         .returning('epoch')
         .executeTakeFirst();
       if (fenced === undefined) return undefined;

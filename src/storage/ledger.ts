@@ -28,7 +28,7 @@ async function positionOf(queries: Queries, node: string): Promise<Position> {
 }
 
 /** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
-function clockOf(engine: Database['engine'], at: number) {
+export function clockOf(engine: Database['engine'], at: number) {
   return engine === 'sqlite'
     ? sql<number>`${at}`
     : sql<number>`CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`;
@@ -331,9 +331,10 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         )
         .execute();
       const clock = clockOf(engine, at);
-      const { nodes, now } = await queries
+      const { nodes, now, seen_at } = await queries
         .selectFrom('ledger_nodes')
         .select(({ fn, cast }) => [
+          fn.coalesce(fn.max(sql<number>`CASE WHEN id = ${node} THEN seen_at END`), sql<number>`0`).as('seen_at'),
           cast<number>(
             fn.coalesce(
               fn.sum(sql<number>`CASE WHEN seen_at > ${clock} - ${sql.lit(limits.node_live_ms)} THEN 1 ELSE 0 END`),
@@ -344,6 +345,10 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           clock.as('now'),
         ])
         .executeTakeFirstOrThrow();
+      // A node may hold money for long and settle nothing: it is not lost.
+      if (seen_at < now - limits.node_live_ms / 2) {
+        await queries.updateTable('ledger_nodes').set({ seen_at: now }).where('id', '=', node).execute();
+      }
       return { wanted, nodes, now };
     },
 

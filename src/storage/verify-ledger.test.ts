@@ -2,9 +2,11 @@ import { expect, test } from 'vitest';
 import { spendingNode } from '../../test/spending.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
+import { limits } from '../limits.ts';
 import { creditStore } from './credits.ts';
 import type { Queries } from './database.ts';
 import { keyStore } from './keys.ts';
+import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
 import { organizationStore } from './organizations.ts';
 import { verifyLedger } from './verify-ledger.ts';
@@ -170,8 +172,8 @@ describeStores('the ledger put to the test', ({ open }) => {
     ).map(({ spent }) => spent);
 
   test('a correction goes wherever the generation was counted, once, and the ledger still adds up', async () => {
-    const { queries, hash } = await setUp();
-    const operations = ledgerOperations(queries);
+    const { database, queries, hash } = await setUp();
+    const operations = ledgerOperations(queries, database.engine);
     expect(await spentOf(queries)).toEqual([13, 4, 21]);
     const found = await operations.findResolvable('g4');
     if (!found) throw new Error('there is no g4');
@@ -193,8 +195,8 @@ describeStores('the ledger put to the test', ({ open }) => {
   });
 
   test('a correction of an own account goes into the budgets that count those', async () => {
-    const { queries } = await setUp();
-    const operations = ledgerOperations(queries);
+    const { database, queries } = await setUp();
+    const operations = ledgerOperations(queries, database.engine);
     const found = await operations.findResolvable('g5');
     if (!found) throw new Error('there is no g5');
     expect(found).toMatchObject({ cost_nano: 7, is_byok: true });
@@ -206,7 +208,7 @@ describeStores('the ledger put to the test', ({ open }) => {
   });
 
   test('what a lost node has set aside is released, and the node is fenced; a live one keeps it', async () => {
-    const { queries, hash } = await setUp();
+    const { database, queries, hash } = await setUp();
     const held = { budget_id: `key:${hash}:daily`, window_start: WINDOW };
     await queries.updateTable('ledger_windows').set({ leased: 12 }).where('spent', '=', 21).execute();
     const leases = [
@@ -215,15 +217,29 @@ describeStores('the ledger put to the test', ({ open }) => {
     ];
     await queries.deleteFrom('ledger_leases').execute();
     await queries.insertInto('ledger_leases').values(leases).execute();
-    const operations = ledgerOperations(queries);
-    expect(await operations.listNodes()).toEqual([{ id: 'spender', epoch: 1, seen_at: 2, leased_nano: 8, leases: 1 }]);
-    expect(await operations.release('spender', 2)).toBeUndefined();
-    expect(await operations.release('another', 3)).toBeUndefined();
-    expect(await operations.release('spender', 3)).toEqual({ leased_nano: 8, leases: 1 });
-    expect(await operations.listNodes()).toEqual([{ id: 'spender', epoch: 2, seen_at: 2, leased_nano: 0, leases: 0 }]);
+    const operations = ledgerOperations(queries, database.engine);
+    const now = Date.now();
+    const seen = (seen_at: number) => queries.updateTable('ledger_nodes').set({ seen_at }).execute();
+    const nodes = async () => (await operations.listNodes(Date.now())).map(({ unseen_ms, ...node }) => node);
+    expect(await nodes()).toEqual([{ id: 'spender', epoch: 1, leased_nano: 8, leases: 1 }]);
+    await seen(now - limits.node_lost_ms + 10_000);
+    expect(await operations.release('spender', now)).toBeUndefined();
+    await seen(now - limits.node_lost_ms - 10_000);
+    expect(await operations.release('another', now)).toBeUndefined();
+    expect(await operations.release('spender', now)).toEqual({ leased_nano: 8, leases: 1 });
+    expect(await nodes()).toEqual([{ id: 'spender', epoch: 2, leased_nano: 0, leases: 0 }]);
     expect(await queries.selectFrom('ledger_windows').select('leased').where('spent', '=', 21).execute()).toEqual([
       { leased: 4 },
     ]);
     expect((await verifyLedger(queries)).differences).toEqual([]);
+  });
+
+  test('a node that looks after its leases and settles nothing is no lost one', async () => {
+    const { database, queries } = await setUp();
+    const operations = ledgerOperations(queries, database.engine);
+    await queries.updateTable('ledger_nodes').set({ seen_at: 7 }).execute();
+    await ledgerStore(queries, database.engine).watch('spender', Date.now());
+    const [node] = await operations.listNodes(Date.now());
+    expect(node?.unseen_ms).toBeLessThan(limits.node_live_ms);
   });
 });
