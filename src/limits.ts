@@ -132,8 +132,9 @@ export const limits = {
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
   web_searches_assumed: 10,
-  /** A sliced hold pays for so many output tokens at a time. */
+  /** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
   hold_slice_tokens: 1_024,
+  hold_slice_tokens_min: 32,
   /** By our count, an answer may pass its bound by so many tokens and this factor before it is cut: our count is no tokenizer. */
   overrun_tokens_max: 256,
   overrun_factor_max: 2,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
@@ -167,13 +168,27 @@ export function createAdmission(options: {
     return { prepared, hold: await recorder.reserve(ask, hold), grant: undefined };
   }
 
-  async function extend(hold: Hold, grant: Grant, tokens: number): Promise<string | undefined> {
-    const next = Math.min(grant.output_tokens, Math.max(grant.paid_tokens, tokens) + limits.hold_slice_tokens);
-    if (await recorder.extend(hold, costOf(grant.exposure, next))) {
-      grant.paid_tokens = next;
-      return undefined;
+  /** Sets the next slice aside, or what there is of it. */
+  async function tryExtend(hold: Hold, grant: Grant, tokens: number): Promise<boolean> {
+    for (let slice = limits.hold_slice_tokens; slice >= limits.hold_slice_tokens_min; slice /= 2) {
+      const next = Math.min(grant.output_tokens, Math.max(grant.paid_tokens, tokens) + slice);
+      if (await recorder.extend(hold, costOf(grant.exposure, next))) {
+        grant.paid_tokens = next;
+        return true;
+      }
     }
-    return tokens < grant.paid_tokens ? undefined : 'the spend limit pays for no more of the answer';
+    return false;
+  }
+
+  /** Only an answer that has used up what was set aside waits for what the store may still have. */
+  async function extend(hold: Hold, grant: Grant, tokens: number): Promise<string | undefined> {
+    const deadline = performance.now() + limits.recall_wait_ms;
+    for (;;) {
+      if (await tryExtend(hold, grant, tokens)) return undefined;
+      if (tokens < grant.paid_tokens) return undefined;
+      if (performance.now() >= deadline) return 'the spend limit pays for no more of the answer';
+      await sleep(limits.recall_ask_ms);
+    }
   }
 
   return {

@@ -29,6 +29,9 @@ interface Lease {
   store_free: number;
   /** Somebody else waits for what is idle here. */
   wanted: boolean;
+  /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
+  growth: number;
+  growth_asked_at: number;
   /** Until then nothing is asked, so that who was given way to comes first. */
   yields_until: number;
   /** Until then, who needs `refused_need` or more is refused without asking. */
@@ -184,7 +187,11 @@ export class Leases {
     const growing = hold.lines
       .filter((line) => line.granted > 0)
       .map((line) => ({ line, lease: this.#lease(line.budget.id, line.window_start) }));
-    if (growing.some(({ lease }) => freeOf(lease) < more)) return false;
+    const lacking = growing.filter(({ lease }) => freeOf(lease) < more);
+    if (lacking.length > 0) {
+      for (const { lease } of lacking) this.#wantGrowth(lease, more - freeOf(lease));
+      return false;
+    }
     for (const { line, lease } of growing) {
       lease.held += more;
       line.amount += more;
@@ -193,6 +200,15 @@ export class Leases {
     }
     hold.granted_nano = granted_nano;
     return true;
+  }
+
+  /** The next batch asks for it, so that a later try may succeed; not again and again where the store has nothing. */
+  #wantGrowth(lease: Lease, amount: number): void {
+    const now = this.#options.monotonic();
+    if (now - lease.growth_asked_at < limits.refusal_ms) return;
+    lease.growth_asked_at = now;
+    lease.growth = amount;
+    this.#options.onNeed();
   }
 
   /** See `Recorder.keep`. */
@@ -352,6 +368,8 @@ export class Leases {
         spent: 0,
         store_free: 0,
         wanted: false,
+        growth: 0,
+        growth_asked_at: Number.NEGATIVE_INFINITY,
         yields_until: Number.NEGATIVE_INFINITY,
         refused_until: Number.NEGATIVE_INFINITY,
         refused_need: 0,
@@ -452,12 +470,16 @@ export class Leases {
     if (this.#draining) return;
     const now = this.#options.monotonic();
     for (const lease of this.#leases.values()) {
-      if (lease.store_free <= 0 || lease.wanted || now < lease.yields_until || this.#isIdle(lease, now)) continue;
-      const lacking = this.#slackOf(lease) - freeOf(lease) - lease.held;
+      const { growth } = lease;
+      if (lease.wanted || now < lease.yields_until) continue;
+      if (growth === 0 && (lease.store_free <= 0 || this.#isIdle(lease, now))) continue;
+      const lacking = Math.max(growth, this.#slackOf(lease) - freeOf(lease) - lease.held);
       if (lacking <= 0) continue;
       const ask = askOf(lease);
       if (ask.want > 0 || ask.returned > 0) continue;
-      ask.want = 1;
+      lease.growth = 0;
+      ask.want = Math.max(1, growth);
+      ask.need = growth === 0 ? 0 : 1;
       ask.slack = lacking;
     }
   }

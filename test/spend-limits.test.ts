@@ -1,0 +1,460 @@
+/**
+ * What a spend limit does to a request, through a running gateway and a scripted upstream: what is set aside, lowered,
+ * refused, cut and charged.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../src/schemas/json.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
+
+type Script = (exchange: Exchange, nth: number) => Step[];
+
+/** A thousandth of a USD for each token that comes out; what goes in costs nothing but where a model's name says so. */
+const OUTPUT = { prompt: 0, completion: 1000 };
+const timeouts = {
+  shutdown_ms_max: 2_000,
+  upstream_headers_ms_max: 400,
+  upstream_first_token_ms_max: 3_000,
+  upstream_idle_ms_max: 1_500,
+};
+
+/** Whatever earlier tests did to an endpoint's health. */
+const both = { model: 'wire/both', provider: { order: ['chat', 'messages'] } };
+
+let wire: WireServer;
+let script: Script;
+let strict: TestGateway;
+let sliced: TestGateway;
+
+async function start(ledger: object): Promise<TestGateway> {
+  const endpoint = (provider: string, pricing: object = OUTPUT) => ({
+    provider,
+    upstream_model: 'scripted',
+    pricing,
+    max_completion_tokens: 20_000,
+  });
+  const model = (...endpoints: object[]) => ({ context_length: 100_000, endpoints });
+  const gpt = { tokenizer: 'GPT', context_length: 100_000 };
+  const file = {
+    bundled_catalog: false,
+    timeouts,
+    logging: { level: 'warn' },
+    providers: {
+      chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
+      messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
+      bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
+      closed: { name: 'Closed', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9' },
+    },
+    models: {
+      'wire/chat': model(endpoint('chat')),
+      'wire/messages': model(endpoint('messages')),
+      'wire/bills': model(endpoint('bills')),
+      'wire/both': model(endpoint('chat'), endpoint('messages', { prompt: 0, completion: 1001 })),
+      'wire/closed-first': model(endpoint('closed'), endpoint('messages', { prompt: 0, completion: 1001 })),
+      'wire/priced-prompt': model(endpoint('chat', { prompt: 1000, completion: 1000 })),
+      'wire/gpt': { ...gpt, endpoints: [endpoint('chat', { prompt: 1000, completion: 0 })] },
+      'wire/free': model(endpoint('chat', { prompt: 0, completion: 0 })),
+    },
+    ledger: { journal_sync: 'os', ...ledger },
+  };
+  return startGateway({ yaml: JSON.stringify(file) });
+}
+
+beforeAll(async () => {
+  wire = await startWireServer((exchange, nth) => script(exchange, nth));
+  strict = await start({ default_output_tokens: 500 });
+  sliced = await start({ budgets: 'soft', hold: 'sliced', unknown_outcome: 'metered' });
+});
+afterAll(async () => {
+  await Promise.all([strict.stop(), sliced.stop()]);
+  await wire.stop();
+});
+beforeEach(() => {
+  wire.exchanges.length = 0;
+  script = () => answer(7);
+});
+
+// ---------------------------------------------------------------- what the upstream says
+
+/** One token each, by our count too. */
+const STORY = [' one', ' river', ' house', ' stone'];
+const word = (nth: number) => STORY[nth % STORY.length];
+const usageOf = (tokens: number) => ({ prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens });
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const words = (count: number) => Array.from({ length: count }, (_, nth) => chunk({ content: word(nth) })).join('');
+const usageChunk = (tokens: number) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage: usageOf(tokens) })}\n\ndata: [DONE]\n\n`;
+const sse = responseHead(200, 'text/event-stream');
+const json = responseHead(200, 'application/json');
+
+/** A whole answer of the chat wire that tells so many tokens. */
+function answer(tokens: number): Step[] {
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }];
+  const body = {
+    id: 'up-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'scripted',
+    choices,
+    usage: usageOf(tokens),
+  };
+  return [json, JSON.stringify(body), 'END'];
+}
+
+function message(tokens: number): Step[] {
+  const usage = { input_tokens: 10, output_tokens: tokens };
+  const content = [{ type: 'text', text: 'Yes.' }];
+  const body = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'scripted',
+    content,
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage,
+  };
+  return [json, JSON.stringify(body), 'END'];
+}
+
+const stream = (tokens: number): Step[] => [sse, words(tokens), chunk({}, 'stop'), usageChunk(tokens), 'END'];
+
+// ---------------------------------------------------------------- what a client does
+
+/** A key with a limit of so many thousandths of a USD: as many tokens. */
+async function keyOf(gateway: TestGateway, tokens: number): Promise<string> {
+  const response = await fetch(`${gateway.base_url}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'limited', limit: tokens / 1000 }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { key: string }).key;
+}
+
+interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: JsonObject & {
+    error?: { message: string; metadata: JsonObject };
+    usage?: JsonObject;
+    gateway_metadata?: JsonObject;
+  };
+}
+
+async function ask(gateway: TestGateway, key: string, body: object): Promise<Answered> {
+  const response = await fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'x-gateway-experimental-metadata': 'enabled',
+    },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello there' }], ...body }),
+  });
+  const text = await response.text();
+  const parsed = text.startsWith('{') ? JSON.parse(text) : {};
+  return { status: response.status, headers: response.headers, text, body: parsed };
+}
+
+interface Chunk {
+  choices: { delta: { content?: string }; finish_reason: string | null }[];
+  usage?: { completion_tokens: number; cost: number };
+  gateway_metadata?: JsonObject;
+  error?: JsonObject;
+}
+
+function chunksOf({ text }: Answered): Chunk[] {
+  return text
+    .split('\n\n')
+    .filter((block) => block.startsWith('data: {'))
+    .map((block) => JSON.parse(block.slice(6)) as Chunk);
+}
+
+async function usedBy(gateway: TestGateway, key: string): Promise<number> {
+  const response = await fetch(`${gateway.base_url}/key`, { headers: { authorization: `Bearer ${key}` } });
+  const { data } = (await response.json()) as { data: { usage: number } };
+  return Math.round(data.usage * 1e6) / 1000;
+}
+
+async function generationOf(gateway: TestGateway, key: string, answered: Answered): Promise<JsonObject> {
+  const id = answered.headers.get('x-generation-id');
+  const response = await fetch(`${gateway.base_url}/generation?id=${id}`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return ((await response.json()) as { data: JsonObject }).data;
+}
+
+const sent = (nth = 0) => JSON.parse(wire.exchanges[nth]!.body) as JsonObject & { max_tokens?: number };
+const adjusted = (metadata: JsonObject | undefined) =>
+  (metadata?.['adjusted_parameters'] ?? []) as { kind: string; field: string; reason: string }[];
+
+// ---------------------------------------------------------------- the rules
+
+describe('before the send', () => {
+  test('a request that its limit does not pay for is refused with 402, and nothing is sent', async () => {
+    const key = await keyOf(strict, 10);
+    const refused = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.message).toMatch(/limit.*\$0\.01/);
+    expect(refused.body.gateway_metadata).toMatchObject({ attempt: 0 });
+    expect(wire.exchanges).toHaveLength(0);
+    expect(await generationOf(strict, key, refused)).toBeUndefined();
+    expect(await usedBy(strict, key)).toBe(0);
+  });
+
+  test.each([
+    ['wire/chat', {}, answer(7)],
+    ['wire/messages', {}, message(7)],
+  ] as const)(
+    '%s is sent the output bound that the limit pays for, and the client is told',
+    async (model, more, told) => {
+      script = () => [...told];
+      const key = await keyOf(strict, 60);
+      const { status, body } = await ask(strict, key, { model, max_tokens: 100, ...more });
+      expect(status).toBe(200);
+      expect(sent().max_tokens).toBe(60);
+      const reason = 'the spend limit pays for 60 output tokens';
+      expect(adjusted(body.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+      expect(await usedBy(strict, key)).toBe(7);
+      await ask(strict, key, { model, max_tokens: 100 });
+      expect(sent(1).max_tokens).toBe(53);
+    },
+  );
+
+  test('thinking stays below a lowered output bound', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 3_000);
+    const reasoning = { max_tokens: 8_000 };
+    const { status } = await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, reasoning });
+    expect(status).toBe(200);
+    expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 2_400 } });
+  });
+
+  test('a thinking budget that the client wrote itself is paid for or refused, never passed', async () => {
+    const key = await keyOf(strict, 3_000);
+    const thinking = { type: 'enabled', budget_tokens: 8_000 };
+    const provider = { options: { messages: { thinking } } };
+    expect((await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, provider })).status).toBe(402);
+    script = () => message(7);
+    provider.options.messages.thinking.budget_tokens = 2_000;
+    expect((await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, provider })).status).toBe(200);
+    expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { budget_tokens: 2_000 } });
+  });
+
+  test('an output bound is not lowered below the least', async () => {
+    const key = await keyOf(strict, 15);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 100 })).status).toBe(402);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 15 })).status).toBe(200);
+    expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test('a limited caller that names no output bound gets the default; an unlimited one none', async () => {
+    const key = await keyOf(strict, 5_000);
+    const { body } = await ask(strict, key, { model: 'wire/chat' });
+    expect(sent().max_tokens).toBe(500);
+    expect(adjusted(body.gateway_metadata)).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
+    const free = await ask(strict, strict.key, { model: 'wire/chat' });
+    expect(sent(1)).not.toHaveProperty('max_tokens');
+    expect(adjusted(free.body.gateway_metadata)).toEqual([]);
+  });
+
+  test('the prompt is paid for, too: each byte as a token where no tokenizer is known', async () => {
+    const key = await keyOf(strict, 2_000);
+    const long = {
+      model: 'wire/priced-prompt',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'a '.repeat(1_000) }],
+    };
+    expect((await ask(strict, key, long)).status).toBe(402);
+    const short = { ...long, messages: [{ role: 'user', content: 'a '.repeat(100) }] };
+    expect((await ask(strict, key, short)).status).toBe(200);
+  });
+
+  test('a prompt that its bytes would refuse is counted with the tokenizer of the model, where that is known', async () => {
+    const key = await keyOf(strict, 2_000);
+    const long = { max_tokens: 16, messages: [{ role: 'user', content: 'considerable '.repeat(1_000) }] };
+    expect((await ask(strict, key, { ...long, model: 'wire/priced-prompt' })).status).toBe(402);
+    expect((await ask(strict, key, { ...long, model: 'wire/gpt' })).status).toBe(200);
+  });
+
+  test('what costs nothing is served when nothing is left', async () => {
+    script = () => answer(50);
+    const key = await keyOf(strict, 50);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(200);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(402);
+    expect((await ask(strict, key, { model: 'wire/free', max_tokens: 50 })).status).toBe(200);
+  });
+});
+
+describe('between attempts', () => {
+  test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
+    script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));
+    const key = await keyOf(strict, 100);
+    await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(await usedBy(strict, key)).toBe(status === 400 ? 0 : 7.007);
+  });
+
+  test('a refused connection has cost nothing', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 100);
+    const answered = await ask(strict, key, { model: 'wire/closed-first', max_tokens: 50 });
+    expect(answered.status).toBe(200);
+    expect(await usedBy(strict, key)).toBe(7.007);
+  });
+
+  test.each([
+    ['broke off after the send', ['RESET']],
+    ['did not answer in time', [{ wait: 2_000 }]],
+  ] as [string, Step[]][])('an attempt that %s keeps all that was set aside, beside the next one', async (_, steps) => {
+    script = (_exchange, nth) => (nth === 0 ? steps : message(7));
+    const key = await keyOf(strict, 200);
+    const answered = await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(answered.status).toBe(200);
+    expect(answered.body.usage).toMatchObject({ completion_tokens: 7, cost: 0.007007 });
+    expect(await usedBy(strict, key)).toBe(57.007);
+    const { total_cost, provider_responses } = await generationOf(strict, key, answered);
+    expect(total_cost).toBe(0.057007);
+    expect(provider_responses).toHaveLength(2);
+  });
+
+  test('a next attempt that cannot be paid beside the last one is not made', async () => {
+    script = () => ['RESET'];
+    const key = await keyOf(strict, 60);
+    const refused = await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.metadata).toMatchObject({
+      previous_errors: [{ provider: 'Chat', reason: 'unavailable' }],
+    });
+    expect(refused.body.gateway_metadata).toMatchObject({ attempt: 1 });
+    expect(wire.exchanges).toHaveLength(1);
+    expect(await usedBy(strict, key)).toBe(50);
+    expect(await generationOf(strict, key, refused)).toMatchObject({ total_cost: 0.05 });
+  });
+
+  test('in soft mode an unknown outcome may be charged by what was seen of it', async () => {
+    script = () => ['RESET'];
+    const key = await keyOf(sliced, 2_000);
+    await ask(sliced, key, { model: 'wire/priced-prompt', max_tokens: 500 });
+    const used = await usedBy(sliced, key);
+    expect(used).toBeGreaterThan(0);
+    expect(used).toBeLessThan(20);
+  });
+});
+
+describe('while an answer flows', () => {
+  test('an upstream that does not keep to its output bound is cut, and the client sees a clean end', async () => {
+    script = () => [sse, words(2_000), { wait: 5_000 }, 'END'];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/chat', max_tokens: 100, stream: true });
+    const chunks = chunksOf(answered);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'length',
+    ]);
+    expect(chunks.some(({ error }) => error !== undefined)).toBe(false);
+    expect(answered.text.trimEnd().endsWith('data: [DONE]')).toBe(true);
+    const last = chunks.at(-1)!;
+    expect(last.usage!.completion_tokens).toBeGreaterThan(100);
+    const reason = 'the provider did not keep to the output bound of 100 tokens';
+    expect(adjusted(last.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+    await wire.exchanges[0]!.closed;
+    expect(await usedBy(strict, key)).toBeCloseTo(last.usage!.cost * 1000, 6);
+    expect(strict.log_lines.some((line) => line.includes('an answer was cut'))).toBe(true);
+  });
+
+  test('where closing does not end the bill, an answer that was cut is read to its end and charged as told', async () => {
+    script = () => [sse, words(2_000), { wait: 50 }, chunk({}, 'stop'), usageChunk(2_500), 'END'];
+    const key = await keyOf(strict, 5_000);
+    await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, key)).toBe(2_500);
+  });
+
+  test('an answer that tells more than its bound is charged whole, and told of', async () => {
+    script = () => answer(300);
+    const key = await keyOf(strict, 5_000);
+    const { body } = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
+    expect(adjusted(body.gateway_metadata)).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
+    expect(await usedBy(strict, key)).toBe(300);
+    const metrics = await (await fetch(`${strict.url}/metrics`)).text();
+    expect(metrics).toMatch(/gateway_overruns_total\{provider="chat"\} [1-9]/);
+  });
+
+  test('an unlimited caller’s answer is not cut', async () => {
+    script = () => stream(2_000);
+    const chunks = chunksOf(await ask(strict, strict.key, { model: 'wire/chat', max_tokens: 100, stream: true }));
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'stop',
+    ]);
+  });
+
+  test('a sliced hold grows with the answer', async () => {
+    script = () => stream(3_000);
+    const key = await keyOf(sliced, 4_000);
+    const chunks = chunksOf(await ask(sliced, key, { model: 'wire/chat', max_tokens: 10_000, stream: true }));
+    expect(sent().max_tokens).toBe(10_000);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'stop',
+    ]);
+    expect(await usedBy(sliced, key)).toBe(3_000);
+  });
+
+  test('a sliced hold that cannot grow ends the answer cleanly, within the limit', async () => {
+    script = () => [sse, ...Array.from({ length: 400 }, () => [words(10), { wait: 1 }]).flat(), { wait: 5_000 }];
+    const key = await keyOf(sliced, 2_000);
+    const answered = await ask(sliced, key, { model: 'wire/chat', max_tokens: 10_000, stream: true });
+    const chunks = chunksOf(answered);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'length',
+    ]);
+    const reason = 'the spend limit pays for no more of the answer';
+    expect(adjusted(chunks.at(-1)!.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+    const used = await usedBy(sliced, key);
+    expect(used).toBeGreaterThan(1_000);
+    // One more read than was paid for.
+    expect(used).toBeLessThanOrEqual(2_100);
+  });
+});
+
+describe('when the client leaves', () => {
+  const leaveAfter = async (model: string, body: object, ms: number) => {
+    const key = await keyOf(strict, 5_000);
+    const leave = new AbortController();
+    const asked = fetch(`${strict.base_url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, max_tokens: 100, messages: [{ role: 'user', content: 'Hello there' }], ...body }),
+      signal: leave.signal,
+    })
+      .then((response) => response.text())
+      .catch(() => undefined);
+    const exchange = await wire.exchange(0);
+    await sleep(ms);
+    leave.abort();
+    await asked;
+    await exchange.closed;
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThanOrEqual(0);
+    return key;
+  };
+
+  test('an answer that is not streamed is waited for and charged, also where closing would end a stream’s bill', async () => {
+    script = () => [{ wait: 200 }, ...answer(42)];
+    const key = await leaveAfter('wire/chat', {}, 30);
+    await expect.poll(() => usedBy(strict, key)).toBe(42);
+  });
+
+  test('a stream is closed and charged by our count where that ends the bill', async () => {
+    script = () => [sse, words(10), { wait: 3_000 }, words(30), 'END'];
+    const key = await leaveAfter('wire/chat', { stream: true }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(0);
+    expect(await usedBy(strict, key)).toBeLessThanOrEqual(30);
+  });
+
+  test('a stream is read on and charged as told where it does not', async () => {
+    script = () => [sse, words(10), { wait: 300 }, words(30), chunk({}, 'stop'), usageChunk(77), 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBe(77);
+  });
+});
