@@ -61,7 +61,8 @@ export interface App {
 
 /** The composition root: builds the service from its parts. Nothing listens yet. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const { config, catalog, database, changes, home, recorder, clock, log, metrics } = options;
+  const { config, database, changes, home, recorder, clock, log, metrics } = options;
+  const catalog = () => options.catalog.at(clock.now_ms());
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -98,7 +99,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await collectOpenApi(server);
 
   const inference = createInference({
-    catalog: () => catalog,
+    catalog,
     dialect: (wire) => dialects.get(wire),
     upstream,
     recorder,
@@ -125,13 +126,13 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       getGeneration(api, { generations: { find: findGeneration } });
-      listModels(api, { catalog: () => catalog });
-      listModelEndpoints(api, { catalog: () => catalog });
+      listModels(api, { catalog });
+      listModelEndpoints(api, { catalog });
       serveManagement(api, {
         providers: [...config.providers_off, ...config.providers],
         database,
         change,
-        catalog: () => catalog,
+        catalog,
         recorder,
         clock,
         secret: options.secret,

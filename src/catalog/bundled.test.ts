@@ -75,9 +75,11 @@ describe('the bundled catalog', () => {
   test('every id is author/slug in lower case, every price an integer of pico-USD', () => {
     expect(models.filter(({ id }) => !/^[a-z0-9-]+\/[a-z0-9._-]+$/.test(id)).map(({ id }) => id)).toEqual([]);
     const prices = endpoints.flatMap(({ endpoint }) =>
-      [endpoint.price, ...(endpoint.tiers ?? []).map(({ price }) => price)].flatMap((price) =>
-        Object.values(price ?? {}),
-      ),
+      [
+        endpoint.price,
+        ...(endpoint.tiers ?? []).map(({ price }) => price),
+        ...Object.values(endpoint.service_tiers ?? {}).map(({ pricing }) => pricing),
+      ].flatMap((price) => Object.values(price ?? {})),
     );
     expect(prices.length).toBeGreaterThan(2_000);
     expect(prices.filter((price) => !Number.isSafeInteger(price) || price < 0)).toEqual([]);

@@ -1,7 +1,7 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
-import type { PriceTier } from './model.ts';
+import type { PriceChange, PriceList, PriceTier } from './model.ts';
 
 /** What a model can do at one provider, as far as facts tell; anything else follows from the provider's row. */
 export type Ability = 'tools' | 'structured' | 'reasoning' | 'effort' | 'sampling';
@@ -24,6 +24,8 @@ export interface BundledEndpoint {
   /** Integer pico-USD; absent: not known. */
   price?: Prices;
   tiers?: PriceTier[];
+  service_tiers?: Record<string, PriceList>;
+  price_changes?: PriceChange[];
   quirks?: Quirks;
 }
 

@@ -338,3 +338,63 @@ describe('a local server', () => {
     for (const id of ['openai/unknown', 'ollama/', 'ollama', 'vllm/x']) expect(catalog.find(id)).toBeUndefined();
   });
 });
+
+describe('prices that change', () => {
+  const changes = [
+    { from_ms: 1_000, pricing: { prompt: 1, completion: 1 }, price_tiers: [] },
+    { from_ms: 2_000, pricing: { prompt: 2, completion: 2 } },
+  ];
+  const catalog = build(
+    [
+      bundledModel('a/one', [
+        endpoint('openai', {
+          price_changes: changes,
+          tiers: [{ prompt_tokens_over: 5, price: { prompt: 9, completion: 9 } }],
+          service_tiers: { flex: { pricing: { prompt: 8, completion: 8 } } },
+        }),
+      ]),
+      bundledModel('a/two', [endpoint('openai', { model: 'other', price_changes: [changes[1]!] })]),
+    ],
+    [provider('openai')],
+  );
+  const promptAt = (now_ms: number, id = 'a/one') => catalog.at(now_ms).find(id)?.endpoints[0]?.pricing.prompt;
+
+  test.each([
+    [0, 1_000_000],
+    [999, 1_000_000],
+    [1_000, 1],
+    [1_999, 1],
+    [2_000, 2],
+    [9_999, 2],
+    [500, 1_000_000],
+  ])('at %d ms a prompt token costs %d', (now_ms, prompt) => expect(promptAt(now_ms)).toBe(prompt));
+
+  test('each endpoint changes at its own time', () => {
+    expect([promptAt(1_500, 'a/two'), promptAt(2_500, 'a/two')]).toEqual([1_000_000, 2]);
+  });
+
+  test('a change is the whole price: tiers of the old one end with it', () => {
+    const [before] = catalog.at(0).find('a/one')!.endpoints;
+    const [after] = catalog.at(2_000).find('a/one')!.endpoints;
+    expect([before?.price_tiers, before?.service_tiers]).not.toContain(undefined);
+    expect([after?.price_tiers, after?.service_tiers]).toEqual([undefined, undefined]);
+    expect(after).not.toHaveProperty('from_ms');
+  });
+
+  test('between two changes it is one catalog, which can be asked for any other time', () => {
+    expect(catalog.at(1_000)).toBe(catalog.at(1_999));
+    expect(catalog.at(2_000).at(0)).toBe(catalog);
+    expect(catalog.at(1_000).endpoints()[0]?.pricing).toEqual({ prompt: 1, completion: 1 });
+  });
+
+  test('what was looked up keeps its price', () => {
+    const admitted = catalog.at(1_500).find('a/one')!;
+    catalog.at(2_500);
+    expect(admitted.endpoints[0]?.pricing.prompt).toBe(1);
+  });
+
+  test('a catalog without changes is always the same', () => {
+    const still = build([bundledModel('a/one', [endpoint('openai')])], [provider('openai')]);
+    expect(still.at(Number.MAX_SAFE_INTEGER)).toBe(still);
+  });
+});

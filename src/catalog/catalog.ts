@@ -4,16 +4,15 @@ import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.
 import type { Wire } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
-import type { Endpoint, Model } from './model.ts';
+import type { DatedPrices, Endpoint, Model } from './model.ts';
+import { declaredPrices, pricesAt } from './price-list.ts';
 
 /** An endpoint as an operator declares it. */
-export interface DeclaredEndpoint {
+export interface DeclaredEndpoint extends Partial<DatedPrices> {
   provider: string;
   /** What stands after the slash of the tag; tells two endpoints of one provider apart. */
   variant?: string;
   upstream_model: string;
-  /** Integer pico-USD; absent or partly absent: not known. */
-  pricing?: Prices;
   context_length?: number;
   max_completion_tokens?: number;
   max_prompt_tokens?: number;
@@ -63,6 +62,8 @@ export interface Catalog {
   /** By slug or display name, in any case. */
   provider(slugOrName: string): Provider | undefined;
   providers(): readonly Provider[];
+  /** The same at the prices that are in force then; the same object as long as none of them changes. */
+  at(now_ms: number): Catalog;
 }
 
 /** Merges what operators declare over what is bundled, and keeps what a provider that is on can serve. Pure. */
@@ -82,22 +83,44 @@ export function buildCatalog(sources: CatalogSources): Catalog {
   }
   models.sort((a, b) => b.created - a.created || (a.id < b.id ? -1 : 1));
 
-  const byId = new Map<string, Model>();
-  for (const model of models) if (!byId.has(model.canonical_slug)) byId.set(model.canonical_slug, model);
-  for (const model of models) byId.set(model.id, model);
-
   const byName = new Map<string, Provider>();
   for (const provider of sources.providers) byName.set(provider.name.toLowerCase(), provider);
   for (const provider of sources.providers) byName.set(provider.slug.toLowerCase(), provider);
 
-  const endpoints = models.flatMap((model) => model.endpoints);
-  return {
-    find: (id) => byId.get(id) ?? anyModel(id, providers, sources.created_default),
-    models: () => models,
-    endpoints: () => endpoints,
-    provider: (slugOrName) => byName.get(slugOrName.toLowerCase()),
-    providers: () => sources.providers,
+  const among = (models: readonly Model[]): Omit<Catalog, 'at'> => {
+    const byId = new Map<string, Model>();
+    for (const model of models) if (!byId.has(model.canonical_slug)) byId.set(model.canonical_slug, model);
+    for (const model of models) byId.set(model.id, model);
+    const endpoints = models.flatMap((model) => model.endpoints);
+    return {
+      find: (id) => byId.get(id) ?? anyModel(id, providers, sources.created_default),
+      models: () => models,
+      endpoints: () => endpoints,
+      provider: (slugOrName) => byName.get(slugOrName.toLowerCase()),
+      providers: () => sources.providers,
+    };
   };
+  return dated(models, among);
+}
+
+/** A catalog for each stretch of time between two changes of price. Only the last one asked for is kept. */
+function dated(models: readonly Model[], among: (models: readonly Model[]) => Omit<Catalog, 'at'>): Catalog {
+  const changes = models.flatMap(({ endpoints }) => endpoints.flatMap(({ price_changes = [] }) => price_changes));
+  const moments = [...new Set(changes.map(({ from_ms }) => from_ms))].sort((a, b) => a - b);
+  const at = (now_ms: number): Catalog => {
+    const passed = moments.findLastIndex((moment) => moment <= now_ms);
+    if (passed !== kept.passed) {
+      const repriced = models.map((model) => ({
+        ...model,
+        endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, now_ms)),
+      }));
+      kept = { passed, catalog: passed === -1 ? first : { ...among(repriced), at } };
+    }
+    return kept.catalog;
+  };
+  const first: Catalog = { ...among(models), at };
+  let kept = { passed: -1, catalog: first };
+  return first;
 }
 
 interface MergeContext extends Pick<CatalogSources, 'created_default' | 'modelQuirks'> {
@@ -174,8 +197,7 @@ function declaredEndpoint(
   known: Endpoint | undefined,
 ): Endpoint {
   const tag = declared.variant === undefined ? provider.slug : `${provider.slug}/${declared.variant}`;
-  const pricing = declared.pricing ?? known?.pricing ?? {};
-  const price_tiers = declared.pricing === undefined ? known?.price_tiers : undefined;
+  const prices = declaredPrices(declared, known);
   return {
     id: `${tag}|${facts.id}`,
     model: facts.id,
@@ -185,11 +207,10 @@ function declaredEndpoint(
     context_length: declared.context_length ?? known?.context_length ?? facts.context_length,
     max_completion_tokens: declared.max_completion_tokens ?? known?.max_completion_tokens,
     max_prompt_tokens: declared.max_prompt_tokens ?? known?.max_prompt_tokens,
-    pricing,
-    ...(price_tiers === undefined ? {} : { price_tiers }),
+    ...prices,
     supported_parameters: declared.supported_parameters ?? known?.supported_parameters,
     quantization: declared.quantization ?? known?.quantization ?? 'unknown',
-    supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(provider, pricing),
+    supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(provider, prices.pricing),
     input_modalities: known?.input_modalities ?? facts.input_modalities,
     quirks: {
       ...(known?.quirks ?? provider.quirks),
@@ -220,6 +241,8 @@ function bundledEndpoint(
     max_prompt_tokens: bundled.prompt_max,
     pricing,
     ...(bundled.tiers === undefined ? {} : { price_tiers: bundled.tiers }),
+    ...(bundled.service_tiers === undefined ? {} : { service_tiers: bundled.service_tiers }),
+    ...(bundled.price_changes === undefined ? {} : { price_changes: bundled.price_changes }),
     supported_parameters: supportedParameters(
       providerRow.get(provider.slug),
       bundled,

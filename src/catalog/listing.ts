@@ -2,7 +2,7 @@ import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledEndpoint } from './bundled.ts';
-import type { PriceTier } from './model.ts';
+import type { PriceList, PriceTier } from './model.ts';
 import { nearestPicoUsd } from './price.ts';
 
 type Cost = Record<string, unknown> & { tiers?: ({ tier?: { size?: number } } & Record<string, unknown>)[] };
@@ -26,6 +26,8 @@ export interface Listing {
   modalities?: { input?: string[]; output?: string[] };
   limit?: { context?: number; input?: number; output?: number };
   cost?: Cost;
+  /** Other ways to be served, with what the request must say for that. */
+  experimental?: { modes?: Record<string, { cost?: Cost; provider?: { body?: Record<string, unknown> } }> };
   provider?: { npm?: string; shape?: string };
 }
 /** The whole file: providers by id, models by id. */
@@ -82,6 +84,18 @@ function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | u
     return price && tier?.size ? [{ prompt_tokens_over: tier.size, price }] : [];
   });
   return tiers.length === 0 ? undefined : tiers;
+}
+
+/** The service tiers that a listing has a price of; what is asked for in other ways is no tier. */
+function serviceTiersOf({ experimental }: Listing, row: ProviderRow, claude: boolean): Record<string, PriceList> {
+  const tiers = Object.values(experimental?.modes ?? {}).flatMap(({ cost, provider }): [string, PriceList][] => {
+    const name = provider?.body?.['service_tier'];
+    const pricing = cost && pricesOf(cost, row, claude);
+    if (typeof name !== 'string' || pricing === undefined) return [];
+    const price_tiers = cost && tiersOf(cost, row, claude);
+    return [[name, { pricing, ...(price_tiers === undefined ? {} : { price_tiers }) }]];
+  });
+  return Object.fromEntries(tiers);
 }
 
 /** OpenAI serves these by its Responses API only (https://platform.openai.com/docs/models). */
@@ -160,6 +174,7 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   const claude = identity.id.startsWith('anthropic/');
   const price = listing.cost === undefined ? undefined : pricesOf(listing.cost, row, claude);
   const tiers = listing.cost === undefined ? undefined : tiersOf(listing.cost, row, claude);
+  const service_tiers = serviceTiersOf(listing, row, claude);
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
   const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
   const efforts = effortsOf(listing);
@@ -190,6 +205,7 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
     ...(quantization === undefined ? {} : { quantization }),
     ...(price === undefined ? {} : { price }),
     ...(tiers === undefined ? {} : { tiers }),
+    ...(Object.keys(service_tiers).length === 0 ? {} : { service_tiers }),
     ...(Object.keys(quirks).length === 0 ? {} : { quirks }),
   };
 }

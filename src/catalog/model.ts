@@ -26,6 +26,12 @@ export interface PriceChange extends EndpointPrices {
   from_ms: number;
 }
 
+/** Everything that an endpoint asks, now and later. */
+export interface DatedPrices extends EndpointPrices {
+  /** Ascending. `Catalog.at` puts them in force. */
+  price_changes?: readonly PriceChange[];
+}
+
 /** What a client names: `author/slug`. */
 export interface Model {
   id: string;
@@ -48,7 +54,7 @@ export interface Model {
 }
 
 /** One model at one provider, with its limits and the prices in force. */
-export interface Endpoint extends EndpointPrices {
+export interface Endpoint extends DatedPrices {
   /** Unique: `<tag>|<model id>`. */
   id: string;
   model: string;
@@ -61,8 +67,6 @@ export interface Endpoint extends EndpointPrices {
   context_length: number | undefined;
   max_completion_tokens: number | undefined;
   max_prompt_tokens: number | undefined;
-  /** Later prices, ascending. `Catalog.at` puts them in force. */
-  price_changes?: readonly PriceChange[];
   /** Undefined: all. */
   supported_parameters: readonly string[] | undefined;
   quantization: string;

@@ -197,6 +197,20 @@ describe('facts', () => {
     ]);
   });
 
+  test('a way of being served that is a service tier is one, others are not', () => {
+    const cost = { input: 5, output: 30, cache_read: 0.5 };
+    const modes = {
+      fast: { cost, provider: { body: { service_tier: 'priority' } } },
+      faster: { cost, provider: { body: { speed: 'fast' } } },
+      free: { provider: { body: { service_tier: 'batch' } } },
+    };
+    const listing = { id: 'gpt-x', cost: { input: 2.5, output: 15 }, experimental: { modes } };
+    expect(one(listing)?.endpoints[0]?.service_tiers).toEqual({
+      priority: { pricing: { prompt: 5_000_000, completion: 30_000_000, input_cache_read: 500_000 } },
+    });
+    expect(one({ ...listing, experimental: {} })?.endpoints[0]).not.toHaveProperty('service_tiers');
+  });
+
   test('dates, limits and modalities take the public form', () => {
     expect(
       one({

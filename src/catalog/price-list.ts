@@ -1,5 +1,5 @@
 import type { Prices } from '../schemas/prices.ts';
-import type { EndpointPrices, PriceList } from './model.ts';
+import type { DatedPrices, Endpoint, EndpointPrices, PriceList } from './model.ts';
 
 /** What decides which of an endpoint's price lists applies. */
 export interface PricedCall {
@@ -59,4 +59,30 @@ const harmlessTiers: ReadonlySet<string> = new Set([
 /** Whether a client may ask this endpoint for a tier: a dearer one of unknown price would be served below its price. */
 export function offersTier(endpoint: EndpointPrices, tier: string): boolean {
   return harmlessTiers.has(tier) || ofTier(endpoint, tier) !== undefined;
+}
+
+/** An endpoint at the prices that are in force then: a change is the whole price, and holds until the next. */
+export function pricesAt(endpoint: Endpoint, now_ms: number): Endpoint {
+  const change = endpoint.price_changes?.findLast(({ from_ms }) => from_ms <= now_ms);
+  if (change === undefined) return endpoint;
+  const { price_tiers: _tiers, service_tiers: _services, ...rest } = endpoint;
+  const { from_ms: _from, ...prices } = change;
+  return { ...rest, ...prices };
+}
+
+/**
+ * What an operator says of prices over what is known: a price that is said is the whole price. Service tiers and later
+ * prices may be said alone, beside the known one.
+ */
+export function declaredPrices(declared: Partial<DatedPrices>, known: DatedPrices | undefined): DatedPrices {
+  const is_whole = declared.pricing !== undefined;
+  const price_tiers = is_whole ? declared.price_tiers : known?.price_tiers;
+  const service_tiers = is_whole ? declared.service_tiers : { ...known?.service_tiers, ...declared.service_tiers };
+  const price_changes = declared.price_changes ?? (is_whole ? undefined : known?.price_changes);
+  return {
+    pricing: declared.pricing ?? known?.pricing ?? {},
+    ...(price_tiers === undefined ? {} : { price_tiers }),
+    ...(service_tiers === undefined || Object.keys(service_tiers).length === 0 ? {} : { service_tiers }),
+    ...(price_changes === undefined ? {} : { price_changes }),
+  };
 }

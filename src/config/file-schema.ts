@@ -118,11 +118,55 @@ const prices = <Name extends string>(list: readonly Name[], per: string) =>
     ReturnType<typeof Type.Optional<ReturnType<typeof price>>>
   >;
 
+const listPrices = {
+  ...prices(tokenPrices, 'per million tokens'),
+  ...prices(unitPrices, 'each'),
+  discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
+};
+
+const withTiers = {
+  ...listPrices,
+  tiers: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          over: Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'a number of tokens' }),
+          ...listPrices,
+        },
+        { ...strict, description: 'an object with over and prices in USD' },
+      ),
+      { minItems: 1, description: 'a list of prices for prompts over some length' },
+    ),
+  ),
+};
+
+const withServiceTiers = {
+  ...withTiers,
+  service_tiers: Type.Optional(
+    Type.Record(Type.String(), Type.Object(withTiers, { ...strict, description: 'an object of prices in USD' }), {
+      description: 'an object of prices by the name of a service tier',
+    }),
+  ),
+};
+
 const PricingSection = Type.Object(
   {
-    ...prices(tokenPrices, 'per million tokens'),
-    ...prices(unitPrices, 'each'),
-    discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
+    ...withServiceTiers,
+    changes: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            from: Type.String({
+              pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d)?(Z|[+-]\\d\\d:\\d\\d))?$',
+              description: 'a day such as 2027-01-31, which begins in UTC, or a time such as 2027-01-31T09:00:00Z',
+            }),
+            ...withServiceTiers,
+          },
+          { ...strict, description: 'an object with from and prices in USD' },
+        ),
+        { minItems: 1, description: 'a list of later prices' },
+      ),
+    ),
   },
   { ...strict, description: 'an object of prices in USD' },
 );
@@ -254,4 +298,5 @@ export type ConfigFile = Static<typeof ConfigFile>;
 export type ProviderSection = Static<typeof ProviderSection>;
 export type ModelSection = Static<typeof ModelSection>;
 export type EndpointSection = Static<typeof EndpointSection>;
+export type PricingSection = Static<typeof PricingSection>;
 export type TimeoutsSection = Static<typeof TimeoutsSection>;

@@ -1,9 +1,7 @@
 import type { DeclaredEndpoint, DeclaredModel } from '../catalog/catalog.ts';
-import { type PriceFault, picoUsd } from '../catalog/price.ts';
-import { limits } from '../limits.ts';
-import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
 import { didYouMean } from './config-error.ts';
 import type { EndpointSection, ModelSection } from './file-schema.ts';
+import { declaredPricing } from './pricing.ts';
 import type { Path, ReadFile } from './read-file.ts';
 
 const MODEL_ID = /^[^/\s]+\/\S+$/;
@@ -52,29 +50,5 @@ function declaredEndpoint(
       `must be the slug of a provider, not "${facts.provider}"${didYouMean(facts.provider, providers)}`,
     );
   }
-  return pricing === undefined ? facts : { ...facts, pricing: declaredPrices(file, [...path, 'pricing'], pricing) };
-}
-
-const faults: Record<PriceFault, string> = {
-  not_a_price: 'must be a price in USD, 0 or more',
-  too_fine: 'must not be finer than 0.000001 USD per million tokens',
-  too_high: `must not be above ${limits.unit_price_usd_max} USD for one unit`,
-};
-
-function declaredPrices(file: ReadFile, path: Path, pricing: NonNullable<EndpointSection['pricing']>): Prices {
-  const prices: Prices = {};
-  const read = (name: (typeof tokenPrices | typeof unitPrices)[number], per: 'unit' | 'million') => {
-    const value = pricing[name];
-    if (value === undefined) return;
-    const pico = picoUsd(value, per);
-    if (typeof pico === 'string') {
-      const fault = pico === 'too_fine' && per === 'unit' ? 'must not have more than 12 decimals' : faults[pico];
-      throw file.wrong([...path, name], fault);
-    }
-    prices[name] = pico;
-  };
-  for (const name of tokenPrices) read(name, 'million');
-  for (const name of unitPrices) read(name, 'unit');
-  if (pricing.discount !== undefined) prices.discount = pricing.discount;
-  return prices;
+  return pricing === undefined ? facts : { ...facts, ...declaredPricing(file, [...path, 'pricing'], pricing) };
 }

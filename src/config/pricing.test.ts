@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import { declaredModels } from './models.ts';
+import { readConfigFile } from './read-file.ts';
+
+/** The prices of an endpoint whose `pricing` is this text. */
+function read(pricing: string) {
+  const text = `models: { acme/fast-1: { endpoints: [{ provider: acme, upstream_model: m, pricing: ${pricing} }] } }`;
+  const [model] = declaredModels(readConfigFile('gateway.yaml', text), new Set(['acme']), true);
+  const { provider: _provider, upstream_model: _model, ...prices } = model!.endpoints![0]!;
+  return prices;
+}
+
+describe('prices for long prompts', () => {
+  test('stand in place of the plain ones; fees and discount hold for any length', () => {
+    expect(
+      read(`{ prompt: 1.25, completion: 10, request: 0.01, web_search: 0.005, discount: 0.1,
+              tiers: [{ over: 200000, prompt: 2.5, completion: 15 }, { over: 400000, prompt: 5, completion: 20, request: 0.02 }] }`),
+    ).toEqual({
+      pricing: {
+        prompt: 1_250_000,
+        completion: 10_000_000,
+        request: 10_000_000_000,
+        web_search: 5_000_000_000,
+        discount: 0.1,
+      },
+      price_tiers: [
+        {
+          prompt_tokens_over: 200_000,
+          price: {
+            prompt: 2_500_000,
+            completion: 15_000_000,
+            request: 10_000_000_000,
+            web_search: 5_000_000_000,
+            discount: 0.1,
+          },
+        },
+        {
+          prompt_tokens_over: 400_000,
+          price: {
+            prompt: 5_000_000,
+            completion: 20_000_000,
+            request: 20_000_000_000,
+            web_search: 5_000_000_000,
+            discount: 0.1,
+          },
+        },
+      ],
+    });
+  });
+});
+
+test('a tier of service has a price of its own, by length too', () => {
+  const text = `{ prompt: 2, completion: 4, tiers: [{ over: 10, prompt: 3, completion: 5 }],
+    service_tiers: { flex: { prompt: 1, completion: 2, tiers: [{ over: 20, prompt: 1.5, completion: 2.5 }] } } }`;
+  expect(read(text).service_tiers).toEqual({
+    flex: {
+      pricing: { prompt: 1_000_000, completion: 2_000_000 },
+      price_tiers: [{ prompt_tokens_over: 20, price: { prompt: 1_500_000, completion: 2_500_000 } }],
+    },
+  });
+});
+
+describe('later prices', () => {
+  test('hold from the beginning of a day in UTC, or from a time', () => {
+    const text = `{ prompt: 1, completion: 1, changes: [{ from: 2027-01-31, prompt: 2, completion: 2 },
+      { from: 2027-02-01T09:00:00+02:00, prompt: 3, completion: 3, tiers: [{ over: 5, prompt: 4, completion: 4 }] }] }`;
+    expect(read(text).price_changes).toEqual([
+      { from_ms: Date.UTC(2027, 0, 31), pricing: { prompt: 2_000_000, completion: 2_000_000 } },
+      {
+        from_ms: Date.UTC(2027, 1, 1, 7),
+        pricing: { prompt: 3_000_000, completion: 3_000_000 },
+        price_tiers: [{ prompt_tokens_over: 5, price: { prompt: 4_000_000, completion: 4_000_000 } }],
+      },
+    ]);
+  });
+
+  test('may be said beside the bundled price, which then holds until then; so may tiers of service', () => {
+    const change = '{ from: 2027-01-31, prompt: 2, completion: 2 }';
+    expect(read(`{ changes: [${change}] }`)).not.toHaveProperty('pricing');
+    expect(read('{ service_tiers: { flex: { prompt: 2, completion: 2 } } }')).not.toHaveProperty('pricing');
+    expect(read(`{ prompt: 1, changes: [${change}] }`).pricing).toEqual({ prompt: 1_000_000 });
+  });
+});
+
+test.each([
+  ['an object of no price', '{}', { pricing: {} }],
+  ['a discount alone', '{ discount: 0.5 }', { pricing: { discount: 0.5 } }],
+])('%s is a price that is not known', (_title, text, expected) => expect(read(text)).toEqual(expected));
+
+test.each([
+  [
+    'a tier that forgets a class',
+    '{ prompt: 1, completion: 2, input_cache_read: 0.1, tiers: [{ over: 5, prompt: 2, completion: 3 }] }',
+    'pricing.tiers[0] must say input_cache_read too, because the plain price does',
+  ],
+  [
+    'tiers in no order',
+    '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }, { over: 5, prompt: 1, completion: 1 }] }',
+    'pricing.tiers[1].over must be more than that of the tier before it',
+  ],
+  [
+    'a tier without its length',
+    '{ prompt: 1, completion: 1, tiers: [{ prompt: 1, completion: 1 }] }',
+    'tiers[0] must have over',
+  ],
+  [
+    'a tier with a wrong price',
+    '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: much, completion: 1 }] }',
+    'pricing.tiers[0].prompt must be a price in USD per million tokens, 0 or more, not "much"',
+  ],
+  [
+    'tiers of no plain price',
+    '{ tiers: [{ over: 5, prompt: 1, completion: 1 }], service_tiers: { flex: { prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }] } } }',
+    'pricing.tiers must stand beside the plain price',
+  ],
+  [
+    'a tier of service that forgets the lengths',
+    '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 2, completion: 2 }], service_tiers: { flex: { prompt: 1, completion: 1 } } }',
+    'pricing.service_tiers.flex must say tiers too, because the plain price does',
+  ],
+  [
+    'a tier of service of half a price',
+    '{ service_tiers: { flex: { prompt: 1 } } }',
+    'pricing.service_tiers.flex must say completion',
+  ],
+  [
+    'a tier of service by another name',
+    '{ prompt: 1, completion: 1, service_tiers: { "On Demand": { prompt: 1, completion: 1 } } }',
+    'must be the name of a service tier such as flex or priority',
+  ],
+  [
+    'a change of half a price',
+    '{ prompt: 1, completion: 1, changes: [{ from: 2027-01-31, prompt: 1 }] }',
+    'pricing.changes[0] must say completion: a change is the whole price',
+  ],
+  [
+    'changes in no order',
+    '{ changes: [{ from: 2027-01-31, prompt: 1, completion: 1 }, { from: 2027-01-30, prompt: 1, completion: 1 }] }',
+    'pricing.changes[1].from must be later than that of the change before it',
+  ],
+  [
+    'a day that is none',
+    '{ changes: [{ from: 2027-02-30, prompt: 1, completion: 1 }] }',
+    'pricing.changes[0].from must be a day or a time that there is',
+  ],
+  [
+    'an hour that is none',
+    '{ changes: [{ from: "2027-02-20T25:00:00Z", prompt: 1, completion: 1 }] }',
+    'pricing.changes[0].from must be a day or a time that there is',
+  ],
+  [
+    'a time of no zone',
+    '{ changes: [{ from: 2027-02-20T09:00:00, prompt: 1, completion: 1 }] }',
+    'pricing.changes[0].from must be a day such as 2027-01-31, which begins in UTC, or a time such as 2027-01-31T09:00:00Z',
+  ],
+])('%s is refused', (_title, text, message) => expect(() => read(text)).toThrow(message));

@@ -1,0 +1,146 @@
+import type { DatedPrices, PriceChange, PriceList, PriceTier } from '../catalog/model.ts';
+import { type PriceFault, picoUsd } from '../catalog/price.ts';
+import { limits } from '../limits.ts';
+import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
+import type { PricingSection } from './file-schema.ts';
+import type { Path, ReadFile } from './read-file.ts';
+
+type ChangeSection = NonNullable<PricingSection['changes']>[number];
+type ServiceTiersSection = NonNullable<PricingSection['service_tiers']>;
+type ListSection = ServiceTiersSection[string];
+type TierSection = NonNullable<ListSection['tiers']>[number];
+
+const SERVICE_TIER = /^[a-z][a-z0-9_-]*$/;
+
+const faults: Record<PriceFault, string> = {
+  not_a_price: 'must be a price in USD, 0 or more',
+  too_fine: 'must not be finer than 0.000001 USD per million tokens',
+  too_high: `must not be above ${limits.unit_price_usd_max} USD for one unit`,
+};
+
+function readPrices(file: ReadFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
+  const prices: Prices = {};
+  const read = (name: (typeof tokenPrices | typeof unitPrices)[number], per: 'unit' | 'million') => {
+    const value = section[name];
+    if (value === undefined) return;
+    const pico = picoUsd(value, per);
+    if (typeof pico === 'string') {
+      const fault = pico === 'too_fine' && per === 'unit' ? 'must not have more than 12 decimals' : faults[pico];
+      throw file.wrong([...path, name], fault);
+    }
+    prices[name] = pico;
+  };
+  for (const name of tokenPrices) read(name, 'million');
+  for (const name of unitPrices) read(name, 'unit');
+  if (section.discount !== undefined) prices.discount = section.discount;
+  return prices;
+}
+
+/**
+ * Prices that stand in place of others. What a token costs has to be said again: a class left out would cost what the
+ * prompt does, or what it did before, and neither is a safe guess. Fees and discount stay as they are.
+ */
+function insteadOf(plain: Prices, file: ReadFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
+  const prices = readPrices(file, path, section);
+  const missing = tokenPrices.filter((name) => plain[name] !== undefined && prices[name] === undefined);
+  if (missing.length > 0) throw file.wrong(path, `must say ${missing.join(', ')} too, because the plain price does`);
+  for (const name of [...unitPrices, 'discount'] as const) {
+    const fee = plain[name];
+    if (prices[name] === undefined && fee !== undefined) prices[name] = fee;
+  }
+  return prices;
+}
+
+function readTiers(plain: Prices, file: ReadFile, path: Path, sections: TierSection[]): PriceTier[] {
+  let last = 0;
+  return sections.map((section, index) => {
+    const at = [...path, index];
+    if (section.over <= last) throw file.wrong([...at, 'over'], 'must be more than that of the tier before it');
+    last = section.over;
+    return { prompt_tokens_over: section.over, price: insteadOf(plain, file, at, section) };
+  });
+}
+
+function withTiers(pricing: Prices, file: ReadFile, path: Path, { tiers }: ListSection): PriceList {
+  if (tiers === undefined) return { pricing };
+  return { pricing, price_tiers: readTiers(pricing, file, [...path, 'tiers'], tiers) };
+}
+
+function readServiceTiers(
+  plain: ListSection,
+  pricing: Prices,
+  file: ReadFile,
+  path: Path,
+  sections: ServiceTiersSection,
+): Record<string, PriceList> {
+  const read = Object.entries(sections).map(([name, section]): [string, PriceList] => {
+    const at = [...path, name];
+    if (!SERVICE_TIER.test(name)) throw file.wrong(at, 'must be the name of a service tier such as flex or priority');
+    if (plain.tiers !== undefined && section.tiers === undefined) {
+      throw file.wrong(at, 'must say tiers too, because the plain price does');
+    }
+    const own = insteadOf(pricing, file, at, section);
+    const missing = lacking(own);
+    if (missing.length > 0) throw file.wrong(at, `must say ${missing.join(' and ')}`);
+    return [name, withTiers(own, file, at, section)];
+  });
+  return Object.fromEntries(read);
+}
+
+/** Which of the prices that make a list charge anything are missing. */
+function lacking(prices: Prices): string[] {
+  return (['prompt', 'completion'] as const).filter((name) => prices[name] === undefined);
+}
+
+function readWhole(
+  file: ReadFile,
+  path: Path,
+  section: ListSection & { service_tiers?: ServiceTiersSection },
+): Omit<PriceChange, 'from_ms'> {
+  const { service_tiers } = section;
+  const pricing = readPrices(file, path, section);
+  return {
+    ...withTiers(pricing, file, path, section),
+    ...(service_tiers === undefined
+      ? {}
+      : { service_tiers: readServiceTiers(section, pricing, file, [...path, 'service_tiers'], service_tiers) }),
+  };
+}
+
+/** February 30 is read as a day of March elsewhere. */
+function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 10) === text;
+}
+
+function readChanges(file: ReadFile, path: Path, sections: ChangeSection[]): PriceChange[] {
+  let last = Number.NEGATIVE_INFINITY;
+  return sections.map((section, index) => {
+    const at = [...path, index];
+    const from_ms = Date.parse(section.from);
+    if (!isDay(section.from.slice(0, 10)) || Number.isNaN(from_ms))
+      throw file.wrong([...at, 'from'], 'must be a day or a time that there is');
+    if (from_ms <= last) throw file.wrong([...at, 'from'], 'must be later than that of the change before it');
+    last = from_ms;
+    const prices = readWhole(file, at, section);
+    const missing = lacking(prices.pricing);
+    if (missing.length > 0) throw file.wrong(at, `must say ${missing.join(' and ')}: a change is the whole price`);
+    return { from_ms, ...prices };
+  });
+}
+
+/** The prices of an endpoint as an operator writes them: exact, and each list whole. */
+export function declaredPricing(file: ReadFile, path: Path, section: PricingSection): Partial<DatedPrices> {
+  const { changes, ...now } = section;
+  const price_changes = changes && readChanges(file, [...path, 'changes'], changes);
+  const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
+  // Without a price of its own, what is said stands beside the bundled one.
+  const is_said = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
+  if (!is_said && price_tiers !== undefined) throw file.wrong([...path, 'tiers'], 'must stand beside the plain price');
+  return {
+    ...(is_said ? { pricing } : {}),
+    ...(price_tiers === undefined ? {} : { price_tiers }),
+    ...(service_tiers === undefined ? {} : { service_tiers }),
+    ...(price_changes === undefined ? {} : { price_changes }),
+  };
+}
