@@ -78,19 +78,21 @@ export function guardrailBudgets(
   const { id: guardrail_id, organization_id, name, limit_nano } = guardrail;
   if (limit_nano === null) return [];
   const reset_interval: BudgetInterval = guardrail.reset_interval ?? 'never';
-  const budgetOf = (by: Payer['by'], whom: string) => (id: string): SourcedBudget => {
-    const payer = { by, id, organization_id };
-    return {
-      id: `guardrail:${guardrail_id}:${subjectOf(payer)}:${reset_interval}`,
-      scope: 'guardrail',
-      payer,
-      guardrail_id,
-      label: `the limit of the guardrail "${name}" for ${whom}`,
-      reset_interval,
-      limit_nano,
-      include_byok,
+  const budgetOf =
+    (by: Payer['by'], whom: string) =>
+    (id: string): SourcedBudget => {
+      const payer = { by, id, organization_id };
+      return {
+        id: `guardrail:${guardrail_id}:${subjectOf(payer)}:${reset_interval}`,
+        scope: 'guardrail',
+        payer,
+        guardrail_id,
+        label: `the limit of the guardrail "${name}" for ${whom}`,
+        reset_interval,
+        limit_nano,
+        include_byok,
+      };
     };
-  };
   return [
     ...assignees.key_hashes.map(budgetOf('key_hash', 'this API key')),
     ...assignees.user_ids.map(budgetOf('user_id', 'the owner of this API key')),

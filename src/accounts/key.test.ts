@@ -91,7 +91,7 @@ test.each([
   expect(key.limit).toBe(limit);
 });
 
-test('the public record has exactly the specified fields and the key number', () => {
+test('the public record has exactly the specified fields, the key number and the mode of budgets', () => {
   expect(describeKey(stored(), spent)).toEqual({
     hash: 'h',
     id: 7,
@@ -115,7 +115,14 @@ test('the public record has exactly the specified fields and the key number', ()
     byok_usage_daily: 0.1,
     byok_usage_weekly: 0.2,
     byok_usage_monthly: 0.3,
+    budget_mode: null,
   });
+});
+
+test('what remains of a limit is told from what admission counts, where that is known', () => {
+  const counted = (limit_nano: number | null) =>
+    describeKey(stored({ limit_nano }), { ...spent, counted: 2_500_000_000 }).limit_remaining;
+  expect([counted(10_000_000_000), counted(1), counted(null)]).toEqual([7.5, 0, null]);
 });
 
 test('below 2^23 USD nano-USD go out as the exact decimal and come back as the same integer', () => {

@@ -39,6 +39,8 @@ interface PeriodSums {
 export interface KeyUsage {
   usage: PeriodSums;
   byok_usage: PeriodSums;
+  /** What its limit counts in the window that runs, as requests are admitted by; absent where nothing was counted in it. */
+  counted?: number;
 }
 
 /** Nothing spent yet. */
@@ -82,7 +84,8 @@ export function windowStarts(now: number): WindowStarts {
 }
 
 /** What a key has spent in the window that its limit speaks of, nano-USD. */
-function countedUsage(key: Limited, { usage, byok_usage }: KeyUsage): number {
+function countedUsage(key: Limited, { usage, byok_usage, counted }: KeyUsage): number {
+  if (counted !== undefined) return counted;
   const period = key.limit_reset ?? 'total';
   return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
 }
@@ -99,6 +102,7 @@ export function keyState(key: StoredKey): Record<string, unknown> {
     limit: limit_nano === null ? null : toUsd(limit_nano),
     limit_reset,
     include_byok_in_limit,
+    budget_mode: key.budget_mode,
     expires_at: key.expires_at,
   };
 }
@@ -138,6 +142,7 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
     creator_user_id: key.creator_user_id,
     workspace_id: key.workspace_id,
     ...describeSpending(key, spent),
+    budget_mode: key.budget_mode,
   };
 }
 

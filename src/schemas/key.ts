@@ -9,6 +9,9 @@ const Usd = (description: string) => Type.Number({ description: `${description},
 export const LimitReset = Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]);
 export type LimitReset = Static<typeof LimitReset>;
 
+/** An addition of this gateway to the record of the specification. */
+const BudgetMode = Type.Enum(['strict', 'soft'] as const);
+
 /** The API key record (specification, section Resources), and the integer by which logs name the key. */
 export const Key = Type.Object(
   {
@@ -36,6 +39,7 @@ export const Key = Type.Object(
     byok_usage_daily: Usd('The same, current UTC day'),
     byok_usage_weekly: Usd('The same, current UTC week'),
     byok_usage_monthly: Usd('The same, current UTC month'),
+    budget_mode: Nullable(BudgetMode, 'How strictly budgets are kept for this key; null: as the gateway is set.'),
   },
   { title: 'Key' },
 );
@@ -90,6 +94,13 @@ export const CreateKeyBody = Type.Object(
       Nullable(Type.String({ minLength: 1 }), 'A member of the organization; default: the owner of the calling key.'),
     ),
     workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+    budget_mode: Type.Optional(
+      Nullable(
+        BudgetMode,
+        'strict: what a request may cost at most is set aside before it is sent, so that no limit is ever passed. soft: an ' +
+          'estimate is, so that more requests run at once. null: as the gateway is set.',
+      ),
+    ),
   },
   { additionalProperties: false, examples: [{ name: 'my laptop' }] },
 );
@@ -105,6 +116,7 @@ export const UpdateKeyBody = Type.Object(
     include_byok_in_limit: Type.Optional(
       Type.Boolean({ description: 'Whether usage of your own provider accounts counts.' }),
     ),
+    budget_mode: CreateKeyBody.properties.budget_mode,
   },
   { additionalProperties: false, examples: [{ disabled: true }] },
 );

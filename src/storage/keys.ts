@@ -146,9 +146,11 @@ export function keyStore(queries: Queries) {
               .where('scope_id', 'in', hashes)
               .groupBy('scope_id')
               .execute();
-      const found = new Map<string, KeyUsage>(hashes.map((hash) => [hash, UNUSED]));
+      const counted = await findCounted(queries, hashes, starts);
+      const found = new Map<string, KeyUsage>(hashes.map((hash) => [hash, { ...UNUSED, ...counted.get(hash) }]));
       for (const row of rows) {
         found.set(row.scope_id, {
+          ...counted.get(row.scope_id),
           usage: { total: row.total, daily: row.daily, weekly: row.weekly, monthly: row.monthly },
           byok_usage: {
             total: row.byok_total,
@@ -167,6 +169,30 @@ export function keyStore(queries: Queries) {
 }
 
 export type KeyStore = ReturnType<typeof keyStore>;
+
+/** What was spent in the windows of these keys' own limits. */
+async function findCounted(queries: Queries, hashes: readonly string[], starts: WindowStarts) {
+  if (hashes.length === 0) return new Map<string, { counted: number }>();
+  const rows = await queries
+    .selectFrom('ledger_budgets as b')
+    .innerJoin('ledger_windows as w', 'w.budget_id', 'b.id')
+    .select(['b.subject', 'w.spent'])
+    .where('b.scope', '=', 'key')
+    .where(
+      'b.subject',
+      'in',
+      hashes.map((hash) => `key:${hash}`),
+    )
+    .where('b.limit_nano', 'is not', null)
+    .where(
+      'w.window_start',
+      '=',
+      sql<string>`CASE b.reset_interval WHEN 'daily' THEN ${starts.daily} WHEN 'weekly' THEN ${starts.weekly}
+        WHEN 'monthly' THEN ${starts.monthly} ELSE '' END`,
+    )
+    .execute();
+  return new Map(rows.map(({ subject, spent }) => [subject.slice('key:'.length), { counted: spent }]));
+}
 
 /** Runs in the transaction that `queries` already is, or in one of its own. */
 function inTransaction<T>(queries: Queries, run: (tx: Queries) => Promise<T>): Promise<T> {

@@ -43,6 +43,7 @@ describeStores('POST /keys', ({ open }) => {
       byok_usage_daily: 0,
       byok_usage_weekly: 0,
       byok_usage_monthly: 0,
+      budget_mode: null,
     });
   });
 
@@ -56,9 +57,11 @@ describeStores('POST /keys', ({ open }) => {
       expires_at: '2027-01-31T00:00:00+00:00',
       creator_user_id: home.owner_user_id,
       workspace_id: home.default_workspace_id,
+      budget_mode: 'soft',
     });
     expect(status).toBe(201);
     expect(body['data']).toMatchObject({
+      budget_mode: 'soft',
       limit: 0.123456789,
       limit_remaining: 0.123456789,
       limit_reset: 'monthly',

@@ -78,6 +78,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           limit_nano: typeof body.limit === 'number' ? toNano(body.limit) : null,
           limit_reset: body.limit_reset ?? null,
           include_byok_in_limit: body.include_byok_in_limit ?? false,
+          budget_mode: body.budget_mode ?? null,
           expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, Date.parse(at)) : null,
           created_at: at,
           updated_at: null,

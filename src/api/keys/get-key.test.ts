@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
+import { spendingNode } from '../../../test/spending.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { keyStore } from '../../storage/keys.ts';
@@ -28,16 +29,16 @@ describeStores('GET /keys/{hash}', ({ open }) => {
 
   test('200: usage is what the store adds up after the last outcomes are in it', async () => {
     let raise = async () => {};
-    const { call, key, database } = await setUp(() => raise());
+    const { call, key, database, home } = await setUp(() => raise());
+    const settle = await spendingNode(database);
+    const { organization_id, default_workspace_id: workspace_id } = home;
+    const payer = { organization_id, workspace_id, key_hash: key.hash };
+    const cost = { cost_nano: 1_500_000_000, byok_cost_nano: 1 };
     raise = async () => {
-      const values = { scope: 'key', scope_id: key.hash, usage_nano: 1_500_000_000, byok_usage_nano: 1, requests: 1 };
-      await database.queries
-        .insertInto('usage_days')
-        .values([
-          { ...values, day: '2026-11-21' },
-          { ...values, day: '2026-11-15' },
-        ])
-        .execute();
+      await settle(
+        { id: 'a', ...payer, ...cost },
+        { id: 'b', ...payer, ...cost, created_at: '2026-11-15T23:59:59.999Z' },
+      );
     };
     expect((await call('GET', `/keys/${key.hash}`)).body['data']).toMatchObject({
       usage: 3,

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
+import { spendingNode } from '../../../test/spending.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
@@ -49,11 +51,15 @@ describeStores('API keys', ({ open }) => {
         ...over,
       });
     };
-    const spend = (hash: string, day: string, usage_nano: number) =>
-      database.queries
-        .insertInto('usage_days')
-        .values({ scope: 'key', scope_id: hash, day, usage_nano, byok_usage_nano: 7, requests: 1 })
-        .execute();
+    let settle: Awaited<ReturnType<typeof spendingNode>> | undefined;
+    const spend = async (
+      key_hash: string,
+      payment: { cost_nano?: number; byok_cost_nano?: number; created_at?: string },
+    ) => {
+      settle ??= await spendingNode(database);
+      const { organization_id, default_workspace_id: workspace_id } = made.home;
+      await settle({ id: randomUUID(), organization_id, workspace_id, key_hash, ...payment });
+    };
     const events = async () => {
       const filter = { organization_id: made.home.organization_id };
       const { data } = await auditStore(database.queries).listBy(filter, { offset: 0, limit: 10 });
@@ -65,8 +71,9 @@ describeStores('API keys', ({ open }) => {
   test('PATCH changes what it names and no more; usage stays, also when the limit or its window changes', async () => {
     const { call, addKey, spend, events, announced } = await setUp();
     const { hash } = await addKey();
-    await spend(hash, '2026-11-21', 4_000_000_000);
-    await spend(hash, '2026-11-01', 1_000_000_000);
+    await spend(hash, { cost_nano: 4_000_000_000 });
+    await spend(hash, { cost_nano: 1_000_000_000, created_at: '2026-11-01T00:00:00.000Z' });
+    await spend(hash, { byok_cost_nano: 14 });
     const before = (await call('GET', `/keys/${hash}`)).body['data'] as unknown as Data;
     const patch = async (body: object) => {
       const answer = await call('PATCH', `/keys/${hash}`, body);
@@ -80,6 +87,8 @@ describeStores('API keys', ({ open }) => {
     expect(await patch({ include_byok_in_limit: true })).toMatchObject({ limit_remaining: 14.999999986 });
     expect(await patch({ limit_reset: null })).toMatchObject({ limit_reset: null, limit: 20 });
     expect(await patch({ limit: null })).toMatchObject({ limit: null, limit_remaining: null, usage: 5 });
+    expect(await patch({ budget_mode: 'soft' })).toMatchObject({ budget_mode: 'soft', limit: null });
+    expect(await patch({ budget_mode: null })).toMatchObject({ budget_mode: null });
     expect(await patch({ disabled: true })).toMatchObject({ disabled: true, name: 'laptop' });
     const [last] = await events();
     expect(last).toMatchObject({
@@ -102,6 +111,7 @@ describeStores('API keys', ({ open }) => {
     ['a limit above what is exact', { limit: 9_007_200 }, /^limit must be at most/],
     ['a limit as text', { limit: '5' }, /^limit /],
     ['an unknown reset', { limit_reset: 'yearly' }, /^limit_reset must be one of/],
+    ['an unknown mode', { budget_mode: 'lax' }, /^budget_mode /],
     ['what cannot be changed', { expires_at: null }, /^expires_at is not a known field/],
     ['another workspace', { workspace_id: 'w' }, /^workspace_id is not a known field/],
     ['a field nobody knows', { limits: 5 }, /^limits is not a known field/],
@@ -156,7 +166,7 @@ describeStores('API keys', ({ open }) => {
     const two = await addKey({ name: 'b' });
     await addKey({ name: 'c', disabled: true });
     await addKey({ name: 'm', is_management: true });
-    await spend(two.hash, '2026-11-21', 1_000_000_000);
+    await spend(two.hash, { cost_nano: 1_000_000_000 });
     const names = async (query: string) =>
       ((await call('GET', `/keys?${query}`)).body['data'] as unknown as Data[]).map(({ name }) => name).join('');
     const listed = (await call('GET', '/keys')).body['data'] as unknown as Data[];
