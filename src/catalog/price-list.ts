@@ -56,8 +56,9 @@ const harmlessTiers: ReadonlySet<string> = new Set([
   'batch',
 ]);
 
-/** Whether a client may ask this endpoint for a tier: a dearer one of unknown price would be served below its price. */
-export function offersTier(endpoint: EndpointPrices, tier: string): boolean {
+/** Whether a client may ask this endpoint for a tier: one that is dearer, at a price that nobody told, would be charged too little. */
+export function offersTier(endpoint: EndpointPrices, tier: unknown): boolean {
+  if (typeof tier !== 'string') return false;
   return harmlessTiers.has(tier) || ofTier(endpoint, tier) !== undefined;
 }
 

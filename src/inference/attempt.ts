@@ -1,3 +1,4 @@
+import { offersTier } from '../catalog/price-list.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
@@ -10,13 +11,12 @@ import {
 } from '../providers/dialect.ts';
 import { createFramer } from '../providers/frames.ts';
 import { gatewayFields } from '../providers/gateway-fields.ts';
-import type { Provider } from '../providers/provider.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Call } from './call.ts';
-import { fitRequest, type SpendBound } from './fit-request.ts';
+import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { isMeaningful } from './meter.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
@@ -34,7 +34,12 @@ export interface PreparedAttempt {
 }
 
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
-function withOptions(body: JsonObject, request: ChatRequest, provider: Provider, report: Report[]): JsonObject {
+function withOptions(
+  body: JsonObject,
+  request: ChatRequest,
+  { provider, endpoint }: Candidate,
+  report: Report[],
+): JsonObject {
   const { slug } = provider;
   const names = [slug, provider.name.toLowerCase()];
   const given = Object.entries(request.provider?.options ?? {});
@@ -44,6 +49,8 @@ function withOptions(body: JsonObject, request: ChatRequest, provider: Provider,
   for (const [name, value] of Object.entries(options)) {
     if (gatewayFields.has(name)) {
       report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'the gateway sets it' });
+    } else if (name === 'service_tier' && !offersTier(endpoint, value)) {
+      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: UNPRICED_TIER });
     } else {
       merged[name] = value;
     }
@@ -59,7 +66,7 @@ export function prepareAttempt(
   strip_state: boolean,
   spend?: SpendBound,
 ): PreparedAttempt {
-  const { endpoint, provider } = candidate;
+  const { endpoint } = candidate;
   const fitted = fitRequest(request, endpoint, spend);
   const facts: DialectEndpoint = {
     model: endpoint.model,
@@ -72,7 +79,7 @@ export function prepareAttempt(
   };
   const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
   const report = [...fitted.report, ...encoded.report];
-  encoded.body = withOptions(encoded.body, request, provider, report);
+  encoded.body = withOptions(encoded.body, request, candidate, report);
   const payload = serialize(encoded.body);
   const output_tokens = outputBoundOf(encoded.body);
   return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, report };

@@ -47,3 +47,15 @@ test('tools of a wire of its own are left to the dialect', () => {
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'x' } };
   expect(fitted({ tools: [native, { type: 'gateway:web_search' }] }).request.tools).toEqual([native]);
 });
+
+test('a service tier is asked for where its price is known, or where it costs no more than the plain price', () => {
+  const pricing = { prompt: 1, completion: 1 };
+  const priced = { ...endpoint, supported_parameters: undefined, pricing, service_tiers: { fast: { pricing } } };
+  const tierOf = (service_tier: string) => {
+    const { request, report } = fitRequest({ messages: [], service_tier }, priced);
+    return [request.service_tier, ...report.map(({ kind, field }) => `${kind} ${field}`)];
+  };
+  expect(tierOf('fast')).toEqual(['fast']);
+  expect(tierOf('flex')).toEqual(['flex']);
+  expect(tierOf('priority')).toEqual([undefined, 'dropped service_tier']);
+});

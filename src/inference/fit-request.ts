@@ -1,4 +1,5 @@
 import type { Endpoint } from '../catalog/model.ts';
+import { offersTier } from '../catalog/price-list.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
@@ -10,6 +11,9 @@ export interface SpendBound {
   /** What its budgets pay for, where that is less than was asked. */
   paid_tokens?: number | undefined;
 }
+
+/** Why a service tier is not asked for. */
+export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
 export function fitRequest(
@@ -34,6 +38,11 @@ export function fitRequest(
       own()[field] = max;
       report.push({ kind: 'clamped', field, reason: `the endpoint makes at most ${max} tokens` });
     }
+  }
+  // The public service, too, goes on without the tier at an endpoint that does not have it (api-facts 3.6).
+  if (typeof request.service_tier === 'string' && !offersTier(endpoint, request.service_tier)) {
+    delete own().service_tier;
+    report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });
   }
   if (spend !== undefined) boundOutput(fitted, own, report, { max, ...spend });
   dropServerTools(fitted, own, report);

@@ -19,9 +19,10 @@ import type { ModelSource } from './requested-models.ts';
 
 /** The public usage with what it cost, in USD. */
 export interface AnswerUsage extends PublicUsage {
-  cost: number;
+  /** Absent where a price is not known, so that the cost is not either. */
+  cost?: number;
   is_byok: boolean;
-  cost_details: {
+  cost_details?: {
     upstream_inference_cost: number | null;
     upstream_inference_prompt_cost: number;
     upstream_inference_completions_cost: number;
@@ -221,6 +222,7 @@ export function createSettlement(options: {
     });
     await recorder.outcome(closed, session.hold);
     if (usage === null) return NO_USAGE;
+    if (charge.is_unpriced) return { ...publicUsage(usage), is_byok: false };
     return {
       ...publicUsage(usage),
       cost: toUsd(charge.cost_nano),
