@@ -8,6 +8,7 @@ import { limits } from '../limits.ts';
 import { activityStore } from '../storage/activity.ts';
 import { auditStore } from '../storage/audit.ts';
 import { byokStore } from '../storage/byok.ts';
+import { creditStore } from '../storage/credits.ts';
 import type { Database } from '../storage/database.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
@@ -147,6 +148,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     assignments: assignmentStore(queries),
     audit: auditStore(queries),
     byok: byokStore(queries),
+    credits: creditStore(queries),
     guardrails: guardrailStore(queries),
     keys: keyStore(queries),
     members: memberStore(queries),

@@ -4,6 +4,7 @@ import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { toSettle } from '../../ledger/settle.ts';
 import { activityStore } from '../../storage/activity.ts';
+import { creditStore } from '../../storage/credits.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
 import { getCredits } from './get-credits.ts';
 import { listActivity } from './list-activity.ts';
@@ -16,7 +17,8 @@ describeStores('credits and activity', ({ open }) => {
     const made = await managementServer(database, at);
     const activity = activityStore(database.queries);
     let flushed = async () => {};
-    getCredits(made.server, { activity, recorder: { flush: () => flushed() } });
+    const credits = creditStore(database.queries);
+    getCredits(made.server, { activity, credits, recorder: { flush: () => flushed() } });
     listActivity(made.server, { activity, now: made.now });
     const ledger = ledgerStore(database.queries, database.engine);
     const { epoch } = await ledger.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
@@ -26,11 +28,14 @@ describeStores('credits and activity', ({ open }) => {
       number += 1;
       const records = over.map((one) => generation({ organization_id, workspace_id, cost_nano: 1_000, ...one }));
       const settles = records.map((record) => toSettle(record, JSON.stringify(record), []));
-      expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({ is: 'applied' });
+      expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({
+        is: 'applied',
+      });
     };
     return {
       ...made,
       database,
+      credits,
       settle,
       onFlush(run: () => Promise<void>) {
         flushed = run;
@@ -48,6 +53,16 @@ describeStores('credits and activity', ({ open }) => {
       total_credits: 0,
       total_usage: 0,
     });
+  });
+
+  test('credits: what was granted in all, less what was taken back; of this organization alone', async () => {
+    const { call, credits, home, foreign } = await setUp();
+    const grant = (organization_id: string, amount_nano: number) =>
+      credits.grant({ organization_id, amount_nano, reason: 'r', at: NOW });
+    await grant(home.organization_id, 25_000_000_000);
+    await grant(home.organization_id, -500_000_000);
+    await grant(foreign.organization_id, 1);
+    expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 24.5, total_usage: 0 } });
   });
 
   test('activity: one row a day, model and endpoint, adding up requests, tokens and money', async () => {

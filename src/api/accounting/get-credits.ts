@@ -4,18 +4,20 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { ActivityStore } from '../../storage/activity.ts';
+import type { CreditStore } from '../../storage/credits.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 
 export interface GetCreditsDependencies {
   activity: ActivityStore;
+  credits: CreditStore;
   recorder: Pick<Recorder, 'flush'>;
 }
 
 const Credits = Type.Object(
   {
     total_credits: Type.Number({
-      description: 'Credits granted, USD. 0: none were, and spending is not bounded by credits.',
+      description: 'Credits granted, USD. Where none ever were it is 0, and spending is not bounded by credits.',
     }),
     total_usage: Type.Number({ description: 'All that was ever spent, USD; own provider accounts (BYOK) apart.' }),
   },
@@ -23,7 +25,7 @@ const Credits = Type.Object(
 );
 
 /** Serves `GET /credits`. */
-export function getCredits(server: Server, { activity, recorder }: GetCreditsDependencies): void {
+export function getCredits(server: Server, { activity, credits, recorder }: GetCreditsDependencies): void {
   server.route({
     method: 'GET',
     url: '/credits',
@@ -37,7 +39,8 @@ export function getCredits(server: Server, { activity, recorder }: GetCreditsDep
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       await recentOutcomes(recorder);
-      return { data: { total_credits: 0, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
+      const total_credits = toUsd((await credits.total(organization_id)) ?? 0);
+      return { data: { total_credits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
     },
   });
 }
