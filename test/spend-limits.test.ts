@@ -3,7 +3,10 @@
  * refused, cut and charged.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { METERED, type Metered } from '../src/http/metered.ts';
+import { createServer } from '../src/http/server.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
@@ -193,6 +196,44 @@ const adjusted = (metadata: JsonObject | undefined) =>
   (metadata?.['adjusted_parameters'] ?? []) as { kind: string; field: string; reason: string }[];
 
 // ---------------------------------------------------------------- the rules
+
+describe('every operation that runs models', () => {
+  /** A request of each that an empty budget does not pay for. */
+  const samples: Record<string, object> = {
+    '/api/v1/chat/completions': { model: 'wire/chat', messages: [{ role: 'user', content: 'Hello there' }] },
+  };
+
+  test('refuses a caller whose budget is empty, before anything is sent', async () => {
+    const document = (await (await fetch(`${strict.base_url}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { tags?: string[]; responses: JsonObject }>>;
+    };
+    const paths = Object.entries(document.paths).filter(([, { post }]) => post?.responses['402'] !== undefined);
+    expect(paths.map(([path]) => path).sort()).toEqual(Object.keys(samples).sort());
+    const key = await keyOf(strict, 0);
+    for (const [path, body] of Object.entries(samples)) {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const asked = await fetch(strict.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      expect([path, asked.status]).toEqual([path, 402]);
+    }
+    expect(wire.exchanges).toHaveLength(0);
+  });
+
+  test('names what meters it, or the service does not start', () => {
+    const server = createServer({
+      authenticate: () => Promise.reject(new Error()),
+      logger: false,
+      body_bytes_max: 1_000,
+    });
+    const plant = (config: FastifyContextConfig, tags: string[]) =>
+      server.route({ method: 'POST', url: `/planted-${tags}`, config, schema: { tags }, handler: () => 'free' });
+    for (const tag of ['Chat', 'Messages', 'Responses', 'Embeddings', 'Audio']) {
+      expect(() => plant({ access: 'any' }, [tag])).toThrow('runs models without metering them');
+      expect(() => plant({ metered: {} as Metered }, [tag])).toThrow('runs models without metering them');
+    }
+    expect(() => plant({ metered: { [METERED]: true } }, ['Chat'])).not.toThrow();
+    expect(() => plant({ access: 'any' }, ['Accounting'])).not.toThrow();
+  });
+});
 
 describe('before the send', () => {
   test('a request that its limit does not pay for is refused with 402, and nothing is sent', async () => {

@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { Server } from './server.ts';
+import { accessOf, type Server } from './server.ts';
 
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
@@ -38,7 +38,7 @@ export async function collectOpenApi(server: Server): Promise<void> {
       security: [{ bearer: [] }],
     },
     transform: ({ schema, url, route }) => {
-      const access = route.config?.access;
+      const access = accessOf(route.config);
       const hidden = access === undefined || schema?.operationId === undefined;
       const security = access === 'open' || access === 'public' ? { security: [] } : {};
       return { schema: { ...schema, ...security, hide: hidden }, url };

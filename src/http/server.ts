@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fastify, {
   type FastifyBaseLogger,
+  type FastifyContextConfig,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -15,6 +16,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { answerBrowsers } from './cors.ts';
 import { sendError } from './error-envelope.ts';
+import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { boundUnread } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
@@ -35,13 +37,15 @@ export type Server = FastifyInstance<
 
 /**
  * Who may call a route. `public`: anybody, a valid credential is noted and a wrong one ignored. `open`: anybody, no
- * credential is looked at. `key`: an ordinary key. `management`: a management key. `any`: either kind.
+ * credential is looked at. `management`: a management key. `any`: either kind. Operations for ordinary keys alone are those that run
+ * models: they name what meters them in place of it.
  */
-export type Access = 'public' | 'open' | 'key' | 'management' | 'any';
+export type Access = 'public' | 'open' | 'management' | 'any';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
+    metered?: Metered;
   }
   interface FastifyRequest {
     principal: Principal | undefined;
@@ -84,12 +88,19 @@ function allow(access: 'key' | 'management', principal: Principal): void {
   }
 }
 
+/** Who may call a route; undefined where it does not say. */
+export function accessOf(config: FastifyContextConfig | undefined): Access | 'key' | undefined {
+  return config?.metered === undefined ? config?.access : 'key';
+}
+
 /** Every route says who may call it, or the service does not start. Routes that plugins add (preflights, the documentation's files) are open. */
 function requireAccess(route: RouteOptions): void {
   const of_plugin = route.method === 'OPTIONS' || route.url.startsWith('/docs');
-  if (route.config?.access === undefined && !of_plugin) {
+  if (accessOf(route.config) === undefined && !of_plugin) {
     throw new Error(`${route.method} ${route.url} declares no access`);
   }
+  const reason = unmeteredReason(route);
+  if (reason !== undefined) throw new Error(reason);
 }
 
 /** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
@@ -98,7 +109,7 @@ function identify(
   request: FastifyRequest,
   done: (error?: Error) => void,
 ): void {
-  const access = request.routeOptions.config.access ?? 'open';
+  const access = accessOf(request.routeOptions.config) ?? 'open';
   if (access === 'open') {
     done();
     return;

@@ -1,5 +1,6 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, internalError } from '../errors.ts';
+import { METERED, type Metered } from '../http/metered.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
@@ -69,7 +70,7 @@ export type StreamEvent =
  * How one call is answered: plan, attempt endpoints in order until one answers, meter, settle. The generation's record
  * is written exactly once, before the client sees the end, also when it left.
  */
-export interface Inference {
+export interface Inference extends Metered {
   /** Throws `GatewayError`; `ClientGone` when the client left first. */
   complete(call: Call): Promise<WholeAnswer>;
   /**
@@ -291,6 +292,7 @@ export function createInference(options: InferenceOptions): Inference {
   }
 
   return {
+    [METERED]: true,
     async complete(call) {
       const session = open(call);
       const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {

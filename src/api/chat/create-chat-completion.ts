@@ -41,7 +41,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
   server.route({
     method: 'POST',
     url: '/chat/completions',
-    config: { access: 'key' },
+    config: { metered: options.inference },
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
