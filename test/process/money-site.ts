@@ -1,0 +1,183 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { type Database, openDatabase } from '../../src/storage/database.ts';
+import type { StoreVariant } from '../store-variants.ts';
+import {
+  childrenOf,
+  freePort,
+  freshDir,
+  type GatewayProcess,
+  metric,
+  type StartOptions,
+  serve,
+  run as start,
+  stop,
+  until,
+} from './gateway-process.ts';
+
+const root = join(import.meta.dirname, '../..');
+export const NODES = 4;
+export const CLIENTS = 64;
+const SAMPLE_MS = 20;
+
+/** What every request of `money/unit` costs, neither more nor less, and so what is set aside for it. */
+export const UNIT_NANO = 1_000_000;
+/** `money/tokens` costs this much for each token that comes out. */
+export const TOKEN_NANO = 10_000;
+
+/** The configuration of every gateway: two models at an upstream that outlives them all. */
+function configuration(upstream: string, provider: object): string {
+  const endpoint = (upstream_model: string, pricing: object) => ({
+    provider: 'upstream',
+    upstream_model,
+    pricing: { prompt: 0, completion: 0, ...pricing },
+    max_completion_tokens: 32_768,
+  });
+  const model = (endpoint: object) => ({ context_length: 200_000, endpoints: [endpoint] });
+  return JSON.stringify({
+    bundled_catalog: false,
+    logging: { level: 'warn' },
+    providers: { upstream: { name: 'Upstream', dialect: 'openai-chat', base_url: `${upstream}/v1`, ...provider } },
+    models: {
+      'money/unit': model(endpoint('echo', { request: UNIT_NANO / 1e9 })),
+      'money/tokens': model(endpoint('story', { completion: TOKEN_NANO / 1e3 })),
+    },
+  });
+}
+
+/** How a generation stands in the store. */
+export interface Recorded {
+  id: string;
+  cost: number;
+  outcome: string;
+  estimated: boolean;
+}
+
+/**
+ * Several nodes on one store, as an operator runs them: a gateway with so many workers on one SQLite file, or as many
+ * gateways on one PostgreSQL. Their upstream is a sandbox in this process, which counts what it is sent.
+ */
+export interface MoneySite {
+  sandbox: Sandbox;
+  /** Where clients may ask. */
+  gateways: readonly GatewayProcess[];
+  /** A key that may spend so much. */
+  makeKey(limit_nano: number): Promise<string>;
+  /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
+  watch(limit_nano: number): { samples: number; over: string[]; stop(): Promise<void> };
+  /** Kills one node without a warning and has another take its place. */
+  kill(): Promise<void>;
+  /** Ends every gateway in good order, and every window is as the generations say. */
+  end(): Promise<void>;
+  recorded(): Promise<Recorded[]>;
+  spent(): Promise<{ spent: number; leased: number }>;
+}
+
+/** Starts the nodes of one store; `provider` is what the upstream's row has beside its address. */
+export async function moneySite(
+  variant: StoreVariant,
+  cleanUp: (after: () => Promise<void>) => void,
+  provider: (sandbox: Sandbox) => object = () => ({}),
+): Promise<MoneySite> {
+  const sandbox = await startSandbox();
+  cleanUp(() => sandbox.stop());
+  const yaml = configuration(sandbox.url, provider(sandbox));
+  const database_url = await variant.freshUrl();
+  const shared_dir = join(freshDir(), 'data');
+  const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+  const settings: StartOptions[] = [];
+  for (let node = 0; node < (database_url === undefined ? 1 : NODES); node += 1) {
+    const data_dir = database_url === undefined ? shared_dir : join(freshDir(), 'data');
+    const args = database_url === undefined ? ['--workers', String(NODES)] : [];
+    settings.push({ data_dir, port: await freePort(), yaml, environment, args });
+  }
+  const everyWorker = async (gateway: GatewayProcess) => {
+    if (database_url !== undefined) return;
+    await until('all workers serve', async () => (await metric(gateway, 'gateway_processes')) === NODES);
+  };
+  // The first makes the store; the others may come at once.
+  const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
+  const gateways = [await serve(first), ...(await Promise.all(others.map((options) => serve(options))))];
+  await Promise.all(gateways.map(everyWorker));
+  const database: Database = await openDatabase(
+    database_url === undefined ? { data_dir: shared_dir } : { database_url },
+  );
+  cleanUp(() => database.close());
+
+  const windows = () => database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
+  const spent = async () => {
+    const rows = await windows();
+    const sum = { spent: 0, leased: 0 };
+    for (const row of rows) {
+      sum.spent += row.spent;
+      sum.leased += row.leased;
+    }
+    return sum;
+  };
+
+  return {
+    sandbox,
+    gateways,
+    spent,
+    async makeKey(limit_nano) {
+      const answer = await gateways[0]!.call('POST', '/keys', { body: { name: 'spender', limit: limit_nano / 1e9 } });
+      expect(answer.status).toBe(201);
+      return ((await answer.json()) as { key: string }).key;
+    },
+    watch(limit_nano) {
+      const watched = { samples: 0, over: [] as string[], stop: async () => {} };
+      let over = false;
+      const looking = (async () => {
+        while (!over) {
+          const sum = await spent();
+          watched.samples += 1;
+          if (sum.spent + sum.leased > limit_nano) watched.over.push(JSON.stringify(sum));
+          await sleep(SAMPLE_MS);
+        }
+      })();
+      watched.stop = async () => {
+        over = true;
+        await looking;
+      };
+      return watched;
+    },
+    async kill() {
+      const chosen = Math.floor(Math.random() * gateways.length);
+      const gateway = gateways[chosen]!;
+      if (database_url === undefined) {
+        const workers = childrenOf(gateway.child.pid!);
+        process.kill(workers[Math.floor(Math.random() * workers.length)]!, 'SIGKILL');
+        // Its parent starts another in its place.
+        return;
+      }
+      gateway.child.kill('SIGKILL');
+      await gateway.ended;
+      gateways[chosen] = await serve(settings[chosen]);
+    },
+    async end() {
+      await Promise.all(gateways.map(everyWorker));
+      for (const code of await Promise.all(gateways.map(stop))) expect(code).toBe(0);
+      expect((await spent()).leased).toBe(0);
+      const verified = start(process.execPath, [join(root, 'bin/model-gateway.cjs'), 'ledger', 'verify'], {
+        env: { GATEWAY_DATA_DIR: settings[0]!.data_dir!, GATEWAY_CONFIG: '', ...environment },
+      });
+      expect([await verified.ended, verified.out(), verified.err()]).toEqual([
+        0,
+        expect.stringContaining('no differences'),
+        '',
+      ]);
+    },
+    async recorded() {
+      const rows = await database.queries
+        .selectFrom('ledger_generations')
+        .select(['id', 'cost', 'outcome', 'record'])
+        .execute();
+      return rows.map(({ id, cost, outcome, record }) => {
+        const { usage } = JSON.parse(String(record)) as { usage: { estimated?: boolean } | null };
+        return { id, cost, outcome, estimated: usage?.estimated === true };
+      });
+    },
+  };
+}
