@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../catalog/model.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { fitRequest } from './fit-request.ts';
@@ -58,4 +58,31 @@ test('a service tier is asked for where its price is known, or where it costs no
   expect(tierOf('fast')).toEqual(['fast']);
   expect(tierOf('flex')).toEqual(['flex']);
   expect(tierOf('priority')).toEqual([undefined, 'dropped service_tier']);
+});
+
+describe('under a spend limit', () => {
+  const messages = [{ role: 'user' as const, content: 'Hi' }];
+  const spend = { default_tokens: 500 };
+  const bounded = (max_completion_tokens: number | undefined) => ({ ...endpoint, max_completion_tokens });
+
+  test('a request without an output bound gets the default, within the endpoint’s own', () => {
+    const fitted = fitRequest({ messages }, bounded(undefined), spend);
+    expect(fitted.request.max_tokens).toBe(500);
+    expect(fitted.report).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
+    expect(fitRequest({ messages }, bounded(100), spend).request.max_tokens).toBe(100);
+  });
+
+  test('a bound within the limits stays as it was told', () => {
+    const request = { messages, max_tokens: 100 };
+    expect(fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 100 })).toEqual({ request, report: [] });
+  });
+
+  test('a bound is lowered to what is paid for, under each name it was given', () => {
+    const request = { messages, max_tokens: 900, max_completion_tokens: 800 };
+    const { request: lowered, report } = fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 60 });
+    expect(lowered).toMatchObject({ max_tokens: 60, max_completion_tokens: 60 });
+    const reason = 'the spend limit pays for 60 output tokens';
+    expect(report).toEqual([{ kind: 'clamped', field: 'max_completion_tokens', reason }]);
+    expect(request).toMatchObject({ max_tokens: 900, max_completion_tokens: 800 });
+  });
 });

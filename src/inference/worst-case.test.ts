@@ -1,0 +1,321 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Endpoint, Model } from '../catalog/model.ts';
+import { limits } from '../limits.ts';
+import { dialects } from '../providers/dialects.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest, InnerPart, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { Prices } from '../schemas/prices.ts';
+import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
+import { priceAttempt } from './generation.ts';
+import { costOf, exposureOf, mediaOf, outputFor, promptTokens, textBytes, textOf } from './worst-case.ts';
+
+interface Facts extends Partial<Endpoint> {
+  tokenizer?: string;
+  makes?: string[];
+}
+
+function candidateOf(wire: Wire, { tokenizer = 'Other', makes = ['text'], ...facts }: Facts): Candidate {
+  const endpoint = {
+    id: 'a|b/c',
+    model: 'b/c',
+    provider: 'a',
+    tag: 'a',
+    upstream_model: 'model',
+    context_length: undefined,
+    max_completion_tokens: undefined,
+    max_prompt_tokens: undefined,
+    pricing: {},
+    supported_parameters: undefined,
+    quantization: 'unknown',
+    supports_implicit_caching: false,
+    input_modalities: ['text', 'image', 'file', 'audio', 'video'],
+    quirks: {},
+    ...facts,
+  };
+  const model = { id: 'b/c', tokenizer, output_modalities: makes } as unknown as Model;
+  return { model, endpoint, provider: { slug: 'a', name: 'A', dialect: wire } as Provider, excluded: undefined };
+}
+
+function prepared(request: Partial<ChatRequest>, facts: Facts = {}, wire: Wire = 'openai-chat'): PreparedAttempt {
+  const whole = { messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest;
+  return prepareAttempt(whole, candidateOf(wire, facts), dialects.get(wire)!, false);
+}
+
+function promptOf(attempt: PreparedAttempt) {
+  const media = mediaOf(attempt);
+  return promptTokens(attempt, textBytes(attempt, media), media);
+}
+
+/** What the attempt may cost at most with so many output tokens. */
+function worst(attempt: PreparedAttempt, output_tokens: number): number {
+  return costOf(exposureOf(attempt, promptOf(attempt), output_tokens), output_tokens);
+}
+
+const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{ role: 'user', content }] });
+const base64 = 'QUJD'.repeat(25_000);
+const text: InnerPart = { type: 'text', text: 'What is this?' };
+
+describe('the prompt', () => {
+  test('every byte of a text is a token at most, whatever its script', () => {
+    for (const content of ['plain words', '人工智能是计算机科学', '🌍☕', '\n\n\t"quoted"']) {
+      const attempt = prepared({ messages: [{ role: 'user', content }] });
+      expect(promptOf(attempt).text).toBeGreaterThanOrEqual(Buffer.byteLength(content) + limits.template_tokens_max);
+    }
+  });
+
+  test.each([
+    ['tools', { tools: [{ type: 'function', function: { name: 'f' } }] }, limits.template_tools_tokens_max],
+    [
+      'a schema',
+      { response_format: { type: 'json_schema', json_schema: { name: 's', schema: {} } } },
+      limits.template_schema_tokens_max,
+    ],
+  ] as [string, Partial<ChatRequest>, number][])('%s have a template of their own', (_name, more, allowance) => {
+    expect(promptOf(prepared(more)).text - promptOf(prepared({})).text).toBeGreaterThan(allowance);
+  });
+
+  test.each([
+    [
+      'an image',
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } },
+      {},
+      { image: 16_384, audio: 0 },
+    ],
+    [
+      'an image by URL',
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+      {},
+      { image: 16_384, audio: 0 },
+    ],
+    [
+      'an image for a GPT model',
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+      { tokenizer: 'GPT' },
+      { image: 10_000, audio: 0 },
+    ],
+    [
+      'an image for GPT-4o mini',
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+      { tokenizer: 'GPT', upstream_model: 'gpt-4o-mini-2024-07-18' },
+      { image: 48_169, audio: 0 },
+    ],
+    ['sound', { type: 'input_audio', input_audio: { data: base64, format: 'wav' } }, {}, { image: 0, audio: 4_688 }],
+    [
+      'a film',
+      { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } },
+      {},
+      { image: 4_688, audio: 0 },
+    ],
+    [
+      'a document',
+      { type: 'file', file: { file_data: `data:application/pdf;base64,${base64}` } },
+      {},
+      { image: 166_384, audio: 0 },
+    ],
+  ] as [string, InnerPart, Facts, object][])(
+    '%s counts by its kind, not by its base64',
+    (_name, part, facts, expected) => {
+      const prompt = promptOf(prepared(parts(text, part), facts));
+      expect(prompt).toMatchObject(expected);
+      expect(prompt.text).toBeLessThan(1_000);
+    },
+  );
+
+  test.each([
+    ['a document by URL', parts({ type: 'file', file: { file_data: 'https://a.example/b.pdf' } })],
+    ['an uploaded file', parts({ type: 'file', file: { file_id: 'file-1' } })],
+    ['a film by URL', parts({ type: 'video_url', video_url: { url: 'https://a.example/b.mp4' } })],
+    ['a search', { web_search_options: {} }],
+    [
+      'a tool that the provider runs',
+      { tools: [{ type: 'native', wire: 'openai-chat', block: { type: 'web_search' } }] },
+    ],
+    ['a server of tools', { mcp_servers: [{ url: 'https://a.example' }] }],
+  ] as [string, Partial<ChatRequest>][])('%s may fill the whole context', (_name, request) => {
+    expect(promptOf(prepared(request, { context_length: 123_456 })).text).toBe(123_456);
+    expect(promptOf(prepared(request)).text).toBe(limits.prompt_tokens_unknown);
+  });
+
+  test('a model that searches unasked may fill its context, too', () => {
+    expect(promptOf(prepared({}, { upstream_model: 'sonar-pro', context_length: 200_000 })).text).toBe(200_000);
+    expect(promptOf(prepared({}, { upstream_model: 'compound-beta', context_length: 131_072 })).text).toBe(131_072);
+  });
+
+  test('nothing is longer than the model takes', () => {
+    const content = 'word '.repeat(10_000);
+    const facts = { context_length: 8_192, max_prompt_tokens: 6_000 };
+    expect(promptOf(prepared({ messages: [{ role: 'user', content }] }, facts)).text).toBe(6_000);
+  });
+
+  test('what the dialect left out is not taken off what it sent', () => {
+    const audio: InnerPart = { type: 'input_audio', input_audio: { data: base64, format: 'wav' } };
+    const attempt = prepared(parts(text), {});
+    const dropped = { ...attempt, request: { ...attempt.request, ...parts(text, audio) } as ChatRequest };
+    expect(promptOf(dropped)).toEqual(promptOf(attempt));
+  });
+
+  test('a text that looks like base64 is text', () => {
+    const content = `data:image/png;base64,${base64}`;
+    expect(promptOf(prepared({ messages: [{ role: 'user', content }] })).text).toBeGreaterThan(base64.length);
+  });
+
+  test('the tokenizer is given the text without the base64', () => {
+    const attempt = prepared(parts(text, { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }));
+    expect(textOf(attempt, mediaOf(attempt))).toContain('What is this?');
+    expect(textOf(attempt, mediaOf(attempt)).length).toBeLessThan(500);
+  });
+});
+
+describe('the price', () => {
+  const cached = {
+    messages: [
+      {
+        role: 'user' as const,
+        content: [{ type: 'text' as const, text: 'Hi', cache_control: { type: 'ephemeral' as const } }],
+      },
+    ],
+  };
+  const hour = {
+    messages: [
+      {
+        role: 'user' as const,
+        content: [
+          { type: 'text' as const, text: 'Hi', cache_control: { type: 'ephemeral' as const, ttl: '1h' as const } },
+        ],
+      },
+    ],
+  };
+  const pricing = {
+    prompt: 4_000,
+    completion: 10_000,
+    input_cache_read: 400,
+    input_cache_write: 5_000,
+    input_cache_write_1h: 8_000,
+  };
+
+  test.each([
+    ['plain where nothing is cached', {}, 4],
+    ['the write of five minutes where a breakpoint is set', cached, 5],
+    ['the write of an hour where that is asked for', hour, 8],
+  ] as [string, Partial<ChatRequest>, number][])('an input token is priced as %s', (_name, request, nano) => {
+    const attempt = prepared(request, { pricing }, 'anthropic-messages');
+    expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
+  });
+
+  test('where the upstream caches by itself, every token may be a write', () => {
+    const attempt = prepared({}, { pricing });
+    expect(worst(attempt, 0)).toBe(promptOf(attempt).text * 5);
+  });
+
+  test('the dearest output class counts that the model may make', () => {
+    const dear = { prompt: 0, completion: 10_000, internal_reasoning: 12_000, audio_output: 80_000 };
+    expect(worst(prepared({}, { pricing: dear }), 100)).toBe(1_200);
+    expect(worst(prepared({}, { pricing: dear, makes: ['text', 'audio'] }), 100)).toBe(8_000);
+  });
+
+  test('fees count: of the request, of images, of as many searches as may run', () => {
+    const fees = { prompt: 0, completion: 0, request: 1_000_000, image: 50_000, web_search: 10_000_000 };
+    const image: InnerPart = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } };
+    expect(worst(prepared({}, { pricing: fees }), 9)).toBe(1_000);
+    expect(worst(prepared(parts(image, image), { pricing: fees }), 9)).toBe(1_100);
+    expect(worst(prepared({ web_search_options: {} }, { pricing: fees }), 9)).toBe(
+      1_000 + 10_000 * limits.web_searches_assumed,
+    );
+    const block = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 };
+    const tools = [{ type: 'native' as const, wire: 'anthropic-messages' as const, block }];
+    expect(worst(prepared({ tools }, { pricing: fees }, 'anthropic-messages'), 9)).toBe(31_000);
+  });
+
+  test('of several price lists the dearest counts that the prompt may reach', () => {
+    const price_tiers = [{ prompt_tokens_over: 5_000, price: { prompt: 2_000, completion: 3_000 } }];
+    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, price_tiers };
+    const short = prepared({}, facts);
+    expect(worst(short, 10)).toBe(promptOf(short).text + 10);
+    const long = prepared({ messages: [{ role: 'user', content: 'x'.repeat(6_000) }] }, facts);
+    expect(worst(long, 10)).toBe(promptOf(long).text * 2 + 30);
+  });
+
+  test('thoughts that the output bound does not cover are paid for beside it', () => {
+    const facts = {
+      pricing: { prompt: 0, completion: 1_000 },
+      max_completion_tokens: 8_000,
+      quirks: { reasoning_field: 'enable_thinking' as const },
+    };
+    expect(worst(prepared({}, facts), 100)).toBe(8_100);
+    expect(worst(prepared({ reasoning: { max_tokens: 2_000 } }, facts), 100)).toBe(2_100);
+    expect(worst(prepared({ reasoning: { enabled: false } }, facts), 100)).toBe(100);
+  });
+
+  test('a discount is taken off, and fractions are rounded up once', () => {
+    expect(worst(prepared({}, { pricing: { prompt: 0, completion: 1_500, discount: 0.5 } }), 1)).toBe(1);
+    expect(worst(prepared({}, { pricing: { prompt: 0, completion: 1_500 } }), 1)).toBe(2);
+  });
+});
+
+test('an amount pays for the largest bound whose cost is within it', () => {
+  const price = fc.integer({ min: 0, max: 10_000_000 });
+  fc.assert(
+    fc.property(
+      price,
+      price,
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.integer({ min: 0, max: 1_000_000_000 }),
+      (fixed, output, bound, granted) => {
+        const exposure = {
+          lines: [{ fixed_pico: fixed, output_pico: output, kept_ppm: 900_000 }],
+          output_tokens: bound,
+        };
+        const paid = outputFor(exposure, granted);
+        if (paid > 0) expect(costOf(exposure, paid)).toBeLessThanOrEqual(granted);
+        if (paid < bound) expect(costOf(exposure, paid + 1)).toBeGreaterThan(granted);
+      },
+    ),
+  );
+});
+
+test('no usage within the bounds is charged more than the worst case', () => {
+  const price = fc.integer({ min: 0, max: 100_000_000 });
+  const maybe = fc.option(price, { nil: undefined });
+  const prices = fc.record({
+    prompt: price,
+    completion: price,
+    internal_reasoning: maybe,
+    input_cache_read: maybe,
+    input_cache_write: maybe,
+    request: maybe,
+    image_token: maybe,
+    audio: maybe,
+    discount: fc.constantFrom(undefined, 0.25, 0.333333),
+  });
+  const share = fc.double({ min: 0, max: 1, noNaN: true });
+  const image: InnerPart = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } };
+  const audio: InnerPart = { type: 'input_audio', input_audio: { data: base64, format: 'wav' } };
+  fc.assert(
+    fc.property(
+      prices,
+      fc.tuple(share, share, share),
+      fc.integer({ min: 0, max: 5_000 }),
+      (told, [read, write, thought], bound) => {
+        const pricing = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined)) as Prices;
+        const attempt = prepared(parts(text, image, audio), { pricing });
+        const prompt = promptOf(attempt);
+        const in_cache_read = Math.floor(prompt.text * read);
+        const in_cache_write_5m = Math.floor((prompt.text - in_cache_read) * write);
+        const out_reasoning = Math.floor(bound * thought);
+        const usage: TokenClasses = {
+          in_uncached: prompt.text - in_cache_read - in_cache_write_5m,
+          in_cache_read,
+          in_cache_write_5m,
+          in_image: prompt.image,
+          in_audio: prompt.audio,
+          out_reasoning,
+          out_text: bound - out_reasoning,
+        };
+        const { cost_nano } = priceAttempt(usage, attempt.request, attempt.candidate, () => undefined);
+        expect(cost_nano).toBeLessThanOrEqual(worst(attempt, bound));
+      },
+    ),
+  );
+});
