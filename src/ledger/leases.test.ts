@@ -281,4 +281,15 @@ describeStores('budgets', ({ open }) => {
     await next.stop();
     expect(await windowsOf(database)).toMatchObject([{ spent: 7_000, leased: 0 }]);
   });
+
+  test('a limit that was raised is asked about at once, also right after a refusal', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 10);
+    const recorder = await startNode(database);
+    await expect(recorder.reserve(ask([budget], 11))).rejects.toMatchObject({ status: 402 });
+    await database.queries.updateTable('ledger_budgets').set({ limit_nano: 20 }).execute();
+    const hold = await recorder.reserve(ask([{ ...budget, limit_nano: 20 }], 11));
+    expect(hold.granted_nano).toBe(11);
+    recorder.release(hold);
+  });
 });

@@ -34,9 +34,10 @@ interface Lease {
   growth_asked_at: number;
   /** Until then nothing is asked, so that who was given way to comes first. */
   yields_until: number;
-  /** Until then, who needs `refused_need` or more is refused without asking. */
+  /** Until then, who needs `refused_need` or more is refused without asking, as long as the limit is the same. */
   refused_until: number;
   refused_need: number;
+  refused_limit: number;
   used_at: number;
   /** What was set aside in the span that runs and in the one before: what the next span may need. */
   span_began: number;
@@ -373,6 +374,7 @@ export class Leases {
         yields_until: Number.NEGATIVE_INFINITY,
         refused_until: Number.NEGATIVE_INFINITY,
         refused_need: 0,
+        refused_limit: 0,
         used_at: this.#options.monotonic(),
         span_began: this.#options.monotonic(),
         span: 0,
@@ -548,8 +550,9 @@ export class Leases {
   }
 
   #remember(ask: Ask, lines: readonly Wanted[]): void {
-    const { lease, line } = this.#shortest(lines);
+    const { budget, lease, line } = this.#shortest(lines);
     if (line !== undefined) return;
+    lease.refused_limit = budget.limit_nano;
     lease.refused_until = this.#options.monotonic() + limits.refusal_ms;
     lease.refused_need = ask.least_nano;
   }
@@ -557,8 +560,11 @@ export class Leases {
   #remembered(ask: Ask, lines: readonly Wanted[]): GatewayError | undefined {
     const now = this.#options.monotonic();
     const known = lines.find(
-      ({ lease }) =>
-        now < lease.refused_until && ask.least_nano >= lease.refused_need && freeOf(lease) < ask.least_nano,
+      ({ budget, lease }) =>
+        now < lease.refused_until &&
+        budget.limit_nano === lease.refused_limit &&
+        ask.least_nano >= lease.refused_need &&
+        freeOf(lease) < ask.least_nano,
     );
     return known && this.#refusal(ask, lines);
   }
