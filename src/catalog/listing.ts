@@ -70,6 +70,8 @@ function pricesOf(cost: Cost, row: ProviderRow, claude: boolean): Prices | undef
   set('audio', perMillion('input_audio'));
   set('audio_output', perMillion('output_audio'));
   set('internal_reasoning', perMillion('reasoning'));
+  // 10 USD for a thousand searches (https://platform.claude.com/docs/en/about-claude/pricing, "Web search tool"); no fact tells it.
+  if (claude && row.slug === 'anthropic') prices.web_search = 10_000_000_000;
   // Stated per thousand searches (https://docs.perplexity.ai/getting-started/pricing).
   if (row.slug === 'perplexity' && typeof cost['request'] === 'number') {
     const thousand = nearestPicoUsd(cost['request'], 'unit');

@@ -190,6 +190,12 @@ describe('facts', () => {
     expect(price).toMatchObject({ input_cache_write: 3_750_000, input_cache_write_1h: 6_000_000 });
   });
 
+  test('searches have a price at the maker of Claude, which the facts do not tell', () => {
+    const cost = { input: 3, output: 15 };
+    expect(one({ id: 'claude-x', cost }, 'anthropic')?.endpoints[0]?.price?.web_search).toBe(10_000_000_000);
+    expect(one({ id: 'gpt-x', cost })?.endpoints[0]?.price).not.toHaveProperty('web_search');
+  });
+
   test('long-context prices are kept', () => {
     const tiers = [{ tier: { size: 200_000 }, input: 2.5, output: 15 }];
     expect(one({ id: 'gpt-x', cost: { input: 1.25, output: 10, tiers } })?.endpoints[0]?.tiers).toEqual([
