@@ -9,10 +9,12 @@ import {
   freePort,
   freshDir,
   type GatewayProcess,
+  isAlive,
   metric,
+  run,
   type StartOptions,
   serve,
-  run as start,
+  start,
   stop,
   until,
 } from './gateway-process.ts';
@@ -67,12 +69,20 @@ export interface MoneySite {
   makeKey(limit_nano: number): Promise<string>;
   /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
   watch(limit_nano: number): { samples: number; over: string[]; stop(): Promise<void> };
-  /** Kills one node without a warning and has another take its place. */
-  kill(): Promise<void>;
+  /** Kills any node without a warning, also one that is just starting; another takes its place. False: none was there. */
+  kill(): boolean;
+  /** Resolves when every node is there and serves. */
+  whole(): Promise<void>;
   /** Ends every gateway in good order, and every window is as the generations say. */
   end(): Promise<void>;
   recorded(): Promise<Recorded[]>;
   spent(): Promise<{ spent: number; leased: number }>;
+}
+
+async function isReady(gateway: GatewayProcess): Promise<boolean> {
+  const answer = await fetch(`${gateway.url}/health/ready`).catch(() => undefined);
+  await answer?.text();
+  return answer?.status === 200;
 }
 
 /** Starts the nodes of one store; `provider` is what the upstream's row has beside its address. */
@@ -83,6 +93,10 @@ export async function moneySite(
 ): Promise<MoneySite> {
   const sandbox = await startSandbox();
   cleanUp(() => sandbox.stop());
+  let ending = false;
+  cleanUp(async () => {
+    ending = true;
+  });
   const yaml = configuration(sandbox.url, provider(sandbox));
   const database_url = await variant.freshUrl();
   const shared_dir = join(freshDir(), 'data');
@@ -93,14 +107,25 @@ export async function moneySite(
     const args = database_url === undefined ? ['--workers', String(NODES)] : [];
     settings.push({ data_dir, port: await freePort(), yaml, environment, args });
   }
-  const everyWorker = async (gateway: GatewayProcess) => {
-    if (database_url !== undefined) return;
-    await until('all workers serve', async () => (await metric(gateway, 'gateway_processes')) === NODES);
-  };
   // The first makes the store; the others may come at once.
   const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
   const gateways = [await serve(first), ...(await Promise.all(others.map((options) => serve(options))))];
-  await Promise.all(gateways.map(everyWorker));
+  const whole = async () => {
+    await Promise.all(settings.map((_, index) => until('a gateway is back', () => isReady(gateways[index]!))));
+    const [only] = gateways;
+    if (database_url !== undefined || only === undefined) return;
+    await until('all workers serve', async () => (await metric(only, 'gateway_processes')) === NODES);
+  };
+  /** As whatever runs it would: a gateway that ends is started again. */
+  const keep = async (index: number) => {
+    for (;;) {
+      await gateways[index]!.ended;
+      if (ending) return;
+      gateways[index] = await start(settings[index]);
+    }
+  };
+  const kept = Promise.all(settings.map((_, index) => keep(index)));
+  await whole();
   const database: Database = await openDatabase(
     database_url === undefined ? { data_dir: shared_dir } : { database_url },
   );
@@ -143,24 +168,22 @@ export async function moneySite(
       };
       return watched;
     },
-    async kill() {
-      const chosen = Math.floor(Math.random() * gateways.length);
-      const gateway = gateways[chosen]!;
-      if (database_url === undefined) {
-        const workers = childrenOf(gateway.child.pid!);
-        process.kill(workers[Math.floor(Math.random() * workers.length)]!, 'SIGKILL');
-        // Its parent starts another in its place.
-        return;
-      }
-      gateway.child.kill('SIGKILL');
-      await gateway.ended;
-      gateways[chosen] = await serve(settings[chosen]);
+    kill() {
+      const pids = gateways.map(({ child }) => child.pid!).filter(isAlive);
+      // The workers of one gateway, whose parent starts others in their place; or any of several gateways.
+      const nodes = database_url === undefined ? pids.flatMap(childrenOf) : pids;
+      const chosen = nodes[Math.floor(Math.random() * nodes.length)];
+      if (chosen !== undefined) process.kill(chosen, 'SIGKILL');
+      return chosen !== undefined;
     },
+    whole,
     async end() {
-      await Promise.all(gateways.map(everyWorker));
+      await whole();
+      ending = true;
       for (const code of await Promise.all(gateways.map(stop))) expect(code).toBe(0);
+      await kept;
       expect((await spent()).leased).toBe(0);
-      const verified = start(process.execPath, [join(root, 'bin/model-gateway.cjs'), 'ledger', 'verify'], {
+      const verified = run(process.execPath, [join(root, 'bin/model-gateway.cjs'), 'ledger', 'verify'], {
         env: { GATEWAY_DATA_DIR: settings[0]!.data_dir!, GATEWAY_CONFIG: '', ...environment },
       });
       expect([await verified.ended, verified.out(), verified.err()]).toEqual([
