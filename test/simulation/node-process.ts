@@ -1,0 +1,195 @@
+import type { Slot } from '../../src/ledger/slot.ts';
+import type { MemoryDisk } from './memory-disk.ts';
+import { type Request, serve } from './requests.ts';
+import { type Actor, clockOf } from './scheduler.ts';
+import { wayToStore } from './store-way.ts';
+import type { SubjectNode } from './subject.ts';
+import type { World } from './world.ts';
+
+/** Every place of the protocol at which a process can end. */
+export const STEPS = [
+  'asked',
+  'held',
+  'attempt being written',
+  'attempt durable',
+  'sent',
+  'upstream at work',
+  'answered',
+  'first attempt failed, next asked',
+  'outcome being written',
+  'outcome written, client not told',
+  'client told',
+  'batch on its way',
+  'batch applied, answer on its way',
+  'batch acknowledged, not noted',
+  'starting',
+  'draining',
+] as const;
+
+/** With slices there is one more. */
+export const SLICED_STEP = 'extension being written';
+
+export type Step = (typeof STEPS)[number] | typeof SLICED_STEP;
+
+/** A computer with a disk, on which one process after another runs. */
+export interface Machine {
+  index: number;
+  node: string;
+  disk: MemoryDisk;
+  process: NodeProcess | undefined;
+  /** Until then no message comes through. */
+  cut_until: number;
+  skew_ms: number;
+  /** Given up by an operator; until it comes back. */
+  is_released: boolean;
+}
+
+/** Stops who awaits it for good, as the end of a process does. */
+const NEVER = new Promise<never>(() => {});
+
+/** One life of a node. */
+export class NodeProcess implements Actor {
+  dead = false;
+  paused_until = 0;
+  readonly machine: Machine;
+  readonly requests = new Set<Request>();
+  /** What others do when they find it gone. */
+  readonly onEnd = new Set<() => void>();
+  recorder: SubjectNode | undefined;
+  draining = false;
+  /** Everything that its journal told has been acknowledged: the sums must be right from here on. */
+  is_settled = false;
+  /** When something last kept it from hearing the store. */
+  disturbed_at: number;
+  /** When the store's answer to a batch last came. */
+  answered_at = Number.NEGATIVE_INFINITY;
+  #at_step: Step | undefined = 'starting';
+  readonly #world: World;
+
+  constructor(world: World, machine: Machine) {
+    this.#world = world;
+    this.machine = machine;
+    this.disturbed_at = world.scheduler.now_ms;
+  }
+
+  /** Starts, and serves until it ends. A start that fails ends the process. */
+  async run(): Promise<void> {
+    const world = this.#world;
+    const { machine } = this;
+    const slot: Slot = { index: 0, dir: `/machine-${machine.index}`, node: machine.node, release: () => {} };
+    try {
+      this.recorder = await world.subject.startNode(slot, {
+        data_dir: '/',
+        store: wayToStore(world, this),
+        disk: machine.disk.of(this),
+        clock: clockOf(world.scheduler, this, machine.skew_ms, world.random),
+        log: world.log,
+        journal_sync: world.plan.journal_sync,
+        unknown_outcome: world.plan.mode === 'strict' ? 'hold' : world.plan.unknown_outcome,
+      });
+    } catch (error) {
+      if (this.dead) return;
+      world.counts.failed_starts++;
+      if (!String(error).includes('the store does not answer')) world.fail('start', String(error));
+      this.end();
+      return;
+    }
+    this.#at_step = undefined;
+    this.unsettled();
+  }
+
+  serve(request: Request): void {
+    this.requests.add(request);
+    void serve(this.#world, this, request).finally(() => {
+      this.requests.delete(request);
+      if (this.draining && this.requests.size === 0) void this.#stop();
+    });
+  }
+
+  /** Takes no more requests, and stops when the last has ended. */
+  drain(): void {
+    if (this.recorder === undefined || this.draining) return;
+    this.draining = true;
+    this.#world.counts.drains++;
+    if (this.requests.size === 0) void this.#stop();
+  }
+
+  async #stop(): Promise<void> {
+    await this.enter(undefined, 'draining');
+    await this.recorder?.stop();
+    if (this.dead) return;
+    this.end();
+  }
+
+  /** Notes where a request (or the process itself) is; does not come back where that is where the process ends. */
+  enter(request: Request | undefined, step: Step): Promise<void> {
+    if (this.dead) return NEVER;
+    if (request === undefined) this.#at_step = step;
+    else request.step = step;
+    this.#world.scheduler.note(step, request?.number ?? this.machine.index);
+    if (!this.#world.isTrap(step)) return Promise.resolve();
+    this.crash();
+    return NEVER;
+  }
+
+  /** The answer to a batch has come. */
+  answered(hadSettles: boolean): void {
+    this.answered_at = this.#world.scheduler.now_ms;
+    this.#at_step = undefined;
+    if (hadSettles) {
+      // The note of it is written a little later.
+      this.#world.scheduler.after(0.0001, 'acknowledged', this, () => {
+        void this.enter(undefined, 'batch acknowledged, not noted');
+        this.#world.scheduler.after(0.1, 'noted', this, () => {
+          if (this.#at_step === 'batch acknowledged, not noted') this.#at_step = undefined;
+        });
+      });
+    }
+  }
+
+  /** As `setImmediate` does. */
+  nextTurn(): Promise<void> {
+    const delay_ms = this.#world.random.between(0, 0.2);
+    return new Promise((resolve) => void this.#world.scheduler.after(delay_ms, 'turn', this, resolve));
+  }
+
+  disturbed(): void {
+    this.disturbed_at = this.#world.scheduler.now_ms;
+  }
+
+  /** Registered (again): what it has in flight may be counted already, until it has heard so. */
+  unsettled(): void {
+    this.is_settled = false;
+    this.disturbed();
+    void this.recorder?.flush().then(() => {
+      this.is_settled = true;
+    });
+  }
+
+  pause(duration_ms: number): void {
+    const until = this.#world.scheduler.now_ms + duration_ms;
+    this.paused_until = Math.max(this.paused_until, until);
+    this.disturbed_at = this.paused_until;
+  }
+
+  /** At once: nothing of it runs any more. */
+  crash(): void {
+    if (this.dead) return;
+    const world = this.#world;
+    const steps = new Set([...this.requests].map(({ step }) => step));
+    if (this.#at_step !== undefined) steps.add(this.#at_step);
+    for (const step of steps) world.crashed_at.set(step, (world.crashed_at.get(step) ?? 0) + 1);
+    world.counts.crashes++;
+    world.counts.crashed_requests += this.requests.size;
+    this.end();
+    if (!world.random.chance(world.plan.power_loss)) return;
+    world.counts.power_losses++;
+    this.machine.disk.losePower();
+  }
+
+  end(): void {
+    this.dead = true;
+    for (const onEnd of this.onEnd) onEnd();
+    this.#world.ended(this);
+  }
+}

@@ -1,0 +1,196 @@
+import type { Ask, Hold } from '../../src/ledger/hold.ts';
+import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
+import type { Budget } from '../../src/schemas/budget.ts';
+import { generation } from '../generation-fixture.ts';
+import { type NodeProcess, SLICED_STEP, type Step } from './node-process.ts';
+import type { SentAttempt } from './upstream.ts';
+import type { World } from './world.ts';
+
+/** One client's call, and what came of it. */
+export interface Request {
+  number: number;
+  id: string;
+  budgets: readonly Budget[];
+  step: Step;
+  asked_at: number;
+  sent: SentAttempt[];
+  /** Some attempt's end is not known to the gateway. */
+  has_unknown: boolean;
+  /** Recorded by a gateway that lived to tell. */
+  is_told: boolean;
+}
+
+interface Answer {
+  is: 'complete' | 'refused' | 'broken';
+  cost_nano: number;
+}
+
+const windowOf = ({ budget, window_start }: Hold['lines'][number]) => `${budget.id} ${window_start}`;
+
+/** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
+function send(world: World, process: NodeProcess, request: Request, hold: Hold): Promise<Answer> {
+  const { scheduler, random, upstream, plan } = world;
+  const windows = hold.lines.filter(({ granted }) => granted > 0).map(windowOf);
+  const bound = hold.granted_nano;
+  const sent = upstream.send(windows, bound);
+  request.sent.push(sent);
+  const { promise, resolve } = Promise.withResolvers<Answer>();
+  const answer = (delay_ms: number, told: Answer) =>
+    scheduler.after(delay_ms, 'upstream answered', process, () => resolve(told));
+  const way = random.longTailed(0.5, 15, 60);
+  if (random.chance(0.03)) {
+    scheduler.after(way, 'lost on the way up', undefined, () => upstream.bill(sent, 0));
+    answer(random.between(50, 3_000), { is: 'broken', cost_nano: 0 });
+    return promise;
+  }
+  if (random.chance(0.1)) {
+    scheduler.after(way, 'refused upstream', undefined, () => upstream.bill(sent, 0));
+    answer(2 * way, { is: 'refused', cost_nano: 0 });
+    return promise;
+  }
+  const length_ms = random.longTailed(20, 1_500, 12_000);
+  scheduler.after(way, 'arrived upstream', undefined, () => {
+    if (!process.dead && request.step === 'sent') void process.enter(request, 'upstream at work');
+  });
+  const share = random.chance(0.25) ? 1 : random.next();
+  const overrun = plan.overruns && random.chance(0.2) ? random.between(1, 1.3) : share;
+  const total = Math.max(1, Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)));
+  const breaks = random.chance(0.08);
+  if (plan.mode === 'sliced') {
+    void stream(world, process, request, { hold, sent, total, breaks }).then(resolve);
+    return promise;
+  }
+  scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
+  if (random.chance(0.3)) {
+    scheduler.after(way + length_ms / 2, 'metered', process, () =>
+      process.recorder?.progress(request.id, { out_text: 1 }, Math.floor(total / 2)),
+    );
+  }
+  const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
+  answer(way + (breaks ? random.between(0, length_ms) : length_ms) + random.between(0.5, 20), told);
+  return promise;
+}
+
+/** A stream that goes on as long as its hold can be extended; the provider sends no more than is asked for. */
+async function stream(
+  world: World,
+  process: NodeProcess,
+  request: Request,
+  { hold, sent, total, breaks }: { hold: Hold; sent: SentAttempt; total: number; breaks: boolean },
+): Promise<Answer> {
+  const { scheduler, random, upstream } = world;
+  const slice = sent.bound_nano;
+  const onEnd = () => upstream.bill(sent, Math.min(total, random.whole(0, sent.bound_nano)));
+  process.onEnd.add(onEnd);
+  const wait = () =>
+    new Promise<void>((resolve) => void scheduler.after(random.between(20, 300), 'streamed', process, resolve));
+  await wait();
+  while (total > hold.granted_nano) {
+    if (breaks && random.chance(0.3)) break;
+    const extended = process.recorder?.extend(hold, hold.granted_nano + slice);
+    await process.enter(request, SLICED_STEP);
+    if ((await extended) !== true) break;
+    await process.enter(request, 'upstream at work');
+    upstream.allow(sent, hold.granted_nano);
+    await wait();
+  }
+  process.onEnd.delete(onEnd);
+  const cost_nano = Math.min(total, sent.bound_nano);
+  upstream.bill(sent, cost_nano);
+  return breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano };
+}
+
+function attemptRecord(cost_nano: number, is_byok: boolean, failure: string | null): AttemptRecord {
+  const endpoint = { endpoint_id: 'acme|acme/fast-1', provider_name: 'Acme AI', model_permaslug: 'acme/fast-1' };
+  return {
+    ...endpoint,
+    status: failure === null ? 200 : null,
+    latency: 1,
+    is_byok,
+    upstream_id: null,
+    failure,
+    cost_nano,
+  };
+}
+
+/** What the gateway's flow does with the ledger, in the same order. */
+export async function serve(world: World, process: NodeProcess, request: Request): Promise<void> {
+  const { random } = world;
+  const { recorder } = process;
+  if (recorder === undefined) return;
+  const attempts: AttemptRecord[] = [];
+  const created_at = new Date(Math.floor(world.scheduler.now_ms + process.machine.skew_ms)).toISOString();
+  const recordOf = (outcome: GenerationRecord['outcome'], is_byok: boolean): GenerationRecord => {
+    const sum = (byok: boolean) => attempts.reduce((all, one) => all + (one.is_byok === byok ? one.cost_nano : 0), 0);
+    const costs = { cost_nano: sum(false), byok_cost_nano: sum(true), upstream_cost_nano: sum(false) + sum(true) };
+    const facts = { id: request.id, outcome, is_byok, created_at, attempts: [...attempts], charges: [], ...costs };
+    return generation({ ...facts, usage: outcome === 'unknown' ? null : { in_uncached: 1, out_text: 1 } });
+  };
+  const ask = (): Ask => {
+    const full_nano = random.whole(500, 12_000);
+    const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
+    return { id: request.id, budgets: request.budgets, is_byok: random.chance(0.15), full_nano, least_nano };
+  };
+
+  let asked = ask();
+  await process.enter(request, 'asked');
+  let hold: Hold;
+  try {
+    hold = await recorder.reserve(asked);
+  } catch (error) {
+    world.watcher.refused(process, request, asked, error);
+    return;
+  }
+  world.counts.admitted++;
+  await process.enter(request, 'held');
+  if (random.chance(0.03)) return recorder.release(hold);
+  let outcome: GenerationRecord['outcome'] = 'failed';
+  for (let attempt = 1; ; attempt++) {
+    const { is_byok } = asked;
+    const record = recordOf('unknown', is_byok);
+    const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold });
+    try {
+      await process.enter(request, 'attempt being written');
+      await written;
+    } catch {
+      world.counts.refused_by_journal++;
+      if (attempt === 1) return;
+      break;
+    }
+    await process.enter(request, 'attempt durable');
+    if (random.chance(0.5)) await process.nextTurn();
+    const answered = send(world, process, request, hold);
+    await process.enter(request, 'sent');
+    const answer = await answered;
+    await process.enter(request, 'answered');
+    if (answer.is === 'complete') {
+      attempts.push(attemptRecord(answer.cost_nano, is_byok, null));
+      outcome = 'completed';
+      break;
+    }
+    const may_cost = answer.is === 'broken' ? hold.granted_nano : 0;
+    if (answer.is === 'broken') request.has_unknown = true;
+    attempts.push(attemptRecord(may_cost, is_byok, 'the connection broke'));
+    if (may_cost > 0) recorder.keep(hold, may_cost, is_byok);
+    if (attempt === 3 || random.chance(0.4)) break;
+    asked = ask();
+    try {
+      const reserved = recorder.reserve(asked, hold);
+      await process.enter(request, 'first attempt failed, next asked');
+      hold = await reserved;
+    } catch (error) {
+      world.watcher.refusedAgain(error);
+      break;
+    }
+  }
+  const record = recordOf(outcome, asked.is_byok);
+  world.scheduler.note('recorded', record.cost_nano);
+  const written = recorder.outcome(record, hold);
+  await process.enter(request, 'outcome being written');
+  await written;
+  await process.enter(request, 'outcome written, client not told');
+  await process.nextTurn();
+  request.is_told = true;
+  await process.enter(request, 'client told');
+  await process.nextTurn();
+}

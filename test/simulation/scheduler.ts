@@ -1,0 +1,147 @@
+import type { LedgerClock } from '../../src/ledger/ledger-clock.ts';
+import type { Random } from './random.ts';
+
+/** Somebody whose events stop when it dies and wait while it is paused. */
+export interface Actor {
+  dead: boolean;
+  /** Virtual milliseconds. */
+  paused_until: number;
+}
+
+interface Scheduled {
+  at: number;
+  order: number;
+  label: string;
+  actor: Actor | undefined;
+  run: () => void;
+  cancelled: boolean;
+}
+
+function isBefore(a: Scheduled, b: Scheduled): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+/** Everything that promises still want to do happens in microtasks: when a macrotask comes, it is done. */
+function drained(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Virtual time: one event after another, each with all that follows from it at once. */
+export class Scheduler {
+  now_ms: number;
+  events = 0;
+  /** Tells runs apart that differ in anything. */
+  hash = 0x811c9dc5;
+  readonly #heap: Scheduled[] = [];
+  #order = 0;
+
+  constructor(now_ms: number) {
+    this.now_ms = now_ms;
+  }
+
+  at(at: number, label: string, actor: Actor | undefined, run: () => void): Scheduled {
+    const scheduled = { at: Math.max(at, this.now_ms), order: this.#order++, label, actor, run, cancelled: false };
+    this.#push(scheduled);
+    return scheduled;
+  }
+
+  after(delay_ms: number, label: string, actor: Actor | undefined, run: () => void): Scheduled {
+    return this.at(this.now_ms + delay_ms, label, actor, run);
+  }
+
+  /** Everything until a moment; `afterEach` sees the world at rest after every event. */
+  async runUntil(end_ms: number, afterEach: (label: string) => void): Promise<void> {
+    for (let next = this.#heap[0]; next !== undefined && next.at <= end_ms; next = this.#heap[0]) {
+      this.#pop();
+      if (next.cancelled || next.actor?.dead) continue;
+      if (next.actor !== undefined && next.actor.paused_until > next.at) {
+        next.at = next.actor.paused_until;
+        next.order = this.#order++;
+        this.#push(next);
+        continue;
+      }
+      this.now_ms = next.at;
+      this.events++;
+      this.note(next.label, next.at);
+      next.run();
+      await drained();
+      afterEach(next.label);
+    }
+    this.now_ms = end_ms;
+  }
+
+  note(label: string, value: number): void {
+    let hash = this.hash;
+    for (let at = 0; at < label.length; at++) hash = Math.imul(hash ^ label.charCodeAt(at), 0x01000193);
+    hash = Math.imul(hash ^ Math.floor(value), 0x01000193);
+    this.hash = Math.imul(hash ^ Math.floor((value % 1) * 4_294_967_296), 0x01000193) >>> 0;
+  }
+
+  #push(scheduled: Scheduled): void {
+    const heap = this.#heap;
+    let at = heap.push(scheduled) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || !isBefore(scheduled, above)) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = scheduled;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      let below = heap[child];
+      const other = heap[child + 1];
+      if (below !== undefined && other !== undefined && isBefore(other, below)) {
+        child++;
+        below = other;
+      }
+      if (below === undefined || !isBefore(below, last)) break;
+      heap[at] = below;
+      at = child;
+    }
+    heap[at] = last;
+  }
+}
+
+/** The clock of one process. Its timers are late by a little, its wall clock is off by `skew_ms`. */
+export function clockOf(scheduler: Scheduler, actor: Actor, skew_ms: number, random: Random): LedgerClock {
+  const started_at = scheduler.now_ms;
+  let last_immediate = 0;
+  const timer = (run: () => void, delay_ms: number) =>
+    scheduler.after(Math.max(1, delay_ms) + random.between(0, 1), 'timer', actor, run);
+  return {
+    now: () => Math.floor(scheduler.now_ms + skew_ms),
+    monotonic: () => scheduler.now_ms - started_at,
+    setTimeout: timer,
+    clearTimeout: (set) => {
+      if (set !== undefined) (set as Scheduled).cancelled = true;
+    },
+    setInterval: (run, interval_ms) => {
+      const interval = { cancelled: false };
+      const plan = () =>
+        timer(() => {
+          if (interval.cancelled) return;
+          run();
+          plan();
+        }, interval_ms);
+      plan();
+      return interval;
+    },
+    clearInterval: (interval) => {
+      if (interval !== undefined) (interval as { cancelled: boolean }).cancelled = true;
+    },
+    setImmediate: (run) => {
+      // In order among themselves, and with room for others between them.
+      last_immediate = Math.max(last_immediate, scheduler.now_ms + random.between(0, 0.05));
+      scheduler.at(last_immediate, 'immediate', actor, run);
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import type { LedgerStore, SettleBatch } from '../../src/ledger/settle.ts';
+import type { NodeProcess } from './node-process.ts';
+import type { World } from './world.ts';
+
+/** How messages fare. Probabilities, and milliseconds. */
+export interface Weather {
+  lost: number;
+  answer_lost: number;
+  repeated: number;
+  typical_ms: number;
+  most_ms: number;
+}
+
+export const STORM: Weather = { lost: 0.03, answer_lost: 0.04, repeated: 0.04, typical_ms: 4, most_ms: 400 };
+export const CALM: Weather = { lost: 0, answer_lost: 0, repeated: 0, typical_ms: 3, most_ms: 12 };
+
+/** A store that somebody has not heard of for so long does not answer. */
+const PATIENCE_MS = 1_500;
+
+/** The store as one process reaches it: late, not at all, or without hearing the answer. */
+export function wayToStore(world: World, process: NodeProcess): LedgerStore {
+  const { scheduler, store, random } = world;
+
+  /** A round trip: `run` happens at the store, whatever becomes of the process meanwhile. */
+  function trip<T>(
+    label: string,
+    run: () => Promise<T>,
+    repeats: boolean,
+    onAnswer: () => void = () => {},
+  ): Promise<T> {
+    if (process.dead) return new Promise(() => {});
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const { weather } = world;
+    const delay = () => random.longTailed(0.2, weather.typical_ms, weather.most_ms);
+    const isCut = () => process.machine.cut_until > scheduler.now_ms;
+    const lose = () => {
+      process.disturbed();
+      world.counts.lost++;
+    };
+    scheduler.after(PATIENCE_MS, `${label} given up`, process, () => reject(new Error('the store does not answer')));
+    const arrive = async (isLate: boolean) => {
+      const outcome = await run().then(
+        (answer) => () => resolve(answer),
+        (error: unknown) => {
+          world.fail('store', `${label}: ${String(error)}`);
+          return () => reject(error as Error);
+        },
+      );
+      if (isLate || process.dead) return;
+      if (random.chance(weather.answer_lost) || isCut()) return lose();
+      scheduler.after(delay(), `${label} answered`, process, () => {
+        onAnswer();
+        outcome();
+      });
+    };
+    if (random.chance(weather.lost) || isCut()) {
+      lose();
+      return promise;
+    }
+    const slow = delay();
+    if (slow > 100) process.disturbed();
+    scheduler.after(slow, label, undefined, () => void arrive(false));
+    if (repeats && random.chance(weather.repeated)) {
+      world.counts.repeated++;
+      scheduler.after(slow + random.between(0, 3_000), `${label} again`, undefined, () => void arrive(true));
+    }
+    return promise;
+  }
+
+  const clock = (at: number) => (world.plan.store_clock ? Math.floor(scheduler.now_ms) : at);
+
+  return {
+    position: (node) => trip('position', () => store.position(node), false),
+    register: (registration) => {
+      process.unsettled();
+      return trip(
+        'register',
+        () => {
+          world.watcher.storeChanges();
+          return store.register({ ...registration, at: clock(registration.at) });
+        },
+        false,
+      );
+    },
+    settle: (batch) => {
+      // What goes over the wire is a copy: nobody changes it afterwards.
+      const text = JSON.stringify(batch);
+      world.watcher.sends(batch, text);
+      process.enter(undefined, 'batch on its way');
+      return trip(
+        'settle',
+        async () => {
+          const arrived = JSON.parse(text) as SettleBatch;
+          const answer = await world.watcher.applies(arrived, () =>
+            store.settle({ ...arrived, at: clock(arrived.at) }),
+          );
+          if (answer.is === 'applied') process.enter(undefined, 'batch applied, answer on its way');
+          if (answer.is === 'fenced') world.counts.fenced++;
+          return answer;
+        },
+        true,
+        () => process.answered(batch.settles.length > 0),
+      );
+    },
+    watch: (node, at) => trip('watch', () => store.watch(node, clock(at)), false),
+  };
+}

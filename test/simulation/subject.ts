@@ -1,0 +1,28 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** The code that a run is about. */
+export interface Subject {
+  startNode: typeof import('../../src/ledger/node.ts')['startNode'];
+  ledgerStore: typeof import('../../src/storage/ledger.ts')['ledgerStore'];
+  migrate: typeof import('../../src/storage/migrations.ts')['migrate'];
+  windowStart: typeof import('../../src/schemas/budget.ts')['windowStart'];
+  limits: typeof import('../../src/limits.ts')['limits'];
+}
+
+/** A started node of it. */
+export type SubjectNode = Awaited<ReturnType<Subject['startNode']>>;
+
+/** The project's own sources. */
+export const SOURCES = join(import.meta.dirname, '..', '..', 'src');
+
+/** Loads the sources in a folder: the project's own, or a copy with a fault in it. */
+export async function loadSubject(folder: string): Promise<Subject> {
+  const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
+  const { startNode } = await load('ledger/node.ts');
+  const { ledgerStore } = await load('storage/ledger.ts');
+  const { migrate } = await load('storage/migrations.ts');
+  const { windowStart } = await load('schemas/budget.ts');
+  const { limits } = await load('limits.ts');
+  return { startNode, ledgerStore, migrate, windowStart, limits };
+}

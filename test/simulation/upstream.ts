@@ -1,0 +1,43 @@
+/** One attempt as the provider knows it. */
+export interface SentAttempt {
+  /** The windows that it counts against. */
+  windows: readonly string[];
+  /** The most that it may cost. */
+  bound_nano: number;
+  /** What it was billed, once nothing more can come. */
+  billed_nano: number | undefined;
+}
+
+/** What providers have billed, and what they may still bill: the truth that the ledger must cover. */
+export class Upstream {
+  /** By window: billed, and for attempts under way the most that they can cost. */
+  readonly exposure = new Map<string, number>();
+  /** By window: billed above the bound that was sent. */
+  readonly excess = new Map<string, number>();
+  changed = false;
+
+  send(windows: readonly string[], bound_nano: number): SentAttempt {
+    const sent: SentAttempt = { windows, bound_nano, billed_nano: undefined };
+    this.#raise(this.exposure, sent, bound_nano);
+    return sent;
+  }
+
+  /** The caller lets it go on. */
+  allow(sent: SentAttempt, bound_nano: number): void {
+    if (sent.billed_nano !== undefined) return;
+    this.#raise(this.exposure, sent, bound_nano - sent.bound_nano);
+    sent.bound_nano = bound_nano;
+  }
+
+  bill(sent: SentAttempt, nano: number): void {
+    if (sent.billed_nano !== undefined) return;
+    sent.billed_nano = nano;
+    this.#raise(this.exposure, sent, nano - sent.bound_nano);
+    if (nano > sent.bound_nano) this.#raise(this.excess, sent, nano - sent.bound_nano);
+  }
+
+  #raise(sums: Map<string, number>, { windows }: SentAttempt, nano: number): void {
+    this.changed = true;
+    for (const window of windows) sums.set(window, (sums.get(window) ?? 0) + nano);
+  }
+}

@@ -1,0 +1,336 @@
+import type { Ask } from '../../src/ledger/hold.ts';
+import type { SettleAnswer, SettleBatch } from '../../src/ledger/settle.ts';
+import type { NodeProcess } from './node-process.ts';
+import type { Request } from './requests.ts';
+import type { World } from './world.ts';
+
+/** A window as the store has it. */
+interface WindowRow {
+  budget_id: string;
+  window_start: string;
+  spent: number;
+  leased: number;
+  opening: number;
+}
+
+/** Money that nobody uses and every caller can reach, over time. */
+class Available {
+  readonly #changes: [at: number, nano: number][] = [];
+
+  note(at: number, nano: number): void {
+    const last = this.#changes.at(-1);
+    if (last?.[1] === nano) return;
+    if (last?.[0] === at) last[1] = nano;
+    else this.#changes.push([at, nano]);
+  }
+
+  leastSince(since: number): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (let index = this.#changes.length - 1; index >= 0; index--) {
+      const [at, nano] = this.#changes[index] ?? [0, 0];
+      least = Math.min(least, nano);
+      if (at <= since) return least;
+    }
+    // Before the first change nothing was known.
+    return 0;
+  }
+}
+
+/** How long money must have lain idle before a refusal for want of it is false. */
+const IDLE_MS = 1_500;
+
+const nameOf = (row: { budget_id: string; window_start: string }) => `${row.budget_id} ${row.window_start}`;
+
+/** Checks, after every event and at the end, what must always be true. */
+export class Watcher {
+  readonly #world: World;
+  #windows = new Map<string, WindowRow>();
+  #storeChanged = true;
+  readonly #sums = new Map<string, number>();
+  readonly #available = new Map<string, Available>();
+  readonly #sent = new Map<string, string>();
+  /** By window: charges that no lease covered, as planned where the provider overran or an operator had given a lease up. */
+  readonly #uncovered = new Map<string, number>();
+  readonly #released = new Map<string, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  storeChanges(): void {
+    this.#storeChanged = true;
+  }
+
+  released(rows: readonly { budget_id: string; window_start: string; amount: number }[]): void {
+    for (const row of rows) this.#released.set(nameOf(row), (this.#released.get(nameOf(row)) ?? 0) + row.amount);
+  }
+
+  /** A batch goes out: the same number has the same content, always. */
+  sends({ node, epoch, number }: SettleBatch, text: string): void {
+    const name = `${node} ${epoch} ${number}`;
+    const before = this.#sent.get(name);
+    if (before !== undefined && before !== text) this.#world.fail('frozen', `batch ${name} changed`);
+    this.#sent.set(name, text);
+  }
+
+  /** A batch arrives at the store: every settle of it is covered by the node's lease. */
+  async applies(batch: SettleBatch, apply: () => Promise<SettleAnswer>): Promise<SettleAnswer> {
+    const { database, plan } = this.#world;
+    const ids = new Set(database.all<{ id: string }>('SELECT id FROM ledger_generations').map(({ id }) => id));
+    const leases = this.#leasesOf(batch.node);
+    this.storeChanges();
+    const answer = await apply();
+    if (answer.is !== 'applied') return answer;
+    const covers = new Map<string, number>();
+    for (const settle of batch.settles) {
+      if (ids.has(settle.id)) continue;
+      for (const charge of settle.charges) {
+        const name = nameOf(charge);
+        const over = charge.amount - charge.cover;
+        if (over > 0 && !plan.overruns)
+          this.#world.fail('I3', `${settle.id} costs ${over} more than it held of ${name}`);
+        if (over > 0) this.#uncovered.set(name, (this.#uncovered.get(name) ?? 0) + over);
+        covers.set(name, (covers.get(name) ?? 0) + charge.cover);
+      }
+    }
+    for (const window of batch.windows) {
+      const name = nameOf(window);
+      const lease = leases.get(name) ?? 0;
+      if (window.own !== lease)
+        this.#world.fail('I3', `${batch.node} thinks ${window.own} is its lease of ${name}: ${lease}`);
+      const short = (covers.get(name) ?? 0) + window.returned - lease;
+      if (short <= 0) continue;
+      const released = this.#released.get(name) ?? 0;
+      if (released < short) this.#world.fail('I3', `${batch.node} settles ${short} more than its lease of ${name}`);
+      this.#uncovered.set(name, (this.#uncovered.get(name) ?? 0) + short);
+    }
+    return answer;
+  }
+
+  #leasesOf(node: string): Map<string, number> {
+    const rows = this.#world.database.all<{ budget_id: string; window_start: string; amount: number }>(
+      'SELECT budget_id, window_start, amount FROM ledger_leases WHERE node_id = ?',
+      node,
+    );
+    return new Map(rows.map((row) => [nameOf(row), row.amount]));
+  }
+
+  /** After every event. */
+  check(label: string): void {
+    this.#checkNodes(label);
+    const { upstream } = this.#world;
+    if (this.#storeChanged) this.#checkStore(label);
+    if (this.#storeChanged || upstream.changed) this.#checkExposure(label);
+    this.#storeChanged = false;
+    upstream.changed = false;
+    this.#noteAvailable();
+  }
+
+  #checkStore(label: string): void {
+    const { database, budgets } = this.#world;
+    const rows = database.all<WindowRow>('SELECT budget_id, window_start, spent, leased, opening FROM ledger_windows');
+    this.#windows = new Map(rows.map((row) => [nameOf(row), row]));
+    const leased = new Map(
+      database
+        .all<{ budget_id: string; window_start: string; amount: number }>(
+          'SELECT budget_id, window_start, SUM(amount) AS amount FROM ledger_leases GROUP BY budget_id, window_start',
+        )
+        .map((row) => [nameOf(row), row.amount]),
+    );
+    for (const [name, row] of this.#windows) {
+      if (row.leased < 0 || row.leased !== (leased.get(name) ?? 0)) {
+        this.#world.fail('I4', `${label}: ${name} has ${row.leased} leased, its nodes ${leased.get(name) ?? 0}`);
+      }
+      const sum = row.spent + row.leased;
+      const limit = budgets.get(row.budget_id)?.limit_nano ?? 0;
+      // What was charged without cover may raise the sum; nothing else may, while it is above the limit.
+      const grown = sum - (this.#uncovered.get(name) ?? 0);
+      if (sum > limit && grown > (this.#sums.get(name) ?? 0)) {
+        this.#world.fail('I2', `${label}: ${name} has ${row.spent} + ${row.leased} of ${limit}`);
+      }
+      this.#sums.set(name, grown);
+    }
+  }
+
+  #checkExposure(label: string): void {
+    const { upstream } = this.#world;
+    for (const [name, exposure] of upstream.exposure) {
+      const row = this.#windows.get(name);
+      const allowed = (upstream.excess.get(name) ?? 0) + (this.#released.get(name) ?? 0);
+      const counted = (row?.spent ?? 0) + (row?.leased ?? 0);
+      if (exposure - allowed > counted) {
+        this.#world.fail('I1', `${label}: ${name} may be billed ${exposure}, ${counted} is counted`);
+      }
+    }
+  }
+
+  #checkNodes(label: string): void {
+    for (const { process, index, is_released } of this.#world.machines) {
+      if (process?.recorder === undefined || process.dead || !process.is_settled || is_released) continue;
+      for (const lease of process.recorder.holdings()) {
+        const used = lease.held + lease.pending + lease.returning;
+        if (used <= lease.stored && lease.held >= 0 && lease.pending >= 0) continue;
+        const { held, pending, returning, stored } = lease;
+        const sums = `${held} held + ${pending} pending + ${returning} returning of ${stored}`;
+        this.#world.fail('I5', `${label}: node ${index} has ${sums} in ${nameOf(lease)}`);
+      }
+    }
+  }
+
+  #isAnswering(process: NodeProcess | undefined): process is NodeProcess {
+    if (process?.recorder === undefined || process.dead || process.draining) return false;
+    return this.#world.scheduler.now_ms - process.disturbed_at > IDLE_MS;
+  }
+
+  #noteAvailable(): void {
+    const { machines, budgets, scheduler } = this.#world;
+    const idle = new Map<string, number>();
+    for (const { process } of machines) {
+      if (!this.#isAnswering(process)) continue;
+      for (const lease of process.recorder?.holdings() ?? []) {
+        const free = lease.stored - lease.held - lease.pending - lease.returning - lease.frozen;
+        if (free > 0) idle.set(nameOf(lease), (idle.get(nameOf(lease)) ?? 0) + free);
+      }
+    }
+    for (const [name, { budget_id, spent, leased }] of this.#windows) {
+      const limit = budgets.get(budget_id)?.limit_nano ?? 0;
+      let available = this.#available.get(name);
+      if (available === undefined) {
+        available = new Available();
+        this.#available.set(name, available);
+      }
+      available.note(scheduler.now_ms, limit - spent - leased + (idle.get(name) ?? 0));
+    }
+  }
+
+  /** A request was refused before anything was sent for it. */
+  refused(process: NodeProcess, request: Request, ask: Ask, error: unknown): void {
+    const { counts, scheduler } = this.#world;
+    const { now_ms } = scheduler;
+    scheduler.note('refused', request.number);
+    const { status } = error as { status?: number };
+    if (status === 503) {
+      counts.refused_503++;
+      if (this.#isAnswering(process) && process.recorder?.admits() === true && !process.draining) {
+        this.#world.fail('L1', `request ${request.number} was refused with 503 by a node that hears the store`);
+      }
+      return;
+    }
+    if (status !== 402) return this.#world.fail('refusal', String(error));
+    counts.refused_402++;
+    if (now_ms > request.asked_at && process.answered_at < request.asked_at) {
+      this.#world.fail('L3', `request ${request.number} was refused with 402 although the store had not answered`);
+    }
+    if (!this.#isAnswering(process)) return;
+    const counted = ask.budgets.filter(({ include_byok }) => include_byok || !ask.is_byok);
+    const idle = counted.map((budget) => {
+      const name = `${budget.id} ${this.#world.subject.windowStart(budget.reset_interval, now_ms)}`;
+      return this.#available.get(name)?.leastSince(now_ms - IDLE_MS) ?? 0;
+    });
+    if (Math.min(...idle) < ask.least_nano) return;
+    this.#world.fail(
+      'L1',
+      `request ${request.number} for ${ask.least_nano} was refused while ${idle.join(', ')} lay idle`,
+    );
+  }
+
+  /** A further attempt was refused. */
+  refusedAgain(error: unknown): void {
+    this.#world.counts.refused_later++;
+    const { status } = error as { status?: number };
+    if (status !== 402 && status !== 503) this.#world.fail('refusal', String(error));
+  }
+
+  /** Everything has ended, and nothing was asked for a while. */
+  checkEnd(): void {
+    this.#storeChanged = true;
+    this.check('the end');
+    this.#checkQuiet();
+    this.#checkGenerations();
+  }
+
+  #checkQuiet(): void {
+    const world = this.#world;
+    const frozen = new Map<string, number>();
+    for (const { process, index } of world.machines) {
+      for (const lease of process?.recorder?.holdings() ?? []) {
+        const { held, pending, returning } = lease;
+        if (held !== 0 || pending !== 0 || returning !== 0) {
+          world.fail('Q1', `node ${index} ends with ${held} held, ${pending} pending in ${nameOf(lease)}`);
+        }
+        frozen.set(nameOf(lease), (frozen.get(nameOf(lease)) ?? 0) + lease.frozen);
+      }
+      const left = process?.recorder?.state();
+      if (left !== undefined && (left.unflushed > 0 || left.waiting > 0)) world.fail('Q1', `node ${index} is not done`);
+    }
+    for (const [name, { leased }] of this.#windows) {
+      if (leased !== (frozen.get(name) ?? 0)) world.fail('Q2', `${name} ends with ${leased} leased`);
+    }
+  }
+
+  #checkGenerations(): void {
+    const world = this.#world;
+    const { database, plan } = world;
+    const rows = database.all<{ id: string; charges: string; outcome: string; cost: number }>(
+      'SELECT id, charges, outcome, cost FROM ledger_generations',
+    );
+    const spent = new Map<string, number>();
+    const recorded = new Map<string, { charges: Map<string, number>; outcome: string }>();
+    let cost = 0;
+    for (const row of rows) {
+      const charges = new Map<string, number>();
+      for (const [budget_id, window_start, amount] of JSON.parse(row.charges) as [string, string, number][]) {
+        const name = `${budget_id} ${window_start}`;
+        charges.set(name, (charges.get(name) ?? 0) + amount);
+        spent.set(name, (spent.get(name) ?? 0) + amount);
+      }
+      recorded.set(row.id, { charges, outcome: row.outcome });
+      cost += row.cost;
+    }
+    for (const [name, row] of this.#windows) {
+      const sum = row.opening + (spent.get(name) ?? 0);
+      if (row.spent !== sum) world.fail('Q3', `${name} has ${row.spent} spent, its generations sum to ${sum}`);
+    }
+    const [days] = database.all<{ nano: number; requests: number }>(
+      'SELECT COALESCE(SUM(usage_nano), 0) AS nano, COALESCE(SUM(requests), 0) AS requests FROM usage_days',
+    );
+    if (days?.nano !== cost || days.requests !== rows.length)
+      world.fail('Q4', 'usage by day is not the sum of the generations');
+    for (const request of world.requests) {
+      const known = recorded.get(request.id);
+      const billed = new Map<string, number>();
+      for (const { windows, billed_nano = 0 } of request.sent) {
+        for (const window of windows) billed.set(window, (billed.get(window) ?? 0) + billed_nano);
+      }
+      const isLost = plan.journal_sync === 'os' && !request.is_told;
+      if (known === undefined) {
+        if (request.sent.length > 0 && !isLost)
+          world.fail('Q5', `request ${request.number} was sent and is not recorded`);
+        continue;
+      }
+      if (known.outcome === 'unknown') world.counts.unknown++;
+      const exact = known.outcome !== 'unknown' && !request.has_unknown;
+      const isMetered = known.outcome === 'unknown' && plan.mode !== 'strict' && plan.unknown_outcome === 'metered';
+      for (const [window, nano] of billed) {
+        const charged = known.charges.get(window) ?? 0;
+        const allowed = plan.overruns && known.outcome === 'unknown' ? Math.ceil(nano * 0.3) : 0;
+        if (charged + allowed < nano && !isMetered && !isLost) {
+          world.fail('Q6', `request ${request.number} was billed ${nano}, and ${charged} is recorded in ${window}`);
+        }
+        if (exact && charged !== nano) {
+          world.fail(
+            'Q6',
+            `request ${request.number} was billed ${nano}, and exactly ${charged} is recorded in ${window}`,
+          );
+        }
+      }
+    }
+  }
+
+  /** What is left of each budget now, in the window that is open. */
+  leftOf(budget_id: string, window_start: string): number {
+    const { budgets } = this.#world;
+    const row = this.#windows.get(`${budget_id} ${window_start}`);
+    return (budgets.get(budget_id)?.limit_nano ?? 0) - (row?.spent ?? 0) - (row?.leased ?? 0);
+  }
+}

@@ -1,0 +1,395 @@
+import type { LedgerLog } from '../../src/ledger/pipe.ts';
+import type { LedgerStore } from '../../src/ledger/settle.ts';
+import type { Budget } from '../../src/schemas/budget.ts';
+import { type MemoryDatabase, openMemoryDatabase } from './memory-database.ts';
+import { MemoryDisk } from './memory-disk.ts';
+import { type Machine, NodeProcess, SLICED_STEP, STEPS, type Step } from './node-process.ts';
+import { Random } from './random.ts';
+import type { Request } from './requests.ts';
+import { Scheduler } from './scheduler.ts';
+import { CALM, STORM, type Weather } from './store-way.ts';
+import type { Subject } from './subject.ts';
+import { Upstream } from './upstream.ts';
+import { Watcher } from './watcher.ts';
+
+export type Mode = 'strict' | 'soft' | 'sliced';
+
+/** What kind of run it is. */
+export interface Plan {
+  mode: Mode;
+  journal_sync: 'group' | 'os';
+  unknown_outcome: 'hold' | 'metered';
+  /** Nodes go by the store's clock, as on PostgreSQL; else each by its own, off by seconds. */
+  store_clock: boolean;
+  /** Providers bill more than they were bound to. */
+  overruns: boolean;
+  /** Some nodes are given up by the operator while they are gone. */
+  releases: boolean;
+  /** The part of the crashes that takes the power too. */
+  power_loss: number;
+  requests: number;
+}
+
+export interface Violation {
+  rule: string;
+  message: string;
+}
+
+/** What a run was, and what it found. */
+export interface RunReport {
+  seed: number;
+  plan: Plan;
+  violations: Violation[];
+  counts: World['counts'];
+  crashed_at: Map<Step, number>;
+  events: number;
+  hash: number;
+}
+
+/** Enough to say what is wrong; one fault shows in many places. */
+const VIOLATIONS_MAX = 10;
+const NODES = 4;
+const CHAOS_MS = 24_000;
+const CALM_MS = 8_000;
+const QUIET_MS = 40_000;
+const PROBE_MS = 3_000;
+
+function planOf(seed: number, mode: Mode, requests: number): Plan {
+  const random = new Random(seed * 7 + 1);
+  return {
+    mode,
+    journal_sync: mode === 'strict' && random.chance(0.12) ? 'os' : 'group',
+    unknown_outcome: random.chance(0.5) ? 'hold' : 'metered',
+    store_clock: random.chance(0.5),
+    overruns: mode === 'soft',
+    releases: random.chance(0.15),
+    power_loss: 0.35,
+    requests,
+  };
+}
+
+/** Several nodes on one store, their clients and their provider, and everything that can go wrong between them. */
+export class World {
+  readonly plan: Plan;
+  readonly subject: Subject;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly database: MemoryDatabase = openMemoryDatabase();
+  readonly store: LedgerStore;
+  readonly upstream = new Upstream();
+  readonly watcher: Watcher;
+  readonly machines: Machine[] = [];
+  readonly budgets = new Map<string, Budget>();
+  readonly requests: Request[] = [];
+  readonly crashed_at = new Map<Step, number>();
+  readonly violations: Violation[] = [];
+  weather: Weather = STORM;
+  readonly counts = {
+    requests: 0,
+    admitted: 0,
+    refused_402: 0,
+    refused_503: 0,
+    refused_later: 0,
+    refused_by_journal: 0,
+    unknown: 0,
+    crashes: 0,
+    crashed_requests: 0,
+    power_losses: 0,
+    pauses: 0,
+    cuts: 0,
+    drains: 0,
+    failed_starts: 0,
+    lost: 0,
+    repeated: 0,
+    fenced: 0,
+    limit_changes: 0,
+    releases: 0,
+    probes: 0,
+  };
+  readonly log: LedgerLog = {
+    info() {},
+    warn() {},
+    error: (facts, message) => {
+      this.counts.failed_starts += 0;
+      if (this.#strictLog) this.fail('log', `${message}: ${String((facts as { err?: unknown }).err ?? '')}`);
+    },
+  };
+  readonly #strictLog = true;
+  #trap: Step | undefined;
+  #is_chaos = true;
+  readonly #seed: number;
+
+  constructor(seed: number, subject: Subject, options: { mode: Mode; requests: number }) {
+    this.#seed = seed;
+    this.subject = subject;
+    this.plan = planOf(seed, options.mode, options.requests);
+    this.random = new Random(seed);
+    // Friday evening or the last of a month: the day turns in every run, the week and the month in some.
+    const midnight = this.random.pick(['2026-11-22', '2026-11-23', '2026-12-01']);
+    this.scheduler = new Scheduler(Date.parse(midnight) - this.random.between(4_000, 20_000));
+    this.store = subject.ledgerStore(this.database.queries, 'sqlite');
+    this.watcher = new Watcher(this);
+  }
+
+  fail(rule: string, message: string): void {
+    if (this.violations.length < VIOLATIONS_MAX) this.violations.push({ rule, message });
+  }
+
+  /** Whether a process ends here. */
+  isTrap(step: Step): boolean {
+    if (this.#trap !== step || !this.#is_chaos) return false;
+    this.#trap = undefined;
+    return true;
+  }
+
+  /** A process has ended; another takes its place before long. */
+  ended(process: NodeProcess): void {
+    const { machine } = process;
+    if (machine.process !== process) return;
+    if (this.plan.releases && this.#is_chaos && this.random.chance(0.15)) {
+      this.#loseFor(machine, this.random.between(2_000, 15_000));
+      return;
+    }
+    const delay_ms = this.#is_chaos ? this.random.longTailed(20, 1_500, 5_000) : 50;
+    this.scheduler.after(delay_ms, 'restart', undefined, () => this.#start(machine));
+  }
+
+  #start(machine: Machine): void {
+    if (machine.process?.dead === false) return;
+    machine.process = new NodeProcess(this, machine);
+    void machine.process.run();
+  }
+
+  /** The operator gives a node up; it comes back all the same, later. */
+  #loseFor(machine: Machine, absence_ms: number): void {
+    this.scheduler.after(1_000, 'release', undefined, () => {
+      machine.is_released = true;
+      this.counts.releases++;
+      this.watcher.storeChanges();
+      const { database } = this;
+      database.all(
+        'UPDATE ledger_nodes SET epoch = epoch + 1, instance = ? WHERE id = ? RETURNING epoch',
+        '',
+        machine.node,
+      );
+      const rows = database.all<{ budget_id: string; window_start: string; amount: number }>(
+        'SELECT budget_id, window_start, amount FROM ledger_leases WHERE node_id = ?',
+        machine.node,
+      );
+      database.all(
+        `UPDATE ledger_windows SET leased = leased - l.amount FROM ledger_leases AS l WHERE l.node_id = ?
+          AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start`,
+        machine.node,
+      );
+      database.all('DELETE FROM ledger_leases WHERE node_id = ?', machine.node);
+      this.watcher.released(rows);
+      this.scheduler.after(absence_ms, 'back again', undefined, () => {
+        machine.is_released = false;
+        this.#start(machine);
+      });
+    });
+  }
+
+  async #open(): Promise<void> {
+    await this.subject.migrate(this.database.queries, 'sqlite');
+    const { random } = this;
+    const made: [id: string, scope: Budget['scope'], interval: Budget['reset_interval'], limit: number][] = [
+      ['organization', 'organization', 'never', random.whole(900_000, 3_000_000)],
+      ['workspace', 'workspace', 'daily', random.whole(300_000, 900_000)],
+      ['key-a', 'key', 'daily', random.whole(50_000, 300_000)],
+      ['key-b', 'key', 'never', random.whole(100_000, 400_000)],
+      ['guardrail', 'guardrail', random.pick(['weekly', 'monthly']), random.whole(100_000, 500_000)],
+    ];
+    for (const [id, scope, reset_interval, limit_nano] of made) {
+      const include_byok = random.chance(0.5);
+      this.budgets.set(id, { id, scope, label: `limit of ${id}`, reset_interval, limit_nano, include_byok });
+      this.database.all(
+        `INSERT INTO ledger_budgets (id, scope, subject, label, reset_interval, limit_nano, include_byok, version)
+          VALUES (?, ?, ?, ?, ?, ?, ?, 1)`,
+        ...[id, scope, `key:${id}`, id, reset_interval, limit_nano, include_byok ? 1 : 0],
+      );
+    }
+    for (let index = 0; index < NODES; index++) {
+      const skew_ms = random.chance(0.5) ? 0 : random.between(-5_000, 5_000);
+      const disk = new MemoryDisk(this.scheduler, random);
+      const machine: Machine = {
+        index,
+        node: `node-${index}`,
+        disk,
+        process: undefined,
+        cut_until: 0,
+        skew_ms,
+        is_released: false,
+      };
+      this.machines.push(machine);
+      this.scheduler.after(random.between(0, 300), 'first start', undefined, () => this.#start(machine));
+    }
+  }
+
+  #ask(number: number): void {
+    const { random } = this;
+    const able = this.machines.flatMap(({ process }) =>
+      process?.recorder && !process.draining && !process.dead ? [process] : [],
+    );
+    if (able.length === 0) return;
+    const process = random.pick(able);
+    if (process.paused_until > this.scheduler.now_ms) return;
+    const ids = random.pick([
+      ['organization', 'workspace', 'key-a'],
+      ['organization', 'workspace', 'key-a', 'guardrail'],
+      ['organization', 'workspace', 'key-b'],
+      ['organization', 'key-b', 'guardrail'],
+    ]);
+    const budgets = ids.flatMap((id) => this.budgets.get(id) ?? []).map((budget) => ({ ...budget }));
+    const request: Request = {
+      number,
+      id: `gen-${number}`,
+      budgets,
+      step: 'asked',
+      asked_at: this.scheduler.now_ms,
+      sent: [],
+      has_unknown: false,
+      is_told: false,
+    };
+    this.requests.push(request);
+    this.counts.requests++;
+    process.serve(request);
+  }
+
+  /** Something happens again and again, until the chaos ends. */
+  #often(mean_ms: number, label: string, until: number, happen: () => void): void {
+    const plan = () =>
+      this.scheduler.after(-Math.log(1 - this.random.next()) * mean_ms, label, undefined, () => {
+        if (this.scheduler.now_ms > until) return;
+        happen();
+        plan();
+      });
+    plan();
+  }
+
+  #changeLimit(): void {
+    const { random } = this;
+    const budget = random.pick([...this.budgets.values()]);
+    const limit_nano = Math.max(0, Math.floor(budget.limit_nano * random.between(0.7, 1.4)));
+    this.counts.limit_changes++;
+    this.budgets.set(budget.id, { ...budget, limit_nano });
+    this.database.all(
+      'UPDATE ledger_budgets SET limit_nano = ?, version = version + 1 WHERE id = ?',
+      limit_nano,
+      budget.id,
+    );
+    this.watcher.storeChanges();
+  }
+
+  #makeTrouble(until: number): void {
+    const { random, scheduler } = this;
+    const alive = () => this.machines.flatMap(({ process }) => (process && !process.dead ? [process] : []));
+    const some = (happen: (process: NodeProcess) => void) => () => {
+      const processes = alive();
+      if (processes.length > 0) happen(random.pick(processes));
+    };
+    this.#often(
+      4_000,
+      'crash',
+      until,
+      some((process) => process.crash()),
+    );
+    const steps: Step[] = this.plan.mode === 'sliced' ? [...STEPS, SLICED_STEP] : [...STEPS];
+    this.#often(900, 'trap', until, () => {
+      this.#trap = random.pick(steps);
+    });
+    this.#often(
+      5_000,
+      'pause',
+      until,
+      some((process) => {
+        this.counts.pauses++;
+        process.pause(random.longTailed(20, 1_500, 6_000));
+      }),
+    );
+    this.#often(
+      8_000,
+      'cut off',
+      until,
+      some(({ machine, dead }) => {
+        if (dead) return;
+        this.counts.cuts++;
+        machine.cut_until = Math.max(machine.cut_until, scheduler.now_ms + random.longTailed(50, 2_000, 5_000));
+        machine.process?.disturbed();
+      }),
+    );
+    this.#often(
+      9_000,
+      'drain',
+      until,
+      some((process) => process.drain()),
+    );
+  }
+
+  /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
+  async run(): Promise<RunReport> {
+    const { scheduler, random, watcher } = this;
+    await this.#open();
+    const begin = scheduler.now_ms;
+    const calm = begin + CHAOS_MS;
+    const end = calm + CALM_MS;
+    const after = (label: string) => watcher.check(label);
+    this.#makeTrouble(calm);
+    this.#often(3_000, 'limit', end, () => this.#changeLimit());
+    for (let number = 1; number <= this.plan.requests; number++) {
+      scheduler.at(random.between(begin + 300, end), 'request', undefined, () => this.#ask(number));
+    }
+    await scheduler.runUntil(calm, after);
+    this.#is_chaos = false;
+    this.weather = CALM;
+    for (const machine of this.machines) machine.cut_until = 0;
+    await scheduler.runUntil(end, after);
+    await scheduler.runUntil(end + QUIET_MS, after);
+    watcher.checkEnd();
+    if (this.violations.length === 0) await this.#probe(after);
+    this.database.close();
+    const { counts, crashed_at, violations, plan } = this;
+    return { seed: this.#seed, plan, violations, counts, crashed_at, events: scheduler.events, hash: scheduler.hash };
+  }
+
+  /** What is left of each budget is given to who asks for exactly that, and nothing more. */
+  async #probe(after: (label: string) => void): Promise<void> {
+    for (const budget of this.budgets.values()) {
+      const window_start = this.subject.windowStart(budget.reset_interval, this.scheduler.now_ms);
+      const left = this.watcher.leftOf(budget.id, window_start);
+      if (left <= 0) continue;
+      await this.#probeOne(budget, left + 1, false, after);
+      await this.#probeOne(budget, left, true, after);
+    }
+    await this.scheduler.runUntil(this.scheduler.now_ms + QUIET_MS, after);
+    this.watcher.checkEnd();
+  }
+
+  async #probeOne(budget: Budget, nano: number, passes: boolean, after: (label: string) => void): Promise<void> {
+    const { scheduler } = this;
+    this.counts.probes++;
+    const { process } = this.random.pick(this.machines);
+    const ask = {
+      id: `probe-${this.counts.probes}`,
+      budgets: [budget],
+      is_byok: false,
+      full_nano: nano,
+      least_nano: nano,
+    };
+    let passed: boolean | undefined;
+    scheduler.after(0, 'probe', process, () => {
+      void (async () => {
+        try {
+          const hold = await process?.recorder?.reserve(ask);
+          passed = hold !== undefined;
+          if (hold !== undefined) process?.recorder?.release(hold);
+        } catch {
+          passed = false;
+        }
+      })();
+    });
+    await scheduler.runUntil(scheduler.now_ms + PROBE_MS, after);
+    if (passed !== passes)
+      this.fail('L2', `a request for ${nano} of ${budget.id} ${passed ? 'passed' : 'did not pass'}`);
+  }
+}
