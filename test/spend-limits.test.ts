@@ -486,6 +486,30 @@ describe('when the client leaves', () => {
     await expect.poll(() => usedBy(strict, key)).toBe(42);
   });
 
+  test('before anything was sent, what was set aside is free again', async () => {
+    const key = await keyOf(strict, 35_000);
+    const request = {
+      model: 'wire/gpt',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'considerable '.repeat(15_000) }],
+    };
+    // While the prompt is counted.
+    const leave = new AbortController();
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const asked = fetch(`${strict.base_url}/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(request),
+      signal: leave.signal,
+    }).catch(() => 'left');
+    await sleep(40);
+    leave.abort();
+    expect(await asked).toBe('left');
+    await sleep(300);
+    expect(wire.exchanges).toHaveLength(0);
+    expect((await ask(strict, key, request)).status).toBe(200);
+  });
+
   test('a stream is closed and charged by our count where that ends the bill', async () => {
     script = () => [sse, words(10), { wait: 3_000 }, words(30), 'END'];
     const key = await leaveAfter('wire/chat', { stream: true }, 100);
