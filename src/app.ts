@@ -9,6 +9,7 @@ import { getGeneration } from './api/chat/get-generation.ts';
 import { serveManagement } from './api/management.ts';
 import { health } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
+import { recentOutcomes } from './api/recent-outcomes.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { GatewayError } from './errors.ts';
@@ -114,7 +115,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
-  const change = createChange({ database, changes, now: clock.now_ms });
+  const settled = () => recentOutcomes(recorder);
+  const change = createChange({ database, changes, now: clock.now_ms, settled });
   metrics.watchRecorder(() => recorder.state());
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>

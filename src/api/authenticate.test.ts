@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { hashSecret, type StoredKey } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
+import type { Budget } from '../schemas/budget.ts';
 import type { Announcement } from '../storage/change-feed.ts';
 import { createAuthenticate } from './authenticate.ts';
 
@@ -30,7 +31,10 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
 }
 
 /** The check over a store of one's own making, and a feed that tells what a test says. */
-function setUp(find: (hash: string) => Promise<StoredKey | undefined>) {
+function setUp(
+  find: (hash: string) => Promise<StoredKey | undefined>,
+  findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
+) {
   let listener: (change: Announcement | 'everything') => void = () => {};
   const state = { asked: 0, current: true, at_ms: 0 };
   const authenticate = createAuthenticate({
@@ -38,8 +42,8 @@ function setUp(find: (hash: string) => Promise<StoredKey | undefined>) {
       state.asked += 1;
       return find(hash);
     },
-    findBudgets: async () => [],
-    management_key: undefined,
+    findBudgets,
+    management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
     clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
     changes: {
@@ -50,7 +54,7 @@ function setUp(find: (hash: string) => Promise<StoredKey | undefined>) {
     },
   });
   const take = async (secret: string) => (await authenticate(secret)).key_id;
-  return { state, take, tell: (change: Announcement | 'everything') => listener(change) };
+  return { state, take, authenticate, tell: (change: Announcement | 'everything') => listener(change) };
 }
 
 const aboutKey = (secret: string): Announcement => ({ topic: 'keys', id: hashSecret(secret) });
@@ -130,4 +134,70 @@ test('so many keys are remembered and no more; those that were read longest ago 
   expect(state.asked).toBe(asked);
   await take('key 0');
   expect(state.asked).toBe(asked + 1);
+});
+
+const BUDGET: Budget = {
+  id: 'b',
+  scope: 'key',
+  label: 'the limit of this API key',
+  reset_interval: 'daily',
+  limit_nano: 5,
+  include_byok: false,
+};
+
+test('a key brings the budgets of all whom it counts against, and how strictly they are kept', async () => {
+  const asked: (readonly string[])[] = [];
+  const { authenticate } = setUp(
+    async () => keyOf('a', { creator_user_id: 'u', budget_mode: 'soft' }),
+    async (subjects) => {
+      asked.push(subjects);
+      return [BUDGET];
+    },
+  );
+  for (let times = 0; times < 2; times += 1) {
+    expect(await authenticate('a')).toMatchObject({ budgets: [BUDGET], budget_mode: 'soft' });
+  }
+  expect(asked).toEqual([
+    [`key:${hashSecret('a')}`, 'user:organization:u', 'workspace:workspace', 'organization:organization'],
+  ]);
+});
+
+test("the environment's management key counts against what it acts for; that is remembered and forgotten like a key's", async () => {
+  const asked: (readonly string[])[] = [];
+  let budgets = [BUDGET];
+  const { authenticate, tell, state } = setUp(
+    async () => undefined,
+    async (subjects) => {
+      asked.push(subjects);
+      return budgets;
+    },
+  );
+  const take = () => authenticate('the management key of the environment');
+  expect(await take()).toMatchObject({ kind: 'management', key_hash: null, budgets: [BUDGET], budget_mode: null });
+  budgets = [];
+  expect(await take()).toMatchObject({ budgets: [BUDGET] });
+  tell({ topic: 'policy', id: 'a workspace' });
+  expect(await take()).toMatchObject({ budgets: [] });
+  expect(asked).toEqual(Array(2).fill(['user:organization:owner', 'workspace:workspace', 'organization:organization']));
+  expect(state.asked).toBe(0);
+});
+
+test('budgets that were read while a policy changed are not remembered', async () => {
+  const waiting: ((budgets: Budget[]) => void)[] = [];
+  const { authenticate, tell } = setUp(
+    async () => keyOf('a'),
+    () => new Promise((resolve) => void waiting.push(resolve)),
+  );
+  const answered = async (budgets: Budget[]) => {
+    const asked = authenticate('a');
+    await new Promise((resolve) => setImmediate(resolve));
+    return { asked, answer: () => waiting.shift()?.(budgets) };
+  };
+  const first = await answered([]);
+  tell({ topic: 'policy', id: 'a guardrail' });
+  first.answer();
+  expect(await first.asked).toMatchObject({ budgets: [] });
+  const second = await answered([BUDGET]);
+  second.answer();
+  expect(await second.asked).toMatchObject({ budgets: [BUDGET] });
 });

@@ -42,10 +42,19 @@ export function principalOf({ principal }: Pick<FastifyRequest, 'principal'>): P
 /** How often a change that the store gave up for another's sake is tried. */
 const TRIES = 5;
 
-/** Makes the one way in which management changes what is stored. */
-export function createChange(options: { database: Database; changes: ChangeFeed; now: () => number }): Change {
-  const { database, changes, now } = options;
+/**
+ * Makes the one way in which management changes what is stored. `settled` comes before every change: a limit that comes into
+ * force counts what was spent before, so what this node has answered should be in the store by then.
+ */
+export function createChange(options: {
+  database: Database;
+  changes: ChangeFeed;
+  now: () => number;
+  settled?: () => Promise<void>;
+}): Change {
+  const { database, changes, now, settled } = options;
   return async (actor, run) => {
+    await settled?.();
     for (let tries = 1; ; tries += 1) {
       const announced: Announcement[] = [];
       try {
