@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
+import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
 import { inputTokens, outputTokens, publicUsage } from '../schemas/usage.ts';
 import { amountAtto, charge as chargeAll, type Work } from './charge.ts';
 
@@ -96,7 +98,7 @@ describe('cache_discount', () => {
   });
 });
 
-const count = fc.option(fc.integer({ min: 0, max: 10_000_000 }), { nil: undefined });
+const count = fc.option(fc.integer({ min: 0, max: limits.usage_count_max }), { nil: undefined });
 const classes = fc
   .record({
     in_uncached: count,
@@ -126,18 +128,115 @@ test('the classes are disjoint: they add up to the public totals', () => {
   );
 });
 
-test('the lines add up to the cost, and the two sides to no more', () => {
+const price = fc.option(
+  fc.oneof(
+    fc.integer({ min: 0, max: 100_000_000 }),
+    fc.constantFrom(0, 1, limits.unit_price_usd_max * 1e12),
+    fc.maxSafeInteger().filter((pico) => pico >= 0 && pico <= limits.unit_price_usd_max * 1e12),
+  ),
+  { nil: undefined },
+);
+const names = [...tokenPrices, ...unitPrices];
+const prices = fc
+  .record({
+    list: fc.array(price, { minLength: names.length, maxLength: names.length }),
+    discount: fc.option(fc.integer({ min: 0, max: 1_000_000 }), { nil: undefined }),
+  })
+  .map(({ list, discount }): Prices => {
+    const told = names.flatMap((name, index) => (list[index] === undefined ? [] : [[name, list[index]]]));
+    return { ...Object.fromEntries(told), ...(discount === undefined ? {} : { discount: discount / 1_000_000 }) };
+  });
+const work = fc
+  .record({
+    usage: classes,
+    prices,
+    images: fc.integer({ min: 0, max: 1000 }),
+    model: fc.constantFrom(undefined, 'other'),
+  })
+  .map(({ model, ...rest }): Work => (model === undefined ? rest : { ...rest, model }));
+
+/** What each class costs a unit, with what stands in where it has no price: said once more, in another way. */
+const unitPrice: Record<string, (prices: Prices) => number | undefined> = {
+  in_uncached: ({ prompt }) => prompt,
+  in_cache_read: ({ input_cache_read, prompt }) => input_cache_read ?? prompt,
+  in_cache_write_5m: ({ input_cache_write, prompt }) => input_cache_write ?? prompt,
+  in_cache_write_1h: (p) => p.input_cache_write_1h ?? p.input_cache_write ?? p.prompt,
+  in_audio: ({ audio, prompt }) => audio ?? prompt,
+  in_image: ({ image_token, prompt }) => image_token ?? prompt,
+  out_text: ({ completion }) => completion,
+  out_reasoning: ({ internal_reasoning, completion }) => internal_reasoning ?? completion,
+  out_audio: ({ audio_output, completion }) => audio_output ?? completion,
+  out_image: ({ image_output, completion }) => image_output ?? completion,
+};
+
+/** In 10^-18 USD, as a schoolbook would. */
+function expectedAtto({ usage, prices, images = 0, model }: Work): bigint {
+  const counts = usage as Record<string, number | undefined>;
+  let pico = 0n;
+  for (const [name, priceOf] of Object.entries(unitPrice)) {
+    pico += BigInt(counts[name] ?? 0) * BigInt(priceOf(prices) ?? 0);
+  }
+  if (model === undefined) pico += BigInt(prices.request ?? 0);
+  pico += BigInt(images) * BigInt(prices.image ?? 0);
+  return pico * BigInt(1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000));
+}
+
+test('whatever the prices and counts: exact to the last unit, rounded up once, safe to add up', () => {
+  const nano = 1_000_000_000n;
+  const most = BigInt(limits.charge_usd_max) * nano;
   fc.assert(
-    fc.property(
-      classes,
-      fc.integer({ min: 0, max: 100_000_000 }),
-      fc.integer({ min: 0, max: 100_000_000 }),
-      (usage, prompt, completion) => {
-        const { cost_nano, input_nano, output_nano, lines } = charge(usage, { prompt, completion });
-        const atto = lines.reduce((sum, line) => sum + amountAtto(line), 0n);
-        expect(BigInt(cost_nano)).toBe((atto + 999_999_999n) / 1_000_000_000n);
-        expect(input_nano + output_nano).toBeLessThanOrEqual(cost_nano);
-      },
-    ),
+    fc.property(fc.array(work, { maxLength: 3 }), (works) => {
+      const { cost_nano, input_nano, output_nano, cache_discount_nano, lines } = chargeAll(works);
+      const atto = works.reduce((sum, one) => sum + expectedAtto(one), 0n);
+      expect(lines.reduce((sum, line) => sum + amountAtto(line), 0n)).toBe(atto);
+      const exact = (atto + nano - 1n) / nano;
+      expect(BigInt(cost_nano)).toBe(exact > most ? most : exact);
+      expect(Number.isSafeInteger(cost_nano)).toBe(true);
+      expect(input_nano + output_nano).toBeLessThanOrEqual(cost_nano);
+      expect(Math.min(input_nano, output_nano)).toBeGreaterThanOrEqual(0);
+      expect(cache_discount_nano === null || Number.isFinite(cache_discount_nano)).toBe(true);
+      for (const line of lines) {
+        expect(line.units).toBeGreaterThan(0);
+        expect(line.unit_price_pico).toBeGreaterThan(0);
+      }
+    }),
+    { numRuns: 500 },
   );
+});
+
+test('a mistake of millions of USD is charged up to the bound, so that sums stay exact', () => {
+  const { cost_nano, lines } = charge({ in_uncached: 1e9 }, { prompt: 9_007e12, completion: 0 });
+  expect(cost_nano).toBe(limits.charge_usd_max * 1e9);
+  expect(amountAtto(lines[0]!)).toBe(9_007_000_000_000n * 10n ** 18n);
+});
+
+test('several models in one attempt: each at its own price, rounded once together, one fee', () => {
+  const works: Work[] = [
+    { usage: { in_uncached: 1, out_text: 1 }, prices: { prompt: 300, completion: 300, request: 1 } },
+    { usage: { in_uncached: 1 }, prices: { prompt: 399, completion: 0, request: 5_000, discount: 0 }, model: 'other' },
+  ];
+  const { cost_nano, lines } = chargeAll(works);
+  expect(cost_nano).toBe(1);
+  expect(lines).toEqual([
+    { class: 'in_uncached', units: 1, unit_price_pico: 300 },
+    { class: 'out_text', units: 1, unit_price_pico: 300 },
+    { class: 'request', units: 1, unit_price_pico: 1 },
+    { class: 'in_uncached', units: 1, unit_price_pico: 399, model: 'other' },
+  ]);
+});
+
+test('each model has its own discount, and caching saves what is paid', () => {
+  const prices = { prompt: 1_000_000, completion: 0, input_cache_read: 100_000, discount: 0.5 };
+  const { cost_nano, cache_discount_nano, lines } = charge({ in_cache_read: 1000 }, prices);
+  expect(cost_nano).toBe(50_000);
+  expect(cache_discount_nano).toBe(450_000);
+  expect(lines).toEqual([{ class: 'in_cache_read', units: 1000, unit_price_pico: 100_000, discount_ppm: 500_000 }]);
+});
+
+test.each<[string, Prices, boolean]>([
+  ['both', { prompt: 0, completion: 0 }, false],
+  ['no completion', { prompt: 1 }, true],
+  ['no prompt', { completion: 1 }, true],
+])('a cost is known where prompt and completion have a price: %s', (_title, prices, is_unpriced) => {
+  expect(charge({ in_uncached: 1 }, prices).is_unpriced).toBe(is_unpriced);
 });
