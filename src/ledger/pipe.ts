@@ -229,7 +229,7 @@ export class Pipe {
       this.#aside.push(only);
       this.#acknowledged++;
       this.#reachBarriers();
-    } else {
+    } else if (only !== undefined) {
       this.#size = Math.ceil(this.#flying.length / 2);
       this.#queue.unshift(...this.#flying.map((queued) => ({ ...queued, alone: single })));
     }
