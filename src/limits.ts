@@ -168,6 +168,8 @@ export const limits = {
   /** After a client left, how long and how much of an upstream that bills anyway is still read. */
   drain_ms_max: 60_000,
   drain_bytes_max: 4 * 1024 * 1024,
+  /** The same of an answer that was cut. */
+  drain_tokens_max: 1_000_000,
   /** After SIGTERM, how long running requests may finish; a setting. */
   shutdown_ms_max: 30_000,
   /** How long requests that were cut off then may take to record their end. */
@@ -225,6 +227,10 @@ export const limits = {
   flush_read_ms_max: 500,
   /** How long a stopping node tries to hand its last outcomes to the store; what is left stays in the journal. */
   flush_stop_ms_max: 10_000,
+  /** How long a start asks providers about attempts that were under way, how many at once, and how often where one still runs. */
+  lookups_ms_max: 5_000,
+  lookups_at_once_max: 16,
+  lookup_again_ms: 100,
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */
   recall_wait_ms: 700,
   recall_ask_ms: 25,

@@ -7,6 +7,7 @@ import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { METERED, type Metered } from '../src/http/metered.ts';
 import { createServer } from '../src/http/server.ts';
+import { limits } from '../src/limits.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
@@ -521,5 +522,13 @@ describe('when the client leaves', () => {
     script = () => [sse, words(10), { wait: 300 }, words(30), chunk({}, 'stop'), usageChunk(77), 'END'];
     const key = await leaveAfter('wire/bills', { stream: true }, 100);
     await expect.poll(() => usedBy(strict, key)).toBe(77);
+  });
+
+  test('what is read on without a client is bounded, and then charged by our count', { timeout: 20_000 }, async () => {
+    const part = chunk({ content: ' river'.repeat(200) });
+    script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 20_000 }, 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 10_000 }, 100);
+    expect(wire.exchanges[0]!.written).toBeLessThan(20_000 * part.length);
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(limits.drain_bytes_max / part.length);
   });
 });

@@ -272,9 +272,9 @@ export function createInference(options: InferenceOptions): Inference {
     return gateway_metadata === undefined ? error : withRouting(error, gateway_metadata);
   }
 
-  function attemptContext(call: Call) {
+  function attemptContext({ call, attempts }: Session) {
     const { upstream, first_token_ms_max, total_ms_max } = options;
-    return { upstream, call, first_token_ms_max, total_ms_max };
+    return { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
   }
 
   function served(candidate: Candidate): Served {
@@ -296,7 +296,7 @@ export function createInference(options: InferenceOptions): Inference {
     async complete(call) {
       const session = open(call);
       const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
-        const completion = await attemptWhole(prepared, attemptContext(call));
+        const completion = await attemptWhole(prepared, attemptContext(session));
         const meter = createMeter();
         meter.completion(completion);
         requireSubstance(meter);
@@ -313,7 +313,7 @@ export function createInference(options: InferenceOptions): Inference {
     async *stream(call) {
       const session = open(call);
       const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
-        const stream = await attemptStream(prepared, attemptContext(call));
+        const stream = await attemptStream(prepared, attemptContext(session));
         const meter = createMeter();
         for (const chunk of stream.first) meter.chunk(chunk);
         try {
@@ -415,6 +415,7 @@ export function createInference(options: InferenceOptions): Inference {
     try {
       for (let chunks = await stream.next(); chunks !== undefined; chunks = await stream.next()) {
         for (const { finish_reason: _theirs, ...chunk } of chunks) meter.chunk(chunk);
+        if (meter.outputTokens() > limits.drain_tokens_max) return;
       }
     } catch (error) {
       if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
