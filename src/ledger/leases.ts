@@ -58,6 +58,8 @@ interface Waiter {
   deadline: number;
   /** The batch that asked for it; 0: none yet. */
   asked_in: number;
+  /** A batch that asked for it was answered. */
+  is_heard: boolean;
   resolve: (hold: Hold) => void;
   reject: (error: GatewayError) => void;
 }
@@ -176,7 +178,7 @@ export class Leases {
     if (this.#draining || this.#waiters.length >= limits.admissions_waiting_max) throw storeRefusal();
     const { promise, resolve, reject } = Promise.withResolvers<Hold>();
     const deadline = this.#options.monotonic() + limits.recall_wait_ms;
-    this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, resolve, reject });
+    this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, is_heard: false, resolve, reject });
     this.#options.onNeed();
     return promise;
   }
@@ -328,7 +330,7 @@ export class Leases {
     this.#waiters = this.#waiters.filter(({ deadline }) => deadline > now);
     for (const waiter of late) {
       if (this.#takeLess(waiter)) continue;
-      waiter.reject(waiter.asked_in === 0 ? storeRefusal() : this.#refusal(waiter.ask, waiter.lines));
+      waiter.reject(waiter.is_heard ? this.#refusal(waiter.ask, waiter.lines) : storeRefusal());
     }
   }
 
@@ -497,10 +499,12 @@ export class Leases {
     const waiting: Waiter[] = [];
     for (const waiter of this.#waiters) {
       const { ask, lines } = waiter;
+      const was_asked = waiter.asked_in !== 0 && waiter.asked_in === number;
+      if (was_asked) waiter.is_heard = true;
       if (this.#available(lines) >= ask.full_nano) {
         this.#take(waiter.hold, lines, ask.full_nano);
         waiter.resolve(waiter.hold);
-      } else if (waiter.asked_in === 0 || waiter.asked_in !== number || !this.#isDecided(waiter)) {
+      } else if (!was_asked || !this.#isDecided(waiter)) {
         waiting.push(waiter);
       } else if (!this.#takeLess(waiter)) {
         const refusal = this.#refusal(ask, lines);

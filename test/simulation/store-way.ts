@@ -37,7 +37,11 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       process.disturbed();
       world.counts.lost++;
     };
-    scheduler.after(PATIENCE_MS, `${label} given up`, process, () => reject(new Error('the store does not answer')));
+    let isHeard = false;
+    scheduler.after(PATIENCE_MS, `${label} given up`, process, () => {
+      if (!isHeard) process.disturbed();
+      reject(new Error('the store does not answer'));
+    });
     const arrive = async (isLate: boolean) => {
       const outcome = await run().then(
         (answer) => () => resolve(answer),
@@ -49,6 +53,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       if (isLate || process.dead) return;
       if (random.chance(weather.answer_lost) || isCut()) return lose();
       scheduler.after(delay(), `${label} answered`, process, () => {
+        isHeard = true;
         onAnswer();
         outcome();
       });
