@@ -102,6 +102,10 @@ export interface Provider {
   data_policy: DataPolicy;
   /** Whether closing the connection ends the provider's work and its bill. */
   abort_stops_billing: boolean;
+  /** Where the provider can be asked what came of an attempt, as the sandbox can; undefined: nowhere. */
+  attempts_url?: string | undefined;
   /** Headers sent with every request. */
   headers: Record<string, string>;
+  /** The gateway has no credential for it: it serves those alone who bring their own. */
+  is_own_only?: true;
 }

@@ -6,12 +6,15 @@ import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.
 import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import type { Health } from './health.ts';
+import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 
-/** One endpoint that a request could go to, and why it does not when it does not. */
+/** One endpoint that a request could go to with one credential, and why it does not when it does not. */
 export interface Candidate {
   model: Model;
   endpoint: Endpoint;
   provider: Provider;
+  /** The organization's own credential that it would be called with; absent: the gateway's. */
+  own?: OwnCredential;
   excluded: { step: string; reason: string } | undefined;
 }
 
@@ -34,6 +37,14 @@ export interface PlanContext {
   now_ms: number;
   /** Whether endpoints without a known price may serve. */
   allow_unpriced: boolean;
+  /** Credentials of the caller's workspace that are not disabled. */
+  own?: readonly OwnCredential[];
+  caller?: CredentialUser;
+}
+
+/** What a cool-down is remembered by: a credential that an organization brought fails for nobody else. */
+export function healthId({ endpoint, own }: Pick<Candidate, 'endpoint' | 'own'>): string {
+  return own === undefined ? endpoint.id : `${endpoint.id} ${own.id}.${own.version}`;
 }
 
 type Filter = { step: string; reason(candidate: Candidate): string | undefined };
@@ -190,6 +201,27 @@ function filters(request: ChatRequest, context: PlanContext): Filter[] {
   return list;
 }
 
+const OWN_CREDENTIALS = 'Filter by Own Credentials';
+
+/**
+ * What own credentials leave of a request's candidates, after every other filter. A model that a credential stands first
+ * for goes to the gateway's own accounts only where each such credential allows it, also when none of them can be used:
+ * a dead credential must show, not cost money elsewhere.
+ */
+function ownFilter(left: readonly Candidate[]): Filter {
+  const bound = new Set(
+    left.filter(({ own }) => own && !own.is_fallback && !own.allow_shared_fallback).map(({ model }) => model),
+  );
+  return {
+    step: OWN_CREDENTIALS,
+    reason: ({ model, own }) => {
+      if (own !== undefined) return own.unusable;
+      if (!bound.has(model)) return undefined;
+      return "a credential of the workspace stands first, and does not allow the gateway's own accounts after it";
+    },
+  };
+}
+
 /** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */
 export class NoEndpoint extends GatewayError {
   readonly plan: Plan;
@@ -209,6 +241,7 @@ const MESSAGES: Record<string, string> = {
   'Filter by Parameters': 'No endpoints found that can handle the requested parameters',
   'Filter by Quantization': 'No endpoints found with the requested quantizations',
   'Filter by Provider Order': 'No provider of provider.order serves the selected model, and fallbacks are not allowed',
+  [OWN_CREDENTIALS]: 'No credential of the workspace can be used for the selected model',
   'Filter by Known Price':
     'The price of the selected model is not known; the operator can set it or allow unpriced models',
 };
@@ -231,9 +264,9 @@ function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint 
 
 /** Ascending by what a typical call costs (three prompt tokens to one of completion); endpoints that cool down come last. */
 function byRank(health: Health, now_ms: number) {
-  const rank = ({ endpoint }: Candidate) => ({
-    cooling: health.coolingUntil(endpoint.id, now_ms),
-    price: 3 * (endpoint.pricing.prompt ?? 0) + (endpoint.pricing.completion ?? 0),
+  const rank = (candidate: Candidate) => ({
+    cooling: health.coolingUntil(healthId(candidate), now_ms),
+    price: 3 * (candidate.endpoint.pricing.prompt ?? 0) + (candidate.endpoint.pricing.completion ?? 0),
   });
   return (a: Candidate, b: Candidate) => {
     const [left, right] = [rank(a), rank(b)];
@@ -241,8 +274,22 @@ function byRank(health: Health, now_ms: number) {
   };
 }
 
-/** The order within one model: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
+/**
+ * The order within one model: own credentials, the gateway's, own credentials that are a fallback (the public service's
+ * documentation, "BYOK": own ones stand before the client's `order`).
+ */
 function arrange(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
+  if (candidates.every(({ own }) => own === undefined)) return arrangeAlike(candidates, preferences, context);
+  const groups = [
+    candidates.filter(({ own }) => own?.is_fallback === false),
+    candidates.filter(({ own }) => own === undefined),
+    candidates.filter(({ own }) => own?.is_fallback === true),
+  ];
+  return groups.flatMap((group) => arrangeAlike(group, preferences, context));
+}
+
+/** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
+function arrangeAlike(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
   const ranked = [...candidates].sort(byRank(context.health, context.now_ms));
   if (!preferences.order?.length) return ranked;
   const first = preferences.order.flatMap((name) => ranked.filter((candidate) => names(name, candidate)));
@@ -251,21 +298,44 @@ function arrange(candidates: Candidate[], preferences: ProviderPreferences, cont
   return [...chosen, ...ranked.filter((candidate) => !chosen.includes(candidate))];
 }
 
+/** The first endpoint alone, with every credential that stands as it does. */
+function firstAlone(group: Candidate[]): Candidate[] {
+  const [first] = group;
+  return group.filter(
+    ({ endpoint, own }) => endpoint === first?.endpoint && own?.is_fallback === first.own?.is_fallback,
+  );
+}
+
+/** Every endpoint with every credential that it could be called with. */
+function candidatesOf({ models, provider: find, own: credentials = [], caller }: PlanContext): Candidate[] {
+  const candidates: Candidate[] = [];
+  for (const model of models) {
+    const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
+    for (const endpoint of model.endpoints) {
+      const provider = find(endpoint.provider);
+      if (!provider) continue;
+      for (const credential of own) {
+        if (credential.provider !== provider.slug) continue;
+        candidates.push({ model, endpoint, provider, own: credential, excluded: undefined });
+      }
+      if (!provider.is_own_only) candidates.push({ model, endpoint, provider, excluded: undefined });
+    }
+  }
+  return candidates;
+}
+
 /**
  * Decides where a request goes: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with
  * the funnel that shows which step left nothing, when no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
-  const candidates: Candidate[] = [];
-  for (const model of context.models) {
-    for (const endpoint of model.endpoints) {
-      const provider = context.provider(endpoint.provider);
-      if (provider) candidates.push({ model, endpoint, provider, excluded: undefined });
-    }
-  }
-  const funnel = [{ step: 'Initial Endpoints', endpoint_count: candidates.length }];
+  const candidates = candidatesOf(context);
+  const has_own = candidates.some(({ own }) => own !== undefined);
+  const count = (list: readonly Candidate[]) =>
+    has_own ? new Set(list.map(({ endpoint }) => endpoint)).size : list.length;
+  const funnel = [{ step: 'Initial Endpoints', endpoint_count: count(candidates) }];
   let left = candidates;
-  for (const { step, reason } of filters(request, context)) {
+  const filter = ({ step, reason }: Filter) => {
     let refused = false;
     for (const candidate of left) {
       const why = reason(candidate);
@@ -274,8 +344,10 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
       refused = true;
     }
     if (refused) left = left.filter((candidate) => candidate.excluded === undefined);
-    funnel.push({ step, endpoint_count: left.length });
-  }
+    funnel.push({ step, endpoint_count: count(left) });
+  };
+  for (const one of filters(request, context)) filter(one);
+  if (has_own) filter(ownFilter(left));
   const requested = context.models[0]?.id ?? '';
   const base = {
     requested,
@@ -293,7 +365,7 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
   );
   // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
   const attempts = arranged.flatMap((group) =>
-    preferences.allow_fallbacks === false && !preferences.order?.length ? group.slice(0, 1) : group,
+    preferences.allow_fallbacks === false && !preferences.order?.length ? firstAlone(group) : group,
   );
   if (attempts.length === 0) {
     if (left.length > 0) funnel.push({ step: 'Filter by Provider Order', endpoint_count: 0 });

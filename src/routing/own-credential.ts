@@ -1,0 +1,61 @@
+/** A credential of an organization's own account at a provider, as a request may use it. Shows id, label and name to whoever prints it. */
+export interface OwnCredential {
+  id: string;
+  /** Rises with every change: another secret is another credential to whoever remembers failures. */
+  version: number;
+  /** Slug of the provider. */
+  provider: string;
+  /** The credential, masked. */
+  label: string;
+  name: string | null;
+  /** Used after the shared endpoints, not before them. */
+  is_fallback: boolean;
+  /** Whether a call that it could not serve may go on to endpoints at the gateway's own accounts. */
+  allow_shared_fallback: boolean;
+  sort_order: number;
+  /** Canonical slugs; null: all. */
+  allowed_models: readonly string[] | null;
+  allowed_api_key_hashes: readonly string[] | null;
+  allowed_user_ids: readonly string[] | null;
+  /** Why nothing can be sent with it; undefined: it can. */
+  unusable: string | undefined;
+  /** The credential itself. A function, so that nothing that prints or copies the record has it. */
+  secret(): string;
+}
+
+/** What of a credential may be shown. */
+export interface ShownCredential {
+  id: string;
+  label: string;
+  name: string | null;
+}
+
+export function shownCredential({ id, label, name }: OwnCredential): ShownCredential {
+  return { id, label, name };
+}
+
+/** Who asks, as far as credentials are limited to somebody. */
+export interface CredentialUser {
+  key_hash: string | null;
+  user_id: string | null;
+}
+
+function allows(list: readonly string[] | null, wanted: string | null): boolean {
+  return list === null || (wanted !== null && list.includes(wanted));
+}
+
+/** The credentials that a caller may use for a model, in the order in which they are tried at one provider. */
+export function credentialsFor(
+  credentials: readonly OwnCredential[],
+  { key_hash, user_id }: CredentialUser,
+  canonical_slug: string,
+): OwnCredential[] {
+  return credentials
+    .filter(
+      ({ allowed_models, allowed_api_key_hashes, allowed_user_ids }) =>
+        allows(allowed_models, canonical_slug) &&
+        allows(allowed_api_key_hashes, key_hash) &&
+        allows(allowed_user_ids, user_id),
+    )
+    .sort((a, b) => a.sort_order - b.sort_order);
+}
