@@ -37,6 +37,10 @@ export const limits = {
   byok_name_chars_max: 255,
   byok_credential_chars_max: 16_384,
   byok_scope_entries_max: 100,
+  /** Credentials of one workspace. */
+  byok_credentials_max: 200,
+  /** Workspaces and credentials, together, that a process remembers. */
+  byok_remembered_max: 10_000,
   /** Users or keys that one request adds, removes or assigns. */
   bulk_entries_max: 100,
   /** The days that activity tells of. */

@@ -5,6 +5,7 @@ import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
+import { createLookup } from '../inference/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
@@ -104,11 +105,13 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     onReturn: () => log.info('changes of others are heard again'),
   });
   opened.defer(() => changes.stop());
+  const catalog = catalogOf(config);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries, database.engine),
     journal_sync: config.ledger.journal_sync,
     unknown_outcome: config.ledger.unknown_outcome,
+    lookup: createLookup({ catalog, providers: config.providers }),
     clock: realClock(clock.now_ms),
     log,
   });
@@ -118,7 +121,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   options.onMetrics?.(metrics.registry);
   const app = await createApp({
     config,
-    catalog: catalogOf(config),
+    catalog,
     database,
     changes,
     home,

@@ -88,6 +88,7 @@ const ProviderSection = Type.Object(
     headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
     quirks: Type.Optional(QuirksSection),
     abort_stops_billing: Type.Optional(flag),
+    attempts_url: Type.Optional(text('a URL that starts with http:// or https://')),
     data_policy: Type.Optional(
       Type.Object(
         {

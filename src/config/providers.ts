@@ -129,6 +129,7 @@ function resolveOne(
     data_policy: dataPolicy(section),
     abort_stops_billing:
       section?.abort_stops_billing ?? (row === undefined ? true : (row.abort_stops_billing ?? false)),
+    ...attemptsUrl(section, wrong),
     headers: headersOf(section, environment, wrong),
   });
 }
@@ -197,6 +198,13 @@ function baseUrl(
     return value ?? '';
   });
   return unset === undefined ? { url } : { url, unset };
+}
+
+function attemptsUrl(section: ProviderSection | undefined, wrong: Wrong): Pick<Provider, 'attempts_url'> {
+  if (section?.attempts_url === undefined) return {};
+  const url = plainUrl(section.attempts_url);
+  if (url !== undefined) return { attempts_url: url };
+  throw wrong(['attempts_url'], 'must be a URL that starts with http:// or https://, without user, query or fragment');
 }
 
 function plainUrl(text: string): string | undefined {

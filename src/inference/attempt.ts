@@ -109,8 +109,15 @@ function serialize(body: JsonObject): string {
 export interface AttemptContext {
   upstream: Upstream;
   call: Call;
+  /** Counted from 1 in each call. */
+  attempt: number;
   first_token_ms_max: number;
   total_ms_max: number;
+}
+
+/** What an attempt is called at the provider: under this name it can be asked about afterwards. */
+export function clientRequestId(generation_id: string, attempt: number): string {
+  return `${generation_id}.${attempt}`;
 }
 
 /** Thrown by an attempt whose client has left. */
@@ -146,10 +153,11 @@ export function abortStopsBilling({ candidate: { provider } }: PreparedAttempt, 
  * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
  * it does not, the answer is read on for a bounded time, so that what is billed is known.
  */
-function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, total_ms_max }: AttemptContext): Grip {
+function start(prepared: PreparedAttempt, context: AttemptContext): Grip {
+  const { upstream, call, first_token_ms_max, total_ms_max } = context;
   const { provider } = prepared.candidate;
   const url = provider.base_url + prepared.encoded.path;
-  const exchange = upstream.send({ url, payload: prepared.payload, headers: headersFor(prepared, url, call) });
+  const exchange = upstream.send({ url, payload: prepared.payload, headers: headersFor(prepared, url, context) });
   let drain: NodeJS.Timeout | undefined;
   call.cancellation.onCancel(() => {
     if (abortStopsBilling(prepared, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
@@ -178,14 +186,18 @@ function start(prepared: PreparedAttempt, { upstream, call, first_token_ms_max, 
   };
 }
 
-function headersFor({ candidate, encoded, dialect, payload }: PreparedAttempt, url: string, call: Call) {
+function headersFor(
+  { candidate, encoded, dialect, payload }: PreparedAttempt,
+  url: string,
+  { call, attempt }: AttemptContext,
+) {
   const { provider } = candidate;
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: call.request.stream ? 'text/event-stream' : 'application/json',
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
-    'x-client-request-id': call.generation_id,
+    'x-client-request-id': clientRequestId(call.generation_id, attempt),
     ...provider.headers,
     ...encoded.headers,
   };

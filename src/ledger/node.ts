@@ -5,10 +5,11 @@ import type { Hold } from './hold.ts';
 import { Journal } from './journal.ts';
 import { type Holding, Leases } from './leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
+import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import type { GenerationRecord, HeldLine } from './records.ts';
-import { forgottenSince, lastAcknowledged, type Replay, replay } from './replay.ts';
+import { forgottenSince, lastAcknowledged, type Outcome, outcomeOf, type Replay, replay } from './replay.ts';
 import { Segments } from './segments.ts';
 import {
   type Charged,
@@ -87,13 +88,16 @@ class Node implements Recorder {
   }
 
   /** Sends on what the slot's last owner left. */
-  async replay(left: Replay, { frozen }: { frozen: boolean }): Promise<void> {
+  async replay(
+    left: Pick<Replay, 'outcomes'>,
+    { ended, frozen }: { ended: readonly Outcome[]; frozen: boolean },
+  ): Promise<void> {
     for (const settle of left.outcomes) {
       this.#leases.owe(settle.charges);
       this.#queue(settle);
     }
     await Promise.all(
-      left.unknown.map(({ record, charges }) => {
+      ended.map(({ record, charges }) => {
         this.#leases.owe(charges);
         return this.#record(record, charges);
       }),
@@ -361,7 +365,10 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   const onDamage = (file: string, at: number) =>
     log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used');
   const segments = new Segments(slot.dir, onDamage, options.disk);
-  const left = replay(segments, options.unknown_outcome);
+  const left = replay(segments);
+  // Before anything is registered or written: a gateway that ends here finds everything as it was.
+  const found = await lookUpAll(left.unknown, options);
+  const ended = left.unknown.map((attempt) => outcomeOf(attempt, options.unknown_outcome, found.get(attempt.id)));
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
@@ -369,7 +376,7 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   // Without a sync before each send, a machine that stopped may have sent what the journal does not tell of.
   const frozen = options.journal_sync === 'os' && !left.clean && left.boot !== segments.disk.boot();
   try {
-    await node.replay(left, { frozen });
+    await node.replay(left, { ended, frozen });
     return node;
   } catch (error) {
     await node.stop();

@@ -5,6 +5,7 @@ import type { Disk } from './disk.ts';
 import type { Ask, Hold } from './hold.ts';
 import type { JournalSync } from './journal.ts';
 import type { LedgerClock } from './ledger-clock.ts';
+import type { Lookup } from './lookup.ts';
 import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord } from './records.ts';
@@ -23,6 +24,8 @@ export interface RecorderOptions {
   disk?: Disk;
   /** What an attempt is charged whose end was never told. */
   unknown_outcome: UnknownOutcome;
+  /** Asked about such an attempt first. */
+  lookup?: Lookup | undefined;
 }
 
 interface RecorderState {

@@ -1,13 +1,14 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { JOURNAL_FORMAT } from './journal-format.ts';
-import type { GenerationRecord, HeldLine, JournalRecord } from './records.ts';
+import type { FoundAttempt, LostAttempt } from './lookup.ts';
+import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord } from './records.ts';
 import { epochOf, type Segment, type Segments } from './segments.ts';
 import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {
-  /** Attempts without an outcome, as the outcome that each becomes. */
-  unknown: Outcome[];
+  /** Attempts without an outcome; see `outcomeOf`. */
+  unknown: Unfinished[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
   /** The last owner stopped on purpose: nothing was under way. */
@@ -26,26 +27,47 @@ export interface Outcome {
 export type UnknownOutcome = 'hold' | 'metered';
 
 /** An attempt as the journal tells of it. */
-interface Attempted {
-  number: number;
-  record: GenerationRecord;
+export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
-  is_byok: boolean;
   metered: { usage: TokenClasses; cost_nano: number } | undefined;
 }
 
-/**
- * What becomes of an attempt whose end nobody told: marked, with what was metered until then, and never silently free.
- * Every budget is charged what earlier attempts may have cost it, and the last one's grant or what is known of it.
- */
-function unknownOutcome({ record, hold, grant_nano, is_byok, metered }: Attempted, policy: UnknownOutcome): Outcome {
+/** What an attempt is charged of which nothing is known but what was metered until its gateway was gone. */
+function assumedCost({ hold, grant_nano, metered }: Unfinished, policy: UnknownOutcome): number {
   const known_nano = metered?.cost_nano;
   // Without a budget nothing was set aside: what was metered is all that is known.
-  const cost_nano =
-    known_nano !== undefined && (policy === 'metered' || hold.length === 0)
-      ? known_nano
-      : Math.max(grant_nano, known_nano ?? 0);
+  if (known_nano !== undefined && (policy === 'metered' || hold.length === 0)) return known_nano;
+  return Math.max(grant_nano, known_nano ?? 0);
+}
+
+/** An attempt of which the provider could say what it came to; nobody was told its answer. */
+function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAttempt): GenerationRecord {
+  const { usage, cost_nano, charges, upstream_id } = found;
+  const attempt: AttemptRecord = {
+    endpoint_id: endpoint,
+    provider_name: record.provider_name ?? '',
+    model_permaslug: record.model,
+    status: null,
+    latency: null,
+    is_byok,
+    upstream_id,
+    failure: 'gateway_gone',
+    cost_nano,
+    charges,
+  };
+  const attempts = [...record.attempts, attempt];
+  return { ...record, outcome: 'failed', finish_reason: 'error', upstream_id, usage, attempts };
+}
+
+/**
+ * What becomes of an attempt whose end nobody told: what the provider says that it cost, where it could be asked; else
+ * marked, with what was metered until then, and never silently free. Every budget is charged what earlier attempts may
+ * have cost it, and what the last one did or may have.
+ */
+export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found: FoundAttempt | undefined): Outcome {
+  const { record, hold, is_byok, metered } = unfinished;
+  const cost_nano = found?.cost_nano ?? assumedCost(unfinished, policy);
   const charges = hold
     .map(([budget_id, window_start, held, granted]): Charged => {
       const amount = held - granted + (granted > 0 ? cost_nano : 0);
@@ -57,10 +79,10 @@ function unknownOutcome({ record, hold, grant_nano, is_byok, metered }: Attempte
   return {
     charges,
     record: {
-      ...record,
-      outcome: 'unknown',
+      ...(found
+        ? foundRecord(unfinished, found)
+        : { ...record, outcome: 'unknown', usage: { ...(metered?.usage ?? record.usage), estimated: true } }),
       is_byok,
-      usage: { ...(metered?.usage ?? record.usage), estimated: true },
       cost_nano: paid + (is_byok ? 0 : cost_nano),
       upstream_cost_nano: paid + byok + cost_nano,
       byok_cost_nano: byok + (is_byok ? cost_nano : 0),
@@ -69,8 +91,8 @@ function unknownOutcome({ record, hold, grant_nano, is_byok, metered }: Attempte
 }
 
 /** Reads what a slot's last owner left, and tells `segments` which files it stands in. */
-export function replay(segments: Segments, policy: UnknownOutcome): Replay {
-  const attempts = new Map<string, Attempted>();
+export function replay(segments: Segments): Replay {
+  const attempts = new Map<string, Unfinished>();
   const outcomes = new Map<string, Outcome>();
   let clean = true;
   let boot = '';
@@ -89,7 +111,9 @@ export function replay(segments: Segments, policy: UnknownOutcome): Replay {
         segments.attempt(record.id, segment);
         const known = attempts.get(record.id);
         attempts.set(record.id, {
+          id: record.id,
           number: record.attempt,
+          endpoint: record.endpoint,
           record: record.record,
           hold: record.hold ?? [],
           grant_nano: record.grant_nano ?? 0,
@@ -122,7 +146,7 @@ export function replay(segments: Segments, policy: UnknownOutcome): Replay {
     for (const record of segments.read(segment)) take(record, segment);
   }
   return {
-    unknown: [...attempts.values()].map((attempt) => unknownOutcome(attempt, policy)),
+    unknown: [...attempts.values()],
     outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, JSON.stringify(record), charges)),
     clean,
     boot,

@@ -2,18 +2,32 @@ import { limits } from '../limits.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { CacheUse, Prompt } from './prompt.ts';
 
+/** What an answer is billed for. Cached tokens are among `input_tokens`, reasoning among `output_tokens`. */
+export interface Billed {
+  input_tokens: number;
+  cache_read_tokens: number;
+  cache_write_5m_tokens: number;
+  cache_write_1h_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+}
+
 /** One request as the sandbox saw it. */
 export interface Attempt {
   id: string;
   /** The caller's `x-client-request-id`. */
   client_request_id: string | null;
   path: string;
+  /** Milliseconds since 1970. */
+  received_at: number;
   model: string | null;
   /** Null while open and when nothing was answered. */
   status: number | null;
   chunks: number;
   /** `broken` is a planned failure of the connection. */
   outcome: 'open' | 'completed' | 'broken' | 'aborted';
+  /** Null where no answer was made: refused, failed as planned, or left before. */
+  billed: Billed | null;
   /** What was received; of the last requests only, when not large. */
   body?: JsonObject;
 }
@@ -24,20 +38,31 @@ export interface Memory {
   noteBody(attempt: Attempt, model: string, body: JsonObject, bytes: number): void;
   /** By the caller's id or our own, in the order they came. */
   findAttempts(id: string): Attempt[];
+  /** The same; where there is none there will be none, should the request still be on its way. */
+  closeAttempt(id: string): Attempt[];
+  isClosed(id: string | string[] | undefined): boolean;
+  /** Milliseconds since 1970: every attempt is known that came since. */
+  readonly remembers_since: number;
   /** How many requests of this conversation there were, this one included. */
   countFailure(conversation: string): number;
   /** Reads and writes the prompt cache; a stated amount wins. */
   cacheUse(prompt: Prompt, cached_tokens: number): CacheUse;
 }
 
-function bounded<Value>(entries: Map<string, Value>, key: string, value: Value): void {
+/** Gives back what was forgotten for it. */
+function bounded<Value>(entries: Map<string, Value>, key: string, value: Value): Value | undefined {
   entries.set(key, value);
-  if (entries.size > limits.sandbox_memory_entries_max) entries.delete(entries.keys().next().value!);
+  if (entries.size <= limits.sandbox_memory_entries_max) return undefined;
+  const [oldest, forgotten] = entries.entries().next().value!;
+  entries.delete(oldest);
+  return forgotten;
 }
 
 /** An empty memory. */
-export function createMemory(): Memory {
+export function createMemory(clock: () => number): Memory {
   const attempts = new Map<string, Attempt[]>();
+  const closed = new Map<string, true>();
+  let remembers_since = clock();
   const failures = new Map<string, number>();
   const prefixes = new Map<string, true>();
   const with_body: Attempt[] = [];
@@ -48,12 +73,15 @@ export function createMemory(): Memory {
         id,
         client_request_id: typeof client_request_id === 'string' ? client_request_id : null,
         path,
+        received_at: clock(),
         model: null,
         status: null,
         chunks: 0,
         outcome: 'open',
+        billed: null,
       };
-      bounded(attempts, key, [...(attempts.get(key) ?? []).slice(-99), attempt]);
+      const forgotten = bounded(attempts, key, [...(attempts.get(key) ?? []).slice(-99), attempt]);
+      for (const { received_at } of forgotten ?? []) remembers_since = Math.max(remembers_since, received_at + 1);
       return attempt;
     },
     noteBody(attempt, model, body, bytes) {
@@ -64,6 +92,15 @@ export function createMemory(): Memory {
       if (with_body.length > limits.sandbox_bodies_max) delete with_body.shift()!.body;
     },
     findAttempts: (id) => attempts.get(id) ?? [],
+    closeAttempt(id) {
+      const found = attempts.get(id) ?? [];
+      if (found.length === 0) bounded(closed, id, true);
+      return found;
+    },
+    isClosed: (id) => typeof id === 'string' && closed.has(id),
+    get remembers_since() {
+      return remembers_since;
+    },
     countFailure(conversation) {
       const count = (failures.get(conversation) ?? 0) + 1;
       bounded(failures, conversation, count);

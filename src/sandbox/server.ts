@@ -151,6 +151,14 @@ async function answer(
   if (model.behaviour === 'think' && wire === openAiChat) prompt.reasoning = true;
   const made = answerTo(prompt, model.behaviour, faults);
   const cache = memory.cacheUse(prompt, faults.cached_tokens);
+  attempt.billed = {
+    input_tokens: prompt.input_tokens,
+    cache_read_tokens: cache.read_tokens,
+    cache_write_5m_tokens: cache.write_5m_tokens,
+    cache_write_1h_tokens: cache.write_1h_tokens,
+    output_tokens: made.output_tokens,
+    reasoning_tokens: made.reasoning_tokens,
+  };
   const created = Math.floor((options.clock ?? Date.now)() / 1000);
   const envelope = { answer: made, prompt, cache, faults, id: attempt.id, created, body };
   const failure = new Refusal(503, 'Overloaded', 'overloaded');
@@ -185,17 +193,25 @@ async function exchange(
   counters.requests += 1;
   counters.open += 1;
   const id = `sandbox${String(counters.requests).padStart(17, '0')}`;
-  const attempt = memory.noteAttempt(id, request.headers['x-client-request-id'], request.url ?? '');
+  const client_request_id = request.headers['x-client-request-id'];
+  const is_closed = memory.isClosed(client_request_id);
+  const attempt = memory.noteAttempt(id, client_request_id, request.url ?? '');
   response.once('close', () => {
     counters.open -= 1;
     const finished = response.writableFinished || attempt.outcome === 'broken';
     counters[finished ? 'completed' : 'aborted'] += 1;
     if (attempt.outcome === 'open') attempt.outcome = finished ? 'completed' : 'aborted';
     attempt.status = response.headersSent ? response.statusCode : null;
+    // A stream that ended early is billed as far as it went.
+    if (attempt.billed && attempt.chunks > 0 && attempt.outcome !== 'completed') {
+      attempt.billed.output_tokens = Math.min(attempt.billed.output_tokens, attempt.chunks);
+      attempt.billed.reasoning_tokens = Math.min(attempt.billed.reasoning_tokens, attempt.chunks);
+    }
     const status = String(attempt.status ?? 'none');
     counters.by_status[status] = (counters.by_status[status] ?? 0) + 1;
   });
   try {
+    if (is_closed) throw new Refusal(409, 'This request was asked about before it came, and told never to have come.');
     await answer(wire, request, response, context, attempt);
   } catch (error) {
     if (response.headersSent || response.destroyed) return;
@@ -226,10 +242,14 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     void exchange(wire, request, response, context);
     return;
   }
-  const attempt = /^\/sandbox\/attempts\/([^/]+)$/.exec(path);
+  const attempt = /^\/sandbox\/attempts\/([^/]+)(\/close)?$/.exec(path);
   if (attempt !== null) {
-    const found = context.memory.findAttempts(decodeURIComponent(attempt[1]!));
-    sendJson(response, found.length > 0 ? 200 : 404, { data: found });
+    const id = decodeURIComponent(attempt[1]!);
+    const { memory } = context;
+    const closes = attempt[2] !== undefined && request.method === 'POST';
+    const found = closes ? memory.closeAttempt(id) : memory.findAttempts(id);
+    const status = closes || found.length > 0 ? 200 : 404;
+    sendJson(response, status, { data: found, remembers_since: memory.remembers_since });
   } else if (path === '/v1/models' && request.method === 'GET') sendJson(response, 200, listModels(request));
   else if (path === '/sandbox/requests') sendJson(response, 200, context.counters);
   else
@@ -241,7 +261,7 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
 /** Starts a simulated upstream that speaks `openai-chat` and `anthropic-messages`, deterministic but for ids and times. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const counters: SandboxCounters = { requests: 0, open: 0, completed: 0, aborted: 0, chunks: 0, by_status: {} };
-  const context: Context = { options, counters, memory: createMemory() };
+  const context: Context = { options, counters, memory: createMemory(options.clock ?? Date.now) };
   const server = createServer({ noDelay: true, keepAliveTimeout: 65_000 }, (request, response) =>
     route(request, response, context),
   );

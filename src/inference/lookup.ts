@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Catalog } from '../catalog/catalog.ts';
+import { pricesFor } from '../catalog/price-list.ts';
+import { charge } from '../ledger/charge.ts';
+import type { FoundAttempt, Lookup, LostAttempt } from '../ledger/lookup.ts';
+import { limits } from '../limits.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import { inputTokens } from '../schemas/usage.ts';
+import { clientRequestId } from './attempt.ts';
+
+/** What a provider says of one attempt; the sandbox's form (`src/sandbox/memory.ts`). */
+interface Told {
+  id: string;
+  outcome: string;
+  billed: {
+    input_tokens: number;
+    cache_read_tokens: number;
+    cache_write_5m_tokens: number;
+    cache_write_1h_tokens: number;
+    output_tokens: number;
+    reasoning_tokens: number;
+  } | null;
+}
+
+interface Answer {
+  data: Told[];
+  /** Milliseconds since 1970: an attempt that came since is in `data`. */
+  remembers_since: number;
+}
+
+const NOTHING: FoundAttempt = { usage: null, cost_nano: 0, charges: [], upstream_id: null };
+
+function usageOf(billed: NonNullable<Told['billed']>): TokenClasses {
+  const { cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, reasoning_tokens } = billed;
+  return {
+    in_uncached: billed.input_tokens - cache_read_tokens - cache_write_5m_tokens - cache_write_1h_tokens,
+    in_cache_read: cache_read_tokens,
+    in_cache_write_5m: cache_write_5m_tokens,
+    in_cache_write_1h: cache_write_1h_tokens,
+    out_text: billed.output_tokens - reasoning_tokens,
+    out_reasoning: reasoning_tokens,
+  };
+}
+
+async function ask(attempts_url: string, name: string): Promise<Answer> {
+  const response = await fetch(`${attempts_url}/${encodeURIComponent(name)}/close`, {
+    method: 'POST',
+    redirect: 'error',
+    signal: AbortSignal.timeout(limits.lookups_ms_max),
+  });
+  if (!response.ok) throw new Error(`The provider answered with ${response.status}`);
+  return (await response.json()) as Answer;
+}
+
+/**
+ * Asks the providers that can be asked (`attempts_url`) what they made of an attempt, and prices it by the prices of its
+ * admission. A provider that has not seen the attempt is told to refuse it, should it still be on its way.
+ */
+export function createLookup({ catalog, providers }: { catalog: Catalog; providers: readonly Provider[] }): Lookup {
+  const urls = new Map(providers.map(({ slug, attempts_url }) => [slug, attempts_url]));
+
+  function priced({ record, endpoint }: LostAttempt, { id, billed }: Told): FoundAttempt | undefined {
+    if (billed === null) return { ...NOTHING, upstream_id: id };
+    const usage = usageOf(billed);
+    const known = catalog.at(Date.parse(record.created_at)).find(record.model);
+    const asks = known?.endpoints.find((one) => one.id === endpoint);
+    if (asks === undefined) return undefined;
+    const prices = pricesFor(asks, { prompt_tokens: inputTokens(usage), service_tier: record.service_tier });
+    const images = (record.num_media_prompt ?? 0) - (record.num_input_audio_prompt ?? 0);
+    const { cost_nano, lines, is_unpriced } = charge([{ usage, prices, images }]);
+    return is_unpriced ? undefined : { usage, cost_nano, charges: lines, upstream_id: id };
+  }
+
+  return async (attempt) => {
+    const { id, number, record, endpoint } = attempt;
+    const model = catalog.find(record.model);
+    const provider = model?.endpoints.find((one) => one.id === endpoint)?.provider;
+    const url = provider === undefined ? undefined : urls.get(provider);
+    if (url === undefined) return undefined;
+    const deadline = performance.now() + limits.lookups_ms_max;
+    for (;;) {
+      const { data, remembers_since } = await ask(url, clientRequestId(id, number));
+      const [told, ...others] = data;
+      if (told === undefined) return Date.parse(record.created_at) >= remembers_since ? NOTHING : undefined;
+      if (others.length > 0 || performance.now() > deadline) return undefined;
+      if (told.outcome !== 'open') return priced(attempt, told);
+      await sleep(limits.lookup_again_ms);
+    }
+  };
+}
