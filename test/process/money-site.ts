@@ -24,27 +24,36 @@ export const NODES = 4;
 export const CLIENTS = 64;
 const SAMPLE_MS = 20;
 
-/** What every request of `money/unit` costs, neither more nor less, and so what is set aside for it. */
+/** What every request of `money/unit` and `money/asked` costs, neither more nor less, and so what is set aside for it. */
 export const UNIT_NANO = 1_000_000;
 /** `money/tokens` costs this much for each token that comes out. */
 export const TOKEN_NANO = 10_000;
 
-/** The configuration of every gateway: two models at an upstream that outlives them all. */
-function configuration(upstream: string, provider: object): string {
-  const endpoint = (upstream_model: string, pricing: object) => ({
-    provider: 'upstream',
+/**
+ * The configuration of every gateway: models at an upstream that outlives them all, which can be asked about attempts
+ * under one of its names.
+ */
+function configuration(url: string): string {
+  const endpoint = (provider: string, upstream_model: string, pricing: object) => ({
+    provider,
     upstream_model,
     pricing: { prompt: 0, completion: 0, ...pricing },
     max_completion_tokens: 32_768,
   });
+  const upstream = { name: 'Upstream', dialect: 'openai-chat', base_url: `${url}/v1` };
+  const unit = { request: UNIT_NANO / 1e9 };
   const model = (endpoint: object) => ({ context_length: 200_000, endpoints: [endpoint] });
   return JSON.stringify({
     bundled_catalog: false,
     logging: { level: 'warn' },
-    providers: { upstream: { name: 'Upstream', dialect: 'openai-chat', base_url: `${upstream}/v1`, ...provider } },
+    providers: {
+      upstream,
+      asked: { ...upstream, name: 'Asked', attempts_url: `${url}/sandbox/attempts` },
+    },
     models: {
-      'money/unit': model(endpoint('echo', { request: UNIT_NANO / 1e9 })),
-      'money/tokens': model(endpoint('story', { completion: TOKEN_NANO / 1e3 })),
+      'money/unit': model(endpoint('upstream', 'echo', unit)),
+      'money/asked': model(endpoint('asked', 'echo', unit)),
+      'money/tokens': model(endpoint('upstream', 'story', { completion: TOKEN_NANO / 1e3 })),
     },
   });
 }
@@ -52,6 +61,7 @@ function configuration(upstream: string, provider: object): string {
 /** How a generation stands in the store. */
 export interface Recorded {
   id: string;
+  model: string;
   cost: number;
   outcome: string;
   estimated: boolean;
@@ -85,11 +95,10 @@ async function isReady(gateway: GatewayProcess): Promise<boolean> {
   return answer?.status === 200;
 }
 
-/** Starts the nodes of one store; `provider` is what the upstream's row has beside its address. */
+/** Starts the nodes of one store. */
 export async function moneySite(
   variant: StoreVariant,
   cleanUp: (after: () => Promise<void>) => void,
-  provider: (sandbox: Sandbox) => object = () => ({}),
 ): Promise<MoneySite> {
   const sandbox = await startSandbox();
   cleanUp(() => sandbox.stop());
@@ -97,7 +106,7 @@ export async function moneySite(
   cleanUp(async () => {
     ending = true;
   });
-  const yaml = configuration(sandbox.url, provider(sandbox));
+  const yaml = configuration(sandbox.url);
   const database_url = await variant.freshUrl();
   const shared_dir = join(freshDir(), 'data');
   const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
@@ -198,8 +207,8 @@ export async function moneySite(
         .select(['id', 'cost', 'outcome', 'record'])
         .execute();
       return rows.map(({ id, cost, outcome, record }) => {
-        const { usage } = JSON.parse(String(record)) as { usage: { estimated?: boolean } | null };
-        return { id, cost, outcome, estimated: usage?.estimated === true };
+        const { model, usage } = JSON.parse(record) as { model: string; usage: { estimated?: boolean } | null };
+        return { id, model, cost, outcome, estimated: usage?.estimated === true };
       });
     },
   };
