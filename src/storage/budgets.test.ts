@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { spendingNode } from '../../test/spending.ts';
 import { describeStores } from '../../test/store-variants.ts';
@@ -274,6 +276,34 @@ describeStores('budgets', ({ open }) => {
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);
+  });
+
+  test('the migration follows the limits of keys that were there before it', async () => {
+    const { queries, makeKey, spend, budgets } = await setUp();
+    const lasting = await makeKey({ limit_nano: 50, include_byok_in_limit: true });
+    const counting = await makeKey({ limit_nano: 40 });
+    const weekly = await makeKey({ limit_nano: 30, limit_reset: 'weekly' });
+    await makeKey();
+    for (const { hash } of [lasting, counting, weekly]) {
+      await spend(hash, 3, { created_at: '2020-01-01T00:00:00.000Z' });
+      await spend(hash, 4, { byok_cost_nano: 5 });
+    }
+    const kept = (await queries.selectFrom('ledger_budgets').selectAll().orderBy('id').execute()).filter(
+      ({ limit_nano }) => limit_nano !== null,
+    );
+    await queries.deleteFrom('ledger_windows').execute();
+    await queries.deleteFrom('ledger_budgets').execute();
+    const text = readFileSync(new URL('./migrations/0003_budgets.sql', import.meta.url), 'utf8');
+    for (const statement of text.split(/;\s*$/m).filter((part) => part.includes('INSERT INTO'))) {
+      await sql.raw(statement).execute(queries);
+    }
+    expect(await queries.selectFrom('ledger_budgets').selectAll().orderBy('id').execute()).toEqual(kept);
+    const windows = (await budgets()).map(([id, ...rest]) => [String(id).split(':')[2], ...rest]);
+    expect(windows.sort((a, b) => Number(b[1]) - Number(a[1]))).toEqual([
+      ['never', 50, '', 12, 12],
+      ['never', 40, '', 7, 7],
+      ['weekly', 30, null, null, null],
+    ]);
   });
 
   test('limits that change while batches settle lose nothing and count nothing twice', async () => {

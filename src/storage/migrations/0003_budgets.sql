@@ -69,3 +69,20 @@ CREATE INDEX credit_grants_organization ON credit_grants (organization_id);
 
 -- How strictly a key's budgets are kept; null: as the gateway's settings say.
 ALTER TABLE api_keys ADD COLUMN budget_mode TEXT CHECK (budget_mode IN ('strict', 'soft'));
+
+-- Limits that were set before: none was kept until now. A limit without end counts what was spent under it; the days, weeks
+-- and months that run begin with this.
+INSERT INTO ledger_budgets (id, scope, subject, guardrail_id, label, reset_interval, limit_nano, include_byok, version)
+SELECT 'key:' || hash || ':' || COALESCE(limit_reset, 'never'), 'key', 'key:' || hash, NULL, 'the limit of this API key',
+  COALESCE(limit_reset, 'never'), limit_nano, include_byok_in_limit, 1
+FROM api_keys WHERE limit_nano IS NOT NULL;
+
+INSERT INTO ledger_windows (budget_id, window_start, opening, spent)
+SELECT b.id, '', SUM(u.usage_nano + CASE WHEN b.include_byok THEN u.byok_usage_nano ELSE 0 END),
+  SUM(u.usage_nano + CASE WHEN b.include_byok THEN u.byok_usage_nano ELSE 0 END)
+FROM ledger_budgets b JOIN usage_days u ON u.scope = 'key' AND b.subject = 'key:' || u.scope_id
+WHERE b.reset_interval = 'never'
+GROUP BY b.id;
+
+-- Whether a call that this credential could not serve may go on to the gateway's own accounts.
+ALTER TABLE byok_credentials ADD COLUMN allow_shared_fallback BOOLEAN NOT NULL DEFAULT FALSE;

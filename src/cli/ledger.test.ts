@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { startGateway } from '../../test/harness.ts';
+import { spendingNode } from '../../test/spending.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
+import { openDatabase } from '../storage/database.ts';
+
+const MAIN = join(import.meta.dirname, '..', 'main.ts');
+
+describeStores('model-gateway ledger', ({ freshUrl }) => {
+  async function setUp() {
+    const url = await freshUrl();
+    const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
+    const gateway = await startGateway({ environment });
+    const run = async (...args: string[]) => {
+      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
+      try {
+        const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, cwd: gateway.data_dir });
+        return { code: 0, ...done };
+      } catch (error) {
+        return error as { code: number; stdout: string; stderr: string };
+      }
+    };
+    const manage = (path: string) =>
+      gateway.call('GET', path, undefined, { authorization: `Bearer ${gateway.management_key}` });
+    return { gateway, run, manage, database: await openDatabase({ data_dir: gateway.data_dir, database_url: url }) };
+  }
+
+  test('verifies beside a running gateway, and ends with 1 where something does not add up', async () => {
+    const { gateway, run, database } = await setUp();
+    try {
+      const body = { model: 'sandbox/echo', max_tokens: 20, messages: [{ role: 'user', content: 'hello there' }] };
+      for (let n = 0; n < 3; n += 1) expect((await gateway.call('POST', '/chat/completions', body)).status).toBe(200);
+      await expect
+        .poll(async () => (await database.queries.selectFrom('ledger_generations').select('id').execute()).length)
+        .toBe(3);
+      expect(await run('ledger', 'verify')).toMatchObject({
+        code: 0,
+        stdout: '3 generations, 0 windows: no differences\n',
+      });
+      await database.queries.updateTable('usage_days').set({ usage_nano: 5_000 }).execute();
+      expect(await run('ledger', 'verify')).toMatchObject({
+        code: 1,
+        stdout: expect.stringMatching(
+          /^usage {2}key:[0-9a-f]{64} \S+ {2}expected 4200 {2}found 5000 {2}\(800\)\n3 generations, 0 windows: 1 differences\n$/,
+        ),
+      });
+    } finally {
+      await database.close();
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('tells what nodes have set aside, and releases it where a node is lost; a live one keeps it', async () => {
+    const { gateway, run, database, manage } = await setUp();
+    try {
+      const lost = {
+        id: 'lost-node',
+        epoch: 3,
+        instance: 'i',
+        batch: 7,
+        seen_at: Date.now() - limits.node_lost_ms * 2,
+      };
+      await database.queries.insertInto('ledger_nodes').values(lost).execute();
+      const window = { budget_id: 'b', window_start: '' };
+      const sums = { opening: 0, spent: 0, leased: 1_500_000_000, granted: 0, free: null };
+      const unclaimed = { wanted: 0, wanted_by: '', wanted_at: 0 };
+      await database.queries
+        .insertInto('ledger_windows')
+        .values({ ...window, ...sums, ...unclaimed })
+        .execute();
+      await database.queries
+        .insertInto('ledger_leases')
+        .values({ node_id: lost.id, ...window, amount: 1_500_000_000 })
+        .execute();
+      const { stdout } = await run('ledger', 'status');
+      expect(stdout).toMatch(/^\S+ {2}seen \d s ago {2}set aside \$0\.00 in 0 windows$/m);
+      expect(stdout).toMatch(/^lost-node {2}seen 1\d\d s ago {2}set aside \$1\.50 in 1 windows {2}in doubt$/m);
+      expect(stdout).toMatch(/\nSet aside: \$1\.50, of it in doubt: \$1\.50\n$/);
+      const live = stdout.split(' ', 1)[0] ?? '';
+      expect(await run('ledger', 'release', live)).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/heard of/),
+      });
+      expect(await run('ledger', 'release', 'nobody')).toMatchObject({ code: 1, stderr: 'There is no node nobody.\n' });
+      expect(await run('ledger', 'release', 'lost-node')).toMatchObject({
+        code: 0,
+        stdout: 'Released $1.50 in 1 windows\n',
+      });
+      expect((await run('ledger', 'status')).stdout).toMatch(/in doubt: \$0\.00\n$/);
+      expect(await run('ledger', 'verify')).toMatchObject({ code: 0, stderr: '' });
+      expect(await (await manage('/audit?resource_type=ledger_node')).json()).toMatchObject({
+        data: [{ actor: 'command', resource_id: 'lost-node', before: { leased: 1.5 }, after: { leased: 0 } }],
+      });
+    } finally {
+      await database.close();
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('corrects once what a generation cost that was never told', async () => {
+    const { gateway, run, database, manage } = await setUp();
+    try {
+      const settle = await spendingNode(database);
+      const { organization_id } = await database.queries
+        .selectFrom('api_keys')
+        .select('organization_id')
+        .where('hash', '=', gateway.key_hash)
+        .executeTakeFirstOrThrow();
+      const payer = { organization_id, key_hash: gateway.key_hash };
+      await settle({ id: 'gen-unknown', ...payer, outcome: 'unknown', cost_nano: 2_000_000_000 });
+      await settle({ id: 'gen-known', ...payer, cost_nano: 1_000_000_000 });
+      expect(await run('ledger', 'resolve', 'gen-known', '1')).toMatchObject({
+        code: 1,
+        stderr: 'What gen-known cost is known: $1.00.\n',
+      });
+      expect(await run('ledger', 'resolve', 'gen-nobody', '1')).toMatchObject({
+        code: 1,
+        stderr: 'The store has no generation gen-nobody.\n',
+      });
+      expect(await run('ledger', 'resolve', 'gen-unknown', '0.5', '--reason', 'their invoice')).toMatchObject({
+        code: 0,
+        stdout: 'gen-unknown: $2.00 -> $0.50 in 0 windows\n',
+      });
+      expect(await run('ledger', 'resolve', 'gen-unknown', '0.4')).toMatchObject({
+        code: 1,
+        stderr: 'gen-unknown was resolved before.\n',
+      });
+      expect((await run('ledger', 'verify')).stdout).toBe('2 generations, 0 windows: no differences\n');
+      expect(await (await manage(`/keys/${gateway.key_hash}`)).json()).toMatchObject({ data: { usage: 1.5 } });
+      expect(await (await manage('/audit?resource_type=generation')).json()).toMatchObject({
+        data: [{ resource_id: 'gen-unknown', before: { cost: 2 }, after: { cost: 0.5, reason: 'their invoice' } }],
+      });
+    } finally {
+      await database.close();
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test.each([
+    [['ledger'], 2, /Usage: model-gateway ledger/],
+    [['ledger', 'release'], 2, /Usage: model-gateway ledger/],
+    [['ledger', 'resolve', 'g'], 2, /Usage: model-gateway ledger/],
+    [['ledger', 'resolve', 'g', '-1'], 1, /Unknown option/],
+    [['ledger', 'resolve', 'g', '1e3'], 2, /USD must be an amount/],
+    [['ledger', 'resolve', 'g', '9007200'], 2, /USD must be an amount/],
+    [['credits'], 2, /Usage: model-gateway credits/],
+    [['credits', 'grant', '5'], 2, /--reason must be/],
+    [['credits', 'grant', '0', '--reason', 'r'], 2, /USD must be an amount/],
+    [['credits', 'grant', 'five', '--reason', 'r'], 2, /USD must be an amount/],
+  ])('%j is refused', async (args, code, message) => {
+    const answer = promisify(execFile)(process.execPath, [MAIN, ...args], { env: process.env });
+    await expect(answer).rejects.toMatchObject({ code, stderr: expect.stringMatching(message) });
+  });
+});
