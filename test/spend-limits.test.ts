@@ -332,6 +332,18 @@ describe('before the send', () => {
   });
 });
 
+test('of many requests at once exactly as many are served as the limit pays for', async () => {
+  script = () => [{ wait: 5 }, ...answer(20)];
+  const key = await keyOf(strict, 1_000);
+  const all = await Promise.all(
+    Array.from({ length: 120 }, () => ask(strict, key, { model: 'wire/chat', max_tokens: 20 })),
+  );
+  const count = (status: number) => all.filter((answered) => answered.status === status).length;
+  expect([count(200), count(402)]).toEqual([50, 70]);
+  expect(wire.exchanges).toHaveLength(50);
+  expect(await usedBy(strict, key)).toBe(1_000);
+});
+
 describe('between attempts', () => {
   test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
     script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));

@@ -246,6 +246,8 @@ describe('the price', () => {
     expect(worst(prepared({}, facts), 100)).toBe(8_100);
     expect(worst(prepared({ reasoning: { max_tokens: 2_000 } }, facts), 100)).toBe(2_100);
     expect(worst(prepared({ reasoning: { enabled: false } }, facts), 100)).toBe(100);
+    const research = { pricing: facts.pricing, upstream_model: 'sonar-deep-research' };
+    expect(worst(prepared({}, research), 100)).toBe(limits.thinking_budget_tokens_max + 100);
   });
 
   test('a discount is taken off, and fractions are rounded up once', () => {

@@ -234,13 +234,18 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
   );
 }
 
-/** Tokens that the model may think beside the output bound: Alibaba's bound is of the answer alone (https://help.aliyun.com/zh/model-studio/deep-thinking). */
+/**
+ * Tokens that the model may make beside the output bound: Alibaba's bound is of the answer alone
+ * (https://help.aliyun.com/zh/model-studio/deep-thinking), and so is that of Perplexity's research, whose thoughts are billed apart
+ * (https://docs.perplexity.ai/getting-started/pricing).
+ */
 function besideTokens({ candidate, encoded }: PreparedAttempt): number {
   const { endpoint } = candidate;
   const { body } = encoded;
   const predicted = (body['prediction'] as { content?: unknown } | undefined)?.content;
   // Rejected tokens of a prediction are billed as output (https://platform.openai.com/docs/guides/predicted-outputs).
   const rejected = predicted === undefined ? 0 : Buffer.byteLength(JSON.stringify(predicted));
+  if (/sonar-deep-research/.test(endpoint.upstream_model)) return rejected + limits.thinking_budget_tokens_max;
   if (endpoint.quirks.reasoning_field !== 'enable_thinking' || body['enable_thinking'] === false) return rejected;
   const budget = body['thinking_budget'];
   return rejected + (typeof budget === 'number' ? budget : (endpoint.max_completion_tokens ?? 0));
