@@ -86,7 +86,7 @@ export const Generation = Type.Object(
       description: 'completed, failed, cancelled, or unknown after a crash in the middle of the call.',
     }),
     estimated: Type.Boolean({
-      description: 'Tokens were counted by the gateway, because the upstream did not tell them.',
+      description: 'Some of its tokens or its cost was counted or assumed by the gateway, because the upstream did not tell.',
     }),
     charges: Type.Array(PublicCharge, {
       description: 'The arithmetic of the cost: amounts that are not `is_byok` add up to `total_cost` exactly.',

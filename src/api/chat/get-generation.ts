@@ -66,7 +66,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     web_search_engine: null,
     response_cache_source_id: null,
     outcome: record.outcome,
-    estimated: usage?.estimated === true,
+    estimated: usage?.estimated === true || record.attempts.some(({ estimated }) => estimated === true),
     charges: describeCharges(record),
     provider_responses: record.attempts.map((attempt) => ({
       id: attempt.upstream_id,
