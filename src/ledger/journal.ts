@@ -133,6 +133,17 @@ export class Journal {
     for (const [record, to] of carried) this.#segments.move(record, to);
   }
 
+  /** Resolves when everything told so far would survive what the mode of syncing promises. */
+  async sync(): Promise<void> {
+    this.#write();
+    if (this.#failure) throw this.#failure;
+    if (this.#file === undefined || this.#options.sync === 'os') return;
+    const synced = deferred();
+    this.#awaitingSync.push(synced);
+    this.#syncing ??= this.#syncWhileAwaited();
+    await synced.promise;
+  }
+
   /** Notices that somebody took the file away: what is written to it would be lost. Goes on in a new one. */
   lookAfter(): void {
     if (this.#file === undefined || this.#disk.isLinked(this.#file)) return;

@@ -326,7 +326,7 @@ class Node implements Recorder {
 
   #sweep(): void {
     this.#sweeping = this.#sweeping
-      .then(() => this.#segments.sweep(this.#clock.now()))
+      .then(() => this.#segments.sweep(this.#clock.now(), () => this.#journal.sync()))
       .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be put away'));
   }
 

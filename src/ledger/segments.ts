@@ -189,11 +189,15 @@ export class Segments {
     segment.unsettled--;
   }
 
-  /** Renames what is settled, deletes what was kept long enough. The segment being written is left alone. */
-  async sweep(now: number): Promise<void> {
-    for (const segment of this.#list) {
-      if (segment.closed_at === undefined || segment.unsettled > 0) break;
-      if (segment.settled) continue;
+  /**
+   * Renames what is settled, deletes what was kept long enough. The segment being written is left alone. `sync` makes
+   * durable what settled them: a start looks for their attempts' outcomes in newer segments alone.
+   */
+  async sweep(now: number, sync: () => Promise<void>): Promise<void> {
+    const open = this.#list.findIndex(({ closed_at, unsettled }) => closed_at === undefined || unsettled > 0);
+    const settled = this.#list.slice(0, open === -1 ? undefined : open).filter((segment) => !segment.settled);
+    if (settled.length > 0) await sync();
+    for (const segment of settled) {
       const from = this.path(segment);
       segment.settled = true;
       try {
