@@ -32,6 +32,7 @@ import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
+import { ledgerOperations } from './storage/ledger-operations.ts';
 import type { Home } from './storage/organizations.ts';
 import { isUnavailable } from './storage/unavailable.ts';
 import type { Logger } from './telemetry/log.ts';
@@ -118,6 +119,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   metrics.watchRecorder(() => recorder.state());
+  const ledger = ledgerOperations(database.queries, database.engine);
+  metrics.watchDoubt(() => ledger.sumInDoubt(clock.now_ms()));
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
     recorder.find(id) ?? (await generations.findById({ organization_id, id }));

@@ -258,6 +258,8 @@ export const limits = {
   node_live_ms: 10_000,
   /** Only what a node has set aside that was not heard of for so long can be released. */
   node_lost_ms: 60_000,
+  /** How often the store is asked what lost nodes have set aside. */
+  doubt_read_ms: 15_000,
   /** `ledger verify` names so many differences. */
   verify_differences_max: 1_000,
   /** Why credits were given, or a charge was corrected. */

@@ -56,6 +56,8 @@ test('tells what is on, what is off and why, and no secret', () => {
   expect(text).toContain('Warning: GATEWAY_DEFAULT_MODEL names mistralai/mistral-nemo');
   expect(text).toMatch(/^ {2}store +PostgreSQL$/m);
   expect(text).toMatch(/^Models: \d+, with \d+ endpoints$/m);
+  expect(text).toMatch(/^Ledger\n(?: {2}\S+ +\S+\n)* {2}budgets +strict\n/m);
+  expect(text).toMatch(/^ {2}unknown_outcome +hold$/m);
   expect(text).toContain('Data directory: in use');
   for (const secret of [...Object.values(secrets), 'hidden']) expect(text).not.toContain(secret);
 });

@@ -12,7 +12,7 @@ export interface Findings {
 /** What is configured and what will not work, as text, without any secret. */
 export function doctor(config: Config, { catalog, data_dir }: Findings): string {
   const settings = Object.entries(describeConfig(config)).filter(
-    ([name]) => name !== 'providers_on' && name !== 'timeouts',
+    ([name]) => name !== 'providers_on' && name !== 'timeouts' && !(name in config.ledger),
   );
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
   const unpriced = catalog
@@ -22,6 +22,9 @@ export function doctor(config: Config, { catalog, data_dir }: Findings): string 
     'Settings',
     ...table(settings.map(([name, value]) => [name, String(value)])),
     ...table(Object.entries(config.timeouts).map(([name, value]) => [name, String(value)])),
+    '',
+    'Ledger',
+    ...table(Object.entries(config.ledger).map(([name, value]) => [name, String(value)])),
     '',
     `Data directory: ${data_dir}`,
     '',

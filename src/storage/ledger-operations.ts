@@ -63,6 +63,17 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       }));
     },
 
+    /** What is set aside for nodes that were not heard of within `limits.node_lost_ms`. */
+    sumInDoubt: async (at: number): Promise<number> => {
+      const { in_doubt } = await queries
+        .selectFrom('ledger_leases as l')
+        .innerJoin('ledger_nodes as n', 'n.id', 'l.node_id')
+        .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('in_doubt'))
+        .where('n.seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
+        .executeTakeFirstOrThrow();
+      return in_doubt;
+    },
+
     /**
      * Gives up what a node has set aside, and fences it: what it settles later is spent without having been set aside.
      * Undefined where there is no such node, or it was heard of within `limits.node_lost_ms`.

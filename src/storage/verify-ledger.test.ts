@@ -224,8 +224,10 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect(await nodes()).toEqual([{ id: 'spender', epoch: 1, leased_nano: 8, leases: 1 }]);
     await seen(now - limits.node_lost_ms + 10_000);
     expect(await operations.release('spender', now)).toBeUndefined();
+    expect(await operations.sumInDoubt(now)).toBe(0);
     await seen(now - limits.node_lost_ms - 10_000);
     expect(await operations.release('another', now)).toBeUndefined();
+    expect(await operations.sumInDoubt(now)).toBe(8);
     expect(await operations.release('spender', now)).toEqual({ leased_nano: 8, leases: 1 });
     expect(await nodes()).toEqual([{ id: 'spender', epoch: 2, leased_nano: 0, leases: 0 }]);
     expect(await queries.selectFrom('ledger_windows').select('leased').where('spent', '=', 21).execute()).toEqual([

@@ -35,3 +35,29 @@ test('what was counted is in every later reading once', async () => {
     expect(text.split('\n')).toContain(line);
   }
 });
+
+test('what lost nodes have set aside is asked of the store seldom, and stays as it was told while the store fails', async () => {
+  const metrics = createMetrics();
+  let asked = 0;
+  metrics.watchDoubt(async () => {
+    asked += 1;
+    return 1_500_000_000;
+  });
+  for (let reading = 0; reading < 3; reading += 1) {
+    expect((await metrics.registry.metrics()).split('\n')).toContain('gateway_ledger_in_doubt_usd 1.5');
+  }
+  expect(asked).toBe(1);
+  const failing = createMetrics();
+  failing.watchDoubt(() => Promise.reject(new Error('no store')));
+  expect(await failing.registry.metrics()).toContain('gateway_ledger_in_doubt_usd 0');
+});
+
+test('the ledger tells what is set aside, in USD', async () => {
+  const metrics = createMetrics();
+  const journal = { unflushed: 0, refused: 0, oldest_unflushed_ms: 0, journal_bytes: 0 };
+  metrics.watchRecorder(() => ({ ...journal, held_nano: 250_000_000, leased_nano: 2_000_000_000, waiting: 3 }));
+  const text = (await metrics.registry.metrics()).split('\n');
+  expect(text).toContain('gateway_ledger_held_usd 0.25');
+  expect(text).toContain('gateway_ledger_leased_usd 2');
+  expect(text).toContain('gateway_ledger_waiting_requests 3');
+});

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { limits } from '../limits.ts';
 
@@ -7,6 +8,9 @@ export interface RecorderState {
   refused: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
+  held_nano: number;
+  leased_nano: number;
+  waiting: number;
 }
 
 export interface Metrics {
@@ -28,6 +32,8 @@ export interface Metrics {
   streamClosed(): void;
   /** Where the gauges of the journal read their values. */
   watchRecorder(state: () => RecorderState): void;
+  /** What the gauge of money in doubt asks, seldom: it is the store that knows. A failure leaves the last answer. */
+  watchDoubt(in_doubt_nano: () => Promise<number>): void;
 }
 
 /** What generations of one model, provider and outcome added up to since the counters were last read. */
@@ -213,6 +219,35 @@ export function createMetrics(): Metrics {
       );
       gauge('gateway_journal_refused_records', 'Of these, what the store refuses.', (now) => now.refused);
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
+      gauge(
+        'gateway_ledger_held_usd',
+        'Set aside for requests under way, over all budgets.',
+        (now) => now.held_nano / 1e9,
+      );
+      gauge(
+        'gateway_ledger_leased_usd',
+        'Set aside for this node, over all budgets, what is held included.',
+        (now) => now.leased_nano / 1e9,
+      );
+      gauge('gateway_ledger_waiting_requests', 'Requests that wait for money of a budget.', (now) => now.waiting);
+    },
+    watchDoubt(in_doubt_nano) {
+      let asked_at = Number.NEGATIVE_INFINITY;
+      new Gauge({
+        name: 'gateway_ledger_in_doubt_usd',
+        help: 'Set aside for nodes that were not heard of lately, over all budgets; of all nodes on the store.',
+        // Every process is told the same.
+        aggregator: 'max',
+        registers,
+        async collect() {
+          const now = performance.now();
+          if (now - asked_at < limits.doubt_read_ms) return;
+          asked_at = now;
+          const late = sleep(limits.readiness_ms_max, undefined, { ref: false });
+          const nano = await Promise.race([in_doubt_nano().catch(() => undefined), late]);
+          if (nano !== undefined) this.set(nano / 1e9);
+        },
+      });
     },
   };
 }
