@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createVault } from './accounts/vault.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { createAuthenticate } from './api/authenticate.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
@@ -21,6 +22,7 @@ import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
+import { createOwnCredentials } from './inference/own-credentials.ts';
 import { createTokenizer } from './inference/tokenizer.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
@@ -28,6 +30,7 @@ import { dialects } from './providers/dialects.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
 import { budgetStore } from './storage/budgets.ts';
+import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { generationStore } from './storage/generations.ts';
@@ -42,6 +45,8 @@ import type { Metrics } from './telemetry/metrics.ts';
 export interface AppOptions {
   config: Config;
   catalog: Catalog;
+  /** The same with the providers that are on for organizations that bring a credential (`providers_own_only`). Made when first asked for. */
+  wholeCatalog(): Catalog;
   database: Database;
   /** How this node hears of what others change, and tells of what it does. */
   changes: ChangeFeed;
@@ -65,6 +70,7 @@ export interface App {
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, database, changes, home, recorder, clock, log, metrics } = options;
   const catalog = () => options.catalog.at(clock.now_ms());
+  const wholeCatalog = () => options.wholeCatalog().at(clock.now_ms());
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -100,8 +106,17 @@ export async function createApp(options: AppOptions): Promise<App> {
   const running = trackRunning(server);
   await collectOpenApi(server);
 
+  const ownCredentials = createOwnCredentials({
+    findEnabled: byokStore(database.queries).findEnabled,
+    vault: createVault(options.secret),
+    clock,
+    changes,
+    log,
+  });
   const inference = createInference({
     catalog,
+    wholeCatalog,
+    ownCredentials,
     dialect: (wire) => dialects.get(wire),
     upstream,
     recorder,
@@ -138,6 +153,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         database,
         change,
         catalog,
+        wholeCatalog,
         recorder,
         clock,
         secret: options.secret,

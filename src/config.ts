@@ -38,6 +38,8 @@ export interface Config {
   bundled_catalog: boolean;
   /** Providers that are on. */
   providers: readonly Provider[];
+  /** Providers that are on for organizations that bring a credential. */
+  providers_own_only: readonly Provider[];
   providers_off: readonly ProviderOff[];
   models: readonly DeclaredModel[];
   timeouts: Timeouts;
@@ -110,6 +112,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
     bundled_catalog,
     providers: providers.on,
+    providers_own_only: providers.own_only,
     providers_off: providers.off,
     models,
     timeouts: timeoutsOf(read?.value.timeouts),

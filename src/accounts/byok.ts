@@ -14,6 +14,8 @@ export interface StoredByok {
   name: string | null;
   disabled: boolean;
   is_fallback: boolean;
+  /** Whether a call that it could not serve may go on to the gateway's own accounts. */
+  allow_shared_fallback: boolean;
   sort_order: number;
   allowed_models: string[] | null;
   allowed_api_key_hashes: string[] | null;
@@ -51,6 +53,7 @@ export function describeByok(stored: StoredByok): ByokCredential {
     name: stored.name,
     disabled: stored.disabled,
     is_fallback: stored.is_fallback,
+    allow_shared_fallback: stored.allow_shared_fallback,
     sort_order: stored.sort_order,
     allowed_models: stored.allowed_models,
     allowed_api_key_hashes: stored.allowed_api_key_hashes,

@@ -72,6 +72,8 @@ export interface ManagementDependencies {
   database: Database;
   change: Change;
   catalog: () => Catalog;
+  /** With the models of providers that are on for those alone who bring a credential. */
+  wholeCatalog: () => Catalog;
   recorder: Recorder;
   clock: Clock;
   /** What stored credentials are encrypted with. */
@@ -127,7 +129,7 @@ const operations = [
 
 /** Registers the management plane. Operations take what they need of what they are all given. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
-  const { providers, database, change, catalog, recorder, clock, secret } = dependencies;
+  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret } = dependencies;
   const { queries } = database;
   const slugs = new Map(
     providers.flatMap(({ slug, name }) => [
@@ -139,6 +141,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     queries,
     change,
     catalog,
+    wholeCatalog,
     recorder,
     now: clock.now_ms,
     providerSlug: (slugOrName: string) => slugs.get(slugOrName.toLowerCase()),

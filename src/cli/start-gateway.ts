@@ -53,11 +53,11 @@ function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, con
 }
 
 /** The catalog of a configuration; models of the Anthropic wire bring what their names tell about them. */
-export function catalogOf(config: Config): Catalog {
+export function catalogOf(config: Config, providers = config.providers): Catalog {
   return buildCatalog({
     bundled: readBundledCatalog(),
     config,
-    providers: config.providers,
+    providers,
     created_default: config.loaded_at,
     modelQuirks: (wire, upstream_model) => (wire === 'anthropic-messages' ? anthropicModelQuirks(upstream_model) : {}),
   });
@@ -106,6 +106,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   });
   opened.defer(() => changes.stop());
   const catalog = catalogOf(config);
+  let whole: Catalog | undefined;
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries, database.engine),
@@ -122,6 +123,10 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   const app = await createApp({
     config,
     catalog,
+    wholeCatalog() {
+      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only]);
+      return whole;
+    },
     database,
     changes,
     home,

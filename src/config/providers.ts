@@ -17,6 +17,8 @@ export interface ProviderOff {
 
 export interface Providers {
   on: Provider[];
+  /** What of those that are off lacks a credential alone: an organization's own takes its place. */
+  own_only: Provider[];
   off: ProviderOff[];
   warnings: string[];
 }
@@ -46,7 +48,7 @@ export function expand(text: string, environment: Environment): { text: string; 
 /** Decides which providers are on: the rows of the table by their variables, the file's over and beside them. */
 export function resolveProviders(environment: Environment, file: ReadFile | undefined): Providers {
   const sections = new Map(Object.entries(file?.value.providers ?? {}));
-  const result: Providers = { on: [], off: [], warnings: [] };
+  const result: Providers = { on: [], own_only: [], off: [], warnings: [] };
   const rows = new Map(providerRows.map((row) => [row.slug, row]));
   for (const row of providerRows) resolveOne(row.slug, row, sections.get(row.slug), environment, file, result);
   for (const [slug, section] of sections) {
@@ -78,8 +80,9 @@ function resolveOne(
   result: Providers,
 ): void {
   const name = section?.name ?? row?.name ?? slug;
-  const off = (reason: string): void => {
+  const off = (reason: string, own_only?: Provider): void => {
     result.off.push({ slug, name, reason });
+    if (own_only) result.own_only.push(own_only);
   };
   const place: Path = ['providers', slug];
   const wrong = (path: Path, expectation: string) =>
@@ -91,35 +94,7 @@ function resolveOne(
 
   const address = baseUrl(row, section, environment, wrong);
   const credential = credentialOf(row, section, environment, wrong);
-  if (credential.unset !== undefined) {
-    result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
-    off(`${credential.unset} is not set`);
-    return;
-  }
-  const local = row === undefined || row.address_variable !== undefined;
-  if (
-    row?.address_variable !== undefined &&
-    section === undefined &&
-    variable(environment, row.address_variable) === undefined
-  ) {
-    off(`${row.address_variable} is not set`);
-    return;
-  }
-  if (!local && credential.value === undefined && section?.base_url === undefined) {
-    off(`${row.credential_variables.join(' or ')} is not set`);
-    return;
-  }
-  if (address.unset !== undefined) {
-    off(`${address.unset} is not set`);
-    return;
-  }
-  if (!dialects.has(dialect)) {
-    if (section)
-      result.warnings.push(`Provider "${slug}" is off: its dialect ${dialect} is not available in this version`);
-    off(`its dialect ${dialect} is not available in this version`);
-    return;
-  }
-  result.on.push({
+  const provider = (): Provider => ({
     slug,
     name,
     dialect,
@@ -132,6 +107,40 @@ function resolveOne(
     ...attemptsUrl(section, wrong),
     headers: headersOf(section, environment, wrong),
   });
+  const is_complete = (): boolean =>
+    address.unset === undefined &&
+    dialects.has(dialect) &&
+    Object.values(section?.headers ?? {}).every((text) => expand(text, environment).unset === undefined);
+  const ownOnly = (): Provider | undefined => (is_complete() ? { ...provider(), is_own_only: true } : undefined);
+  if (credential.unset !== undefined) {
+    result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
+    off(`${credential.unset} is not set`, ownOnly());
+    return;
+  }
+  const local = row === undefined || row.address_variable !== undefined;
+  if (
+    row?.address_variable !== undefined &&
+    section === undefined &&
+    variable(environment, row.address_variable) === undefined
+  ) {
+    off(`${row.address_variable} is not set`);
+    return;
+  }
+  if (!local && credential.value === undefined && section?.base_url === undefined) {
+    off(`${row.credential_variables.join(' or ')} is not set`, ownOnly());
+    return;
+  }
+  if (address.unset !== undefined) {
+    off(`${address.unset} is not set`);
+    return;
+  }
+  if (!dialects.has(dialect)) {
+    if (section)
+      result.warnings.push(`Provider "${slug}" is off: its dialect ${dialect} is not available in this version`);
+    off(`its dialect ${dialect} is not available in this version`);
+    return;
+  }
+  result.on.push(provider());
 }
 
 function hint(slug: string): string {

@@ -6,7 +6,8 @@ import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Upstream, wasNeverSent } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
-import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
+import type { OwnCredential } from '../routing/own-credential.ts';
+import { type Candidate, healthId, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -25,6 +26,7 @@ import { clientError, earlierErrors, type FailedAttempt, fallsOver, isOfEndpoint
 import { openRecord } from './generation.ts';
 import { routingMetadata } from './metadata.ts';
 import { createMeter, type Meter } from './meter.ts';
+import type { OwnCredentials } from './own-credentials.ts';
 import { type ModelSource, requestedModels } from './requested-models.ts';
 import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
 import type { Tokenizer } from './tokenizer.ts';
@@ -32,6 +34,9 @@ import type { Tokenizer } from './tokenizer.ts';
 export interface InferenceOptions {
   /** Asked once a request, so that a reload takes effect at once. */
   catalog(): ModelSource;
+  /** The same with the providers that are on for those alone who bring a credential. */
+  wholeCatalog(): ModelSource;
+  ownCredentials: OwnCredentials;
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   recorder: Recorder;
@@ -89,6 +94,18 @@ function mayHaveAnswered(error: UpstreamError): boolean {
   return error.failure === 'unavailable' || error.failure === 'timeout';
 }
 
+/**
+ * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and a
+ * credential of the organization's own may serve where money is short.
+ */
+function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
+  if (!(error instanceof GatewayError)) return undefined;
+  if (error.status === 400) return 'Encode';
+  const later = attempts.slice(attempts.indexOf(candidate) + 1);
+  const is_short = error.status === 402 && candidate.own === undefined;
+  return is_short && later.some(({ own }) => own !== undefined) ? 'Admit' : undefined;
+}
+
 /** A refusal of the next attempt, with the failures that made it necessary. */
 function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): GatewayError {
   if (failed.length === 0) return error;
@@ -115,23 +132,24 @@ export function createInference(options: InferenceOptions): Inference {
   const { clock, health, metrics, recorder } = options;
   const { note, soFar, settle } = createSettlement(options);
   const { admit, cutReason } = createAdmission(options);
-  function open(call: Call): Session {
+  async function open(call: Call): Promise<Session> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });
     }
-    const catalog = options.catalog();
+    const asked = options.ownCredentials(call.principal);
+    const own = asked instanceof Promise ? await asked : asked;
+    const catalog = catalogFor(own);
     const { models, requested } = requestedModels(call.request, catalog, options.default_model);
     return {
       call,
       catalog,
-      plan: planFor(call, catalog, models, requested),
+      plan: planFor(call, { catalog, models, requested, own }),
       requested,
       record: undefined,
       hold: { id: call.generation_id, lines: [], granted_nano: 0 },
       grant: undefined,
-      is_byok: false,
       attempts: [],
       shown: [],
       failed: [],
@@ -143,7 +161,21 @@ export function createInference(options: InferenceOptions): Inference {
     };
   }
 
-  function planFor(call: Call, catalog: ModelSource, models: Model[], requested: string): Plan {
+  /** A provider that is on for those who bring a credential is there for them alone. */
+  function catalogFor(own: readonly OwnCredential[]): ModelSource {
+    const catalog = options.catalog();
+    return own.every(({ provider }) => catalog.provider(provider) !== undefined) ? catalog : options.wholeCatalog();
+  }
+
+  function planFor(
+    call: Call,
+    {
+      catalog,
+      models,
+      requested,
+      own,
+    }: { catalog: ModelSource; models: Model[]; requested: string; own: readonly OwnCredential[] },
+  ): Plan {
     try {
       return plan(call.request, {
         models,
@@ -151,6 +183,8 @@ export function createInference(options: InferenceOptions): Inference {
         health,
         now_ms: clock.now_ms(),
         allow_unpriced: options.allow_unpriced,
+        own,
+        caller: call.principal,
       });
     } catch (error) {
       if (!(error instanceof NoEndpoint) || !call.wants_metadata) throw error;
@@ -178,7 +212,7 @@ export function createInference(options: InferenceOptions): Inference {
     const { prepared, hold, grant } = await admit({
       call,
       hold: session.hold,
-      is_byok: session.is_byok,
+      is_byok: candidate.own !== undefined,
       prepare: (spend) => prepareAttempt(call.request, candidate, dialect, strip_state, spend),
     });
     session.hold = hold;
@@ -212,14 +246,13 @@ export function createInference(options: InferenceOptions): Inference {
         session.is_sent = false;
         try {
           const { value, prepared } = await tryOne(session, candidate, strip_state, send);
-          health.succeeded(candidate.endpoint.id);
+          health.succeeded(healthId(candidate));
           return { value, prepared, candidate };
         } catch (error) {
           if (!session.is_sent) {
-            const is_unencodable = error instanceof GatewayError && error.status === 400;
-            if (!is_unencodable) throw await giveUp(session, error);
-            // This endpoint's wire cannot carry the request; another's may.
-            candidate.excluded = { step: 'Encode', reason: error.message };
+            const step = stepPassed(error, candidate, session.plan);
+            if (!(error instanceof GatewayError) || step === undefined) throw await giveUp(session, error);
+            candidate.excluded = { step, reason: error.message };
             refused = error;
             break;
           }
@@ -231,7 +264,7 @@ export function createInference(options: InferenceOptions): Inference {
           if (!(error instanceof UpstreamError)) throw await failUnexpectedly(session, candidate, error);
           const is_unknown = mayHaveAnswered(error);
           note(session, candidate, { status: error.status, failure: error.failure, is_unknown });
-          session.failed.push({ provider: candidate.provider, error });
+          session.failed.push({ provider: candidate.provider, own: candidate.own, error });
           if (error.failure === 'state_rejected' && !strip_state) continue;
           blame(session, candidate, error);
           if (!fallsOver(error.failure)) throw await fail(session);
@@ -253,9 +286,9 @@ export function createInference(options: InferenceOptions): Inference {
     return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);
   }
 
-  function blame({ call }: Session, { endpoint }: Candidate, error: UpstreamError): void {
+  function blame({ call }: Session, candidate: Candidate, error: UpstreamError): void {
     if (isOfEndpoint(error, call.request))
-      health.failed(endpoint.id, error.failure, error.retry_after_ms, clock.now_ms());
+      health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
   }
 
   /** A fault of ours in the middle of an attempt: the record is closed all the same. */
@@ -294,7 +327,7 @@ export function createInference(options: InferenceOptions): Inference {
   return {
     [METERED]: true,
     async complete(call) {
-      const session = open(call);
+      const session = await open(call);
       const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
         const completion = await attemptWhole(prepared, attemptContext(session));
         const meter = createMeter();
@@ -311,7 +344,7 @@ export function createInference(options: InferenceOptions): Inference {
     },
 
     async *stream(call) {
-      const session = open(call);
+      const session = await open(call);
       const { value, prepared, candidate } = await tryInOrder(session, async (prepared) => {
         const stream = await attemptStream(prepared, attemptContext(session));
         const meter = createMeter();
@@ -426,7 +459,7 @@ export function createInference(options: InferenceOptions): Inference {
 
   function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
     blame(session, candidate, failure);
-    session.failed.push({ provider: candidate.provider, error: failure });
+    session.failed.push({ provider: candidate.provider, own: candidate.own, error: failure });
     return clientError(session.failed.slice(-1));
   }
 }

@@ -186,19 +186,34 @@ function start(prepared: PreparedAttempt, context: AttemptContext): Grip {
   };
 }
 
+/** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'openai-organization',
+  'openai-project',
+]);
+
+/** What goes with another's credential: nothing that lets the gateway's account pay. */
+function withoutAccount(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
+}
+
 function headersFor(
   { candidate, encoded, dialect, payload }: PreparedAttempt,
   url: string,
   { call, attempt }: AttemptContext,
 ) {
-  const { provider } = candidate;
+  const { provider, own } = candidate;
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: call.request.stream ? 'text/event-stream' : 'application/json',
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
-    ...provider.headers,
+    ...(own === undefined ? provider.headers : withoutAccount(provider.headers)),
     ...encoded.headers,
   };
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
@@ -206,7 +221,12 @@ function headersFor(
   const signable = { method: encoded.method, url, headers, payload };
   return {
     ...headers,
-    ...dialect.authorize(provider.credential, signable, call.accepted_ms, candidate.endpoint.quirks),
+    ...dialect.authorize(
+      own === undefined ? provider.credential : own.secret(),
+      signable,
+      call.accepted_ms,
+      candidate.endpoint.quirks,
+    ),
   };
 }
 

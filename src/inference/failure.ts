@@ -2,6 +2,7 @@ import { type ErrorStatus, GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
+import { type OwnCredential, shownCredential } from '../routing/own-credential.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
 /** Failures after which the next endpoint is tried; the others are the caller's, and final. */
@@ -63,6 +64,8 @@ export function redact(text: string, credential: string | undefined): string {
 /** One attempt that failed, as the client may see it. */
 export interface FailedAttempt {
   provider: Provider;
+  /** The organization's own credential that it was tried with. */
+  own?: OwnCredential | undefined;
   error: UpstreamError;
 }
 
@@ -71,8 +74,14 @@ function statusOf(error: UpstreamError): ErrorStatus {
   return STATUS[error.failure];
 }
 
-function messageOf(error: UpstreamError, provider: Provider): string {
-  const told = redact(error.message, provider.credential);
+/** What was shown to the provider, and must not come back from it. */
+function secretOf({ provider, own }: FailedAttempt): string | undefined {
+  return own === undefined ? provider.credential : own.secret();
+}
+
+function messageOf(attempt: FailedAttempt): string {
+  const { error, provider, own } = attempt;
+  const told = redact(error.message, secretOf(attempt));
   switch (error.failure) {
     case 'invalid_request':
     case 'content_filter':
@@ -83,6 +92,7 @@ function messageOf(error: UpstreamError, provider: Provider): string {
       return `${provider.name} is rate-limited: ${told}`;
     case 'credential':
     case 'payment':
+      if (own !== undefined) return `${provider.name} refused your own credential ${own.name ?? own.label}: ${told}`;
       // The operator's account is at fault; what the provider says of it is for the operator's log.
       return `${provider.name} refused the gateway's credential or account`;
     default:
@@ -93,8 +103,13 @@ function messageOf(error: UpstreamError, provider: Provider): string {
 /** Attempts that failed before the end of a request, in brief. */
 export function earlierErrors(
   failed: readonly FailedAttempt[],
-): { provider: string; code: number | null; reason: string }[] {
-  return failed.map(({ provider, error }) => ({ provider: provider.name, code: error.status, reason: error.failure }));
+): { provider: string; code: number | null; reason: string; byok_id?: string }[] {
+  return failed.map(({ provider, error, own }) => ({
+    provider: provider.name,
+    code: error.status,
+    reason: error.failure,
+    ...(own === undefined ? {} : { byok_id: own.id }),
+  }));
 }
 
 /**
@@ -104,11 +119,12 @@ export function earlierErrors(
 export function clientError(failed: readonly FailedAttempt[]): GatewayError {
   const last = failed.at(-1);
   if (last === undefined) return new GatewayError(503, 'No endpoint could be tried');
-  const { error, provider } = last;
-  const secret = error.failure === 'credential' || error.failure === 'payment';
+  const { error, provider, own } = last;
+  const secret = own === undefined && (error.failure === 'credential' || error.failure === 'payment');
   const metadata: Record<string, unknown> = { provider_name: provider.name };
-  if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, provider.credential);
-  if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, provider.credential);
+  if (own !== undefined) Object.assign(metadata, { is_byok: true, byok: shownCredential(own) });
+  if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, secretOf(last));
+  if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, secretOf(last));
   if (failed.length > 1) {
     metadata['previous_errors'] = earlierErrors(failed.slice(0, -1));
   }
@@ -120,5 +136,5 @@ export function clientError(failed: readonly FailedAttempt[]): GatewayError {
     headers['retry-after'] = String(seconds);
     metadata['retry_after_seconds'] = seconds;
   }
-  return new GatewayError(status, messageOf(error, provider), { metadata, headers, cause: error });
+  return new GatewayError(status, messageOf(last), { metadata, headers, cause: error });
 }

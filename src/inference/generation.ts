@@ -45,7 +45,7 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
     outcome: 'unknown',
     streamed: request.stream === true,
     cancelled: false,
-    is_byok: false,
+    is_byok: candidate.own !== undefined,
     finish_reason: null,
     native_finish_reason: null,
     external_user: request.user ?? null,
@@ -111,7 +111,9 @@ export function closeRecord(
   },
 ): GenerationRecord {
   const { meter, usage, attempts } = facts;
-  const cost_nano = attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0);
+  const costOf = (is_byok: boolean) =>
+    attempts.reduce((sum, attempt) => sum + (attempt.is_byok === is_byok ? attempt.cost_nano : 0), 0);
+  const [cost_nano, byok_cost_nano] = [costOf(false), costOf(true)];
   return {
     ...open,
     upstream_id: bounded(meter?.upstream_id),
@@ -124,7 +126,8 @@ export function closeRecord(
     generation_time: facts.generation_time,
     usage,
     cost_nano,
-    upstream_cost_nano: cost_nano,
+    upstream_cost_nano: cost_nano + byok_cost_nano,
+    byok_cost_nano,
     cache_discount_nano: facts.charge.cache_discount_nano,
     attempts,
   };

@@ -1,4 +1,5 @@
 import type { Report } from '../providers/dialect.ts';
+import { type OwnCredential, type ShownCredential, shownCredential } from '../routing/own-credential.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 
 /** One attempt, as the routing metadata shows it. */
@@ -7,6 +8,14 @@ export interface ShownAttempt {
   model: string;
   /** 0 when there was no answer at all. */
   status: number;
+  is_byok: boolean;
+  /** The organization's own credential that was used. */
+  byok?: ShownCredential;
+}
+
+/** Whose credential an endpoint is called with: what may be shown of it. */
+export function shownOwn(own: OwnCredential | undefined): Pick<ShownAttempt, 'is_byok' | 'byok'> {
+  return own === undefined ? { is_byok: false } : { is_byok: true, byok: shownCredential(own) };
 }
 
 /**
@@ -28,16 +37,17 @@ export function routingMetadata(facts: {
     region: null,
     summary: `available=${available.length}${selected ? `, selected=${selected.provider.name}` : ''}`,
     attempt: attempts.length,
-    is_byok: false,
+    is_byok: selected?.own !== undefined,
     endpoints: {
       total: plan.candidates.length,
       available: available.map((candidate) => ({
         provider: candidate.provider.name,
         model: candidate.model.id,
         selected: candidate === selected,
+        ...shownOwn(candidate.own),
       })),
-      excluded: plan.candidates.flatMap(({ provider, model, excluded }) =>
-        excluded ? [{ provider: provider.name, model: model.id, step: excluded.step, reason: excluded.reason }] : [],
+      excluded: plan.candidates.flatMap(({ provider, model, own, excluded }) =>
+        excluded ? [{ provider: provider.name, model: model.id, ...excluded, ...shownOwn(own) }] : [],
       ),
     },
     attempts,

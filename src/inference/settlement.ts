@@ -13,7 +13,7 @@ import { type PreparedAttempt, sentTier } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
-import type { ShownAttempt } from './metadata.ts';
+import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { ModelSource } from './requested-models.ts';
 
@@ -41,8 +41,6 @@ export interface Session {
   hold: Hold;
   /** What the last attempt was let in with; undefined where no budget counts it. */
   grant: Grant | undefined;
-  /** Whether the last attempt used a credential of the organization's own. */
-  is_byok: boolean;
   attempts: AttemptRecord[];
   shown: ShownAttempt[];
   failed: FailedAttempt[];
@@ -140,7 +138,8 @@ export function createSettlement(options: {
       model_permaslug: candidate.model.canonical_slug,
       status,
       latency: Math.round(clock.monotonic_ms() - session.sent_ms),
-      is_byok: session.is_byok,
+      is_byok: candidate.own !== undefined,
+      ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
       upstream_id: null,
       failure,
       cost_nano: 0,
@@ -148,7 +147,12 @@ export function createSettlement(options: {
     };
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
     session.attempts.push(attempt);
-    session.shown.push({ provider: candidate.provider.name, model: candidate.model.id, status: status ?? 0 });
+    session.shown.push({
+      provider: candidate.provider.name,
+      model: candidate.model.id,
+      status: status ?? 0,
+      ...shownOwn(candidate.own),
+    });
     // One that answered may still break off: it is counted when its end is known.
     if (failure !== null) metrics.attempt(candidate.provider.slug, failure);
     return attempt;
@@ -221,14 +225,15 @@ export function createSettlement(options: {
       first_token_s: latency === null ? undefined : latency / 1000,
     });
     await recorder.outcome(closed, session.hold);
-    if (usage === null) return NO_USAGE;
-    if (charge.is_unpriced) return { ...publicUsage(usage), is_byok: false };
+    const is_byok = candidate.own !== undefined;
+    if (usage === null) return { ...NO_USAGE, is_byok };
+    if (charge.is_unpriced) return { ...publicUsage(usage), ...(is_byok ? { cost: 0 } : {}), is_byok };
     return {
       ...publicUsage(usage),
-      cost: toUsd(charge.cost_nano),
-      is_byok: false,
+      cost: is_byok ? 0 : toUsd(charge.cost_nano),
+      is_byok,
       cost_details: {
-        upstream_inference_cost: null,
+        upstream_inference_cost: is_byok ? toUsd(charge.cost_nano) : null,
         upstream_inference_prompt_cost: toUsd(charge.input_nano),
         upstream_inference_completions_cost: toUsd(charge.output_nano),
       },

@@ -4,6 +4,9 @@ import { limits } from '../limits.ts';
 const nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 
+const sharedFallback =
+  'Whether a call that this credential could not serve may go on to shared endpoints, at the cost of the organization.';
+
 /** A credential of one's own account at a provider; the credential itself is never shown. */
 export const ByokCredential = Type.Object(
   {
@@ -13,6 +16,7 @@ export const ByokCredential = Type.Object(
     name: nullable(Type.String(), 'What it is called here.'),
     disabled: Type.Boolean(),
     is_fallback: Type.Boolean({ description: 'Used after the shared endpoints, not before them.' }),
+    allow_shared_fallback: Type.Boolean({ description: sharedFallback }),
     sort_order: Type.Integer({ description: 'Among the credentials for one provider, the lowest is used first.' }),
     allowed_models: nullable(Type.Array(Type.String()), 'Canonical slugs; null: all models.'),
     allowed_api_key_hashes: nullable(Type.Array(Type.String()), 'null: all keys of the workspace.'),
@@ -42,6 +46,7 @@ const settings = {
   ),
   disabled: Type.Optional(Type.Boolean()),
   is_fallback: Type.Optional(Type.Boolean({ description: 'Used after the shared endpoints, not before them.' })),
+  allow_shared_fallback: Type.Optional(Type.Boolean({ description: `${sharedFallback} Default: false.` })),
   sort_order: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   allowed_models: Type.Optional(scope('Ids or canonical slugs of models; null: all.')),
   allowed_api_key_hashes: Type.Optional(scope('Hashes of keys; null: all.')),

@@ -77,7 +77,11 @@ export const Generation = Type.Object(
     num_fetches: count,
     usage: cost,
     total_cost: cost,
-    upstream_inference_cost: nullable(Type.Number()),
+    upstream_inference_cost: nullable(
+      Type.Number({
+        description: "What the organization's own account at the provider was charged, by its list price.",
+      }),
+    ),
     cache_discount: nullable(Type.Number()),
     service_tier: nullable(Type.String()),
     web_search_engine: nullable(Type.String()),
@@ -86,7 +90,8 @@ export const Generation = Type.Object(
       description: 'completed, failed, cancelled, or unknown after a crash in the middle of the call.',
     }),
     estimated: Type.Boolean({
-      description: 'Some of its tokens or its cost was counted or assumed by the gateway, because the upstream did not tell.',
+      description:
+        'Some of its tokens or its cost was counted or assumed by the gateway, because the upstream did not tell.',
     }),
     charges: Type.Array(PublicCharge, {
       description: 'The arithmetic of the cost: amounts that are not `is_byok` add up to `total_cost` exactly.',
@@ -100,6 +105,9 @@ export const Generation = Type.Object(
         status: nullable(Type.Number()),
         latency: nullable(Type.Number()),
         is_byok: Type.Boolean(),
+        byok_id: nullable(
+          Type.String({ description: 'The credential of the organization that was used (`/byok/{id}`).' }),
+        ),
         failure: nullable(Type.String()),
       }),
     ),

@@ -18,7 +18,14 @@ export interface ByokFilter {
 
 type Settings = Pick<
   StoredByok,
-  'name' | 'disabled' | 'is_fallback' | 'sort_order' | 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids'
+  | 'name'
+  | 'disabled'
+  | 'is_fallback'
+  | 'allow_shared_fallback'
+  | 'sort_order'
+  | 'allowed_models'
+  | 'allowed_api_key_hashes'
+  | 'allowed_user_ids'
 >;
 
 const json = (list: string[] | null) => (list === null ? null : JSON.stringify(list));
@@ -96,6 +103,26 @@ export function byokStore(queries: Queries) {
         .executeTakeFirstOrThrow();
       return Number(last) + 1;
     },
+
+    count: async (workspace_id: string): Promise<number> => {
+      const { count } = await queries
+        .selectFrom('byok_credentials')
+        .where('workspace_id', '=', workspace_id)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      return Number(count);
+    },
+
+    /** The credentials that requests of a workspace may use. */
+    findEnabled: (workspace_id: string): Promise<StoredByok[]> =>
+      queries
+        .selectFrom('byok_credentials')
+        .where('workspace_id', '=', workspace_id)
+        .where('disabled', '=', false)
+        .selectAll()
+        .orderBy('sort_order')
+        .orderBy('seq')
+        .execute(),
 
     listBy: async (filter: ByokFilter, page: Page): Promise<Paged<StoredByok>> => {
       let found = queries.selectFrom('byok_credentials').where('organization_id', '=', filter.organization_id);

@@ -182,6 +182,7 @@ export const tables = {
     name: textOrNull,
     disabled: boolean,
     is_fallback: boolean,
+    allow_shared_fallback: boolean,
     sort_order: bigint,
     allowed_models: textsOrNull,
     allowed_api_key_hashes: textsOrNull,

@@ -53,7 +53,7 @@ describeStores('BYOK credentials', ({ open }) => {
     const byok = byokStore(database.queries);
     const organizations = organizationStore(database.queries);
     const providerSlug = (name: string) => ({ acme: 'acme', 'acme ai': 'acme', other: 'other' })[name.toLowerCase()];
-    const shared = { change, byok, organizations, providerSlug, vault, catalog: () => catalog };
+    const shared = { change, byok, organizations, providerSlug, vault, wholeCatalog: () => catalog };
     for (const add of [createByok, deleteByok, getByok, listByok, updateByok]) add(server, shared);
     const create = (over: object = {}) => made.call('POST', '/byok', { provider: 'acme', key: KEY, ...over });
     const idOf = async (over: object = {}) => ((await create(over)).body['data'] as unknown as { id: string }).id;
@@ -88,6 +88,7 @@ describeStores('BYOK credentials', ({ open }) => {
       name: null,
       disabled: false,
       is_fallback: false,
+      allow_shared_fallback: false,
       sort_order: 0,
       allowed_models: null,
       allowed_api_key_hashes: null,
@@ -112,11 +113,19 @@ describeStores('BYOK credentials', ({ open }) => {
       allowed_api_key_hashes: [key_hash, key_hash],
       allowed_user_ids: [home.owner_user_id],
     };
-    const made = await create({ name: 'team', disabled: true, is_fallback: true, sort_order: 7, ...scopes });
+    const made = await create({
+      name: 'team',
+      disabled: true,
+      is_fallback: true,
+      allow_shared_fallback: true,
+      sort_order: 7,
+      ...scopes,
+    });
     expect(made.body['data']).toMatchObject({
       name: 'team',
       disabled: true,
       is_fallback: true,
+      allow_shared_fallback: true,
       sort_order: 7,
       allowed_models: ['acme/fast-1-2026-01'],
       allowed_api_key_hashes: [key_hash],

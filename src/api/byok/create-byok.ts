@@ -6,6 +6,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { GatewayError } from '../../errors.ts';
 import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
 import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { isStorable } from '../../schemas/text.ts';
@@ -17,7 +18,8 @@ import { checkSettings } from './scope.ts';
 
 export interface CreateByokDependencies {
   change: Change;
-  catalog: () => Catalog;
+  /** With the models of providers that are on for those alone who bring a credential. */
+  wholeCatalog: () => Catalog;
   /** The slug of a provider that this gateway knows, by slug or display name; also one that is off. */
   providerSlug: (slugOrName: string) => string | undefined;
   vault: Vault;
@@ -34,7 +36,10 @@ async function workspaceOf(tx: Queries, organization_id: string, id: string | un
 }
 
 /** Serves `POST /byok`. The credential is sealed before it is stored; no answer and no log ever has it. */
-export function createByok(server: Server, { change, catalog, providerSlug, vault }: CreateByokDependencies): void {
+export function createByok(
+  server: Server,
+  { change, wholeCatalog, providerSlug, vault }: CreateByokDependencies,
+): void {
   server.route({
     method: 'POST',
     url: '/byok',
@@ -53,9 +58,15 @@ export function createByok(server: Server, { change, catalog, providerSlug, vaul
       const made = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { organization_id } = actor;
         const { provider: _, workspace_id: wanted, ...rest } = body;
-        const settings = await checkSettings(rest, { tx, organization_id, catalog: catalog() });
+        const settings = await checkSettings(rest, { tx, organization_id, catalog: wholeCatalog() });
         const workspace_id = await workspaceOf(tx, organization_id, wanted);
         const store = byokStore(tx);
+        if ((await store.count(workspace_id)) >= limits.byok_credentials_max) {
+          throw new GatewayError(
+            400,
+            `workspace_id ${workspace_id} has ${limits.byok_credentials_max} credentials already`,
+          );
+        }
         const id = randomUUID();
         const stored = await store.insert({
           id,
@@ -67,6 +78,7 @@ export function createByok(server: Server, { change, catalog, providerSlug, vaul
           name: settings.name ?? null,
           disabled: settings.disabled ?? false,
           is_fallback: settings.is_fallback ?? false,
+          allow_shared_fallback: settings.allow_shared_fallback ?? false,
           sort_order: settings.sort_order ?? (await store.nextSortOrder({ workspace_id, provider })),
           allowed_models: settings.allowed_models ?? null,
           allowed_api_key_hashes: settings.allowed_api_key_hashes ?? null,

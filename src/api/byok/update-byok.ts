@@ -13,12 +13,13 @@ import { checkSettings } from './scope.ts';
 
 export interface UpdateByokDependencies {
   change: Change;
-  catalog: () => Catalog;
+  /** With the models of providers that are on for those alone who bring a credential. */
+  wholeCatalog: () => Catalog;
   vault: Vault;
 }
 
 /** Serves `PATCH /byok/{id}`. A new `key` takes the place of the old one; calls under way end with the one they began with. */
-export function updateByok(server: Server, { change, catalog, vault }: UpdateByokDependencies): void {
+export function updateByok(server: Server, { change, wholeCatalog, vault }: UpdateByokDependencies): void {
   server.route({
     method: 'PATCH',
     url: '/byok/:id',
@@ -39,7 +40,7 @@ export function updateByok(server: Server, { change, catalog, vault }: UpdateByo
         const store = byokStore(tx);
         const before = await foundByok(which, store.lock);
         checkVersion(request, before.version);
-        const settings = await checkSettings(request.body, { tx, organization_id, catalog: catalog() });
+        const settings = await checkSettings(request.body, { tx, organization_id, catalog: wholeCatalog() });
         const rotated =
           key === undefined ? {} : { sealed: vault.seal(key, placeOf(before)), label: labelOfCredential(key) };
         const after = await store.update(which, { ...settings, ...rotated, updated_at: at });

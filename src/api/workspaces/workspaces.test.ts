@@ -286,7 +286,16 @@ describeStores('workspaces', ({ open }) => {
       .execute();
     await queries
       .insertInto('byok_credentials')
-      .values({ ...filed, provider: 'p', label: 'l', sealed: 's', disabled: false, is_fallback: false, sort_order: 0 })
+      .values({
+        ...filed,
+        provider: 'p',
+        label: 'l',
+        sealed: 's',
+        disabled: false,
+        is_fallback: false,
+        allow_shared_fallback: false,
+        sort_order: 0,
+      })
       .execute();
     const [inside, outside] = [await addKey(workspace_id, { disabled: true }), await addKey(home.default_workspace_id)];
     const assigned = { organization_id, guardrail_id: 'x', assigned_by: null, created_at: NOW };
