@@ -19,7 +19,7 @@ export interface Plan {
   mode: Mode;
   journal_sync: 'group' | 'os';
   unknown_outcome: 'hold' | 'metered';
-  /** Nodes go by the store's clock, as on PostgreSQL; else each by its own, off by seconds. */
+  /** Nodes are on machines whose clocks are off by seconds and go by the store's, as on PostgreSQL; else they share one. */
   store_clock: boolean;
   /** Providers bill more than they were bound to. */
   overruns: boolean;
@@ -210,7 +210,7 @@ export class World {
       );
     }
     for (let index = 0; index < NODES; index++) {
-      const skew_ms = random.chance(0.5) ? 0 : random.between(-5_000, 5_000);
+      const skew_ms = this.plan.store_clock && random.chance(0.5) ? random.between(-5_000, 5_000) : 0;
       const disk = new MemoryDisk(this.scheduler, random);
       const machine: Machine = {
         index,
