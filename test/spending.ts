@@ -10,7 +10,7 @@ import { generation } from './generation-fixture.ts';
 type Payment = Partial<GenerationRecord> & { id: string };
 
 /** The budgets in force that a generation counts against, and what it charges them; as a node computes it. */
-export async function chargesOf({ queries }: Pick<Database, 'queries'>, record: GenerationRecord): Promise<Charged[]> {
+async function chargesOf({ queries }: Pick<Database, 'queries'>, record: GenerationRecord): Promise<Charged[]> {
   const { organization_id, workspace_id, key_hash, user_id = null, cost_nano, byok_cost_nano = 0 } = record;
   const subjects = subjectsOf({ organization_id, workspace_id, key_hash, user_id });
   const budgets = await budgetStore(queries).findBySubjects(subjects);

@@ -241,5 +241,3 @@ export function budgetStore(queries: Queries) {
     },
   };
 }
-
-export type BudgetStore = ReturnType<typeof budgetStore>;
