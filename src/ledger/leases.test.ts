@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
@@ -291,5 +292,24 @@ describeStores('budgets', ({ open }) => {
     const hold = await recorder.reserve(ask([{ ...budget, limit_nano: 20 }], 11));
     expect(hold.granted_nano).toBe(11);
     recorder.release(hold);
+  });
+
+  test('a stream’s hold grows as long as the store has money, then with what another node gives back, then no more', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const [one, other] = await Promise.all([startNode(database), startNode(database)]);
+    const hold = await one.reserve(ask([budget], 10));
+    const elsewhere = await other.reserve(ask([budget], 100));
+    const grow = (to: number) => expect.poll(() => one.extend(hold, to), { interval: 20, timeout: 5_000 }).toBe(true);
+    for (let to = 100; to <= 900; to += 100) await grow(to);
+    // What is left is set aside for a request at the other node.
+    await sleep(300);
+    expect(await one.extend(hold, 901)).toBe(false);
+    other.release(elsewhere);
+    await grow(1_000);
+    expect(await one.extend(hold, 1_001)).toBe(false);
+    await settle(one, hold, 1_000);
+    await one.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 1_000, leased: 0 }]);
   });
 });
