@@ -147,11 +147,27 @@ export class Leases {
     if (this.#waiters.length > 0) this.#options.onNeed();
   }
 
-  /** The replay is done. `frozen`: what is left of the old leases may have been spent by requests nobody knows of. */
-  open({ frozen }: { frozen: boolean }): void {
+  /**
+   * What may have been spent by requests nobody knows of, by what an earlier run said of it or, where this start is
+   * itself `in_doubt`, all that is not pending. Set aside for good; told, so that the next run knows it too.
+   */
+  freezeDoubtful(known: readonly LeaseRow[], in_doubt: boolean): LeaseRow[] {
+    for (const { budget_id, window_start, amount } of known) {
+      const lease = this.#lease(budget_id, window_start);
+      lease.frozen = Math.min(amount, Math.max(0, freeOf(lease)));
+    }
+    const rows: LeaseRow[] = [];
+    for (const lease of this.#leases.values()) {
+      if (in_doubt) lease.frozen += Math.max(0, freeOf(lease));
+      const { budget_id, window_start, frozen } = lease;
+      if (frozen > 0) rows.push({ budget_id, window_start, amount: frozen });
+    }
+    return rows;
+  }
+
+  /** The replay is done. */
+  open(): void {
     this.#open = true;
-    if (!frozen) return;
-    for (const lease of this.#leases.values()) lease.frozen = Math.max(0, freeOf(lease));
   }
 
   /** See `Recorder.reserve`. */

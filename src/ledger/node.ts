@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Hold } from './hold.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalSync } from './journal.ts';
+import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './last-run.ts';
 import { type Holding, Leases } from './leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import { lookUpAll } from './lookup.ts';
@@ -14,6 +15,7 @@ import { Segments } from './segments.ts';
 import {
   type Charged,
   isBefore,
+  type LeaseRow,
   type LedgerStore,
   type Position,
   type Registered,
@@ -37,6 +39,7 @@ class Node implements Recorder {
   readonly #pipe: Pipe;
   readonly #store: LedgerStore;
   readonly #leases: Leases;
+  readonly #sync: JournalSync;
   readonly #clock: LedgerClock;
   readonly #log: LedgerLog;
   readonly #unflushed = new Map<string, Settle>();
@@ -58,6 +61,7 @@ class Node implements Recorder {
     this.#slot = slot;
     this.#segments = segments;
     this.#epoch = epoch;
+    this.#sync = journal_sync;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -90,7 +94,7 @@ class Node implements Recorder {
   /** Sends on what the slot's last owner left. */
   async replay(
     left: Pick<Replay, 'outcomes'>,
-    { ended, frozen }: { ended: readonly Outcome[]; frozen: boolean },
+    { ended, last }: { ended: readonly Outcome[]; last: LastRun | undefined },
   ): Promise<void> {
     for (const settle of left.outcomes) {
       this.#leases.owe(settle.charges);
@@ -102,15 +106,31 @@ class Node implements Recorder {
         return this.#record(record, charges);
       }),
     );
-    this.#leases.open({ frozen });
-    if (frozen && this.#leases.holds) {
-      this.#log.warn(
-        { node: this.#slot.node },
-        'the machine stopped at once: what this node had set aside may be spent; it is kept until released',
-      );
-    }
+    await this.#freezeDoubtful(last);
+    this.#leases.open();
     if (this.#segments.owed) this.#resend(this.#segments.owed);
     this.#sweep();
+  }
+
+  /** Without a sync before each send, a machine that stopped at once may have sent what the journal does not tell of. */
+  async #freezeDoubtful(last: LastRun | undefined): Promise<void> {
+    if (last === undefined && this.#sync === 'group') return;
+    const in_doubt = isInDoubt(last, this.#segments.disk.boot());
+    // What the journal does tell is settled first: it is no part of the doubt, and the store may have it already.
+    if (in_doubt) await this.#pipe.flush();
+    const frozen = this.#leases.freezeDoubtful(last?.frozen ?? [], in_doubt);
+    // Before anything is sent: until then the slot says what it said before.
+    this.#tellRun(frozen, this.#sync === 'group');
+    if (frozen.length === 0) return;
+    this.#log.warn(
+      { node: this.#slot.node, frozen },
+      'the machine stopped at once: what this node had set aside may be spent; it is kept until released',
+    );
+  }
+
+  #tellRun(frozen: LeaseRow[], is_sure: boolean): void {
+    const { dir, disk } = this.#segments;
+    writeLastRun(dir, disk, { boot: disk.boot(), is_sure, frozen });
   }
 
   reserve: Recorder['reserve'] = (ask, hold) => {
@@ -203,6 +223,7 @@ class Node implements Recorder {
     else this.#log.warn({ unflushed: this.#unflushed.size }, 'stopping with outcomes that only the journal has');
     try {
       await this.#journal.close();
+      if (clean && this.#sync === 'os') this.#tellRun(this.#leases.freezeDoubtful([], false), true);
       this.#sweep();
       await this.#sweeping;
     } finally {
@@ -373,10 +394,8 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
   const node = new Node(slot, segments, registered, options);
-  // Without a sync before each send, a machine that stopped may have sent what the journal does not tell of.
-  const frozen = options.journal_sync === 'os' && !left.clean && left.boot !== segments.disk.boot();
   try {
-    await node.replay(left, { ended, frozen });
+    await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });
     return node;
   } catch (error) {
     await node.stop();

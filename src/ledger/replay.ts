@@ -11,10 +11,6 @@ export interface Replay {
   unknown: Unfinished[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
-  /** The last owner stopped on purpose: nothing was under way. */
-  clean: boolean;
-  /** The run of the machine in which it wrote last; '' where none is known. */
-  boot: string;
 }
 
 /** An outcome with what it is charged to. */
@@ -94,13 +90,9 @@ export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found:
 export function replay(segments: Segments): Replay {
   const attempts = new Map<string, Unfinished>();
   const outcomes = new Map<string, Outcome>();
-  let clean = true;
-  let boot = '';
   const take = (record: JournalRecord, segment: Segment) => {
     switch (record.t) {
       case 'S':
-        clean = false;
-        boot = record.boot;
         if (record.format <= JOURNAL_FORMAT) return;
         throw new Error(
           `The journal ${segments.path(segment)} was written by a newer version of this program. ` +
@@ -138,7 +130,6 @@ export function replay(segments: Segments): Replay {
         for (const id of record.ids) outcomes.delete(id);
         return;
       case 'C':
-        clean = true;
     }
   };
   for (const segment of segments.list) {
@@ -148,8 +139,6 @@ export function replay(segments: Segments): Replay {
   return {
     unknown: [...attempts.values()],
     outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, JSON.stringify(record), charges)),
-    clean,
-    boot,
   };
 }
 
