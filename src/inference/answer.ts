@@ -26,7 +26,6 @@ import { clientError, earlierErrors, type FailedAttempt, fallsOver, isOfEndpoint
 import { openRecord } from './generation.ts';
 import { routingMetadata } from './metadata.ts';
 import { createMeter, type Meter } from './meter.ts';
-import type { OwnCredentials } from './own-credentials.ts';
 import { type ModelSource, requestedModels } from './requested-models.ts';
 import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
 import type { Tokenizer } from './tokenizer.ts';
@@ -36,7 +35,8 @@ export interface InferenceOptions {
   catalog(): ModelSource;
   /** The same with the providers that are on for those alone who bring a credential. */
   wholeCatalog(): ModelSource;
-  ownCredentials: OwnCredentials;
+  /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
+  ownCredentials(caller: Call['principal']): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   recorder: Recorder;

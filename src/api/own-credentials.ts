@@ -1,14 +1,10 @@
 import { placeOf, type StoredByok } from '../accounts/byok.ts';
 import type { Vault } from '../accounts/vault.ts';
-import type { Principal } from '../http/principal.ts';
+import type { InferenceOptions } from '../inference/answer.ts';
+import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
-import type { Clock } from './call.ts';
-import type { SettlementLog } from './settlement.ts';
-
-/** The credentials of a caller's workspace that are not disabled: at once for a workspace seen lately. */
-export type OwnCredentials = (caller: Principal) => readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
 
 interface Remembered {
   credentials: readonly OwnCredential[];
@@ -16,7 +12,7 @@ interface Remembered {
 }
 
 /** Opens a credential, once. One that cannot be used says why, in words for whoever may see the routing. */
-function opened(stored: StoredByok, vault: Vault, log: SettlementLog): OwnCredential {
+function opened(stored: StoredByok, vault: Vault, log: InferenceOptions['log']): OwnCredential {
   const { id, version, provider, label, name, is_fallback, allow_shared_fallback, sort_order } = stored;
   const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = stored;
   const scope = { allowed_models, allowed_api_key_hashes, allowed_user_ids };
@@ -49,8 +45,8 @@ export function createOwnCredentials(options: {
   vault: Vault;
   clock: Clock;
   changes: Pick<ChangeFeed, 'listen' | 'current'>;
-  log: SettlementLog;
-}): OwnCredentials {
+  log: InferenceOptions['log'];
+}): InferenceOptions['ownCredentials'] {
   const { findEnabled, vault, clock, changes, log } = options;
   const known = new Map<string, Remembered>();
   /** Workspaces and their credentials. */
