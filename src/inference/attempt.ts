@@ -33,6 +33,9 @@ export interface PreparedAttempt {
   report: Report[];
 }
 
+/** Fields that multiply the price of every token, by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
+const MULTIPLIES: ReadonlySet<string> = new Set(['speed', 'inference_geo']);
+
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
 function withOptions(
   body: JsonObject,
@@ -49,6 +52,8 @@ function withOptions(
   for (const [name, value] of Object.entries(options)) {
     if (gatewayFields.has(name)) {
       report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'the gateway sets it' });
+    } else if (MULTIPLIES.has(name)) {
+      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'its price is not known' });
     } else if (name === 'service_tier' && !offersTier(endpoint, value)) {
       report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: UNPRICED_TIER });
     } else {
@@ -91,9 +96,9 @@ function outputBoundOf({ max_completion_tokens, max_tokens }: JsonObject): numbe
   return typeof max_tokens === 'number' ? max_tokens : undefined;
 }
 
-/** The service tier that the upstream is asked for; undefined: none. */
-export function sentTier({ encoded: { body } }: Pick<PreparedAttempt, 'encoded'>): string | undefined {
-  return typeof body['service_tier'] === 'string' ? body['service_tier'] : undefined;
+/** The service tier that a body asks the upstream for; undefined: none. */
+export function sentTier(body: JsonObject | undefined): string | undefined {
+  return typeof body?.['service_tier'] === 'string' ? body['service_tier'] : undefined;
 }
 
 function serialize(body: JsonObject): string {

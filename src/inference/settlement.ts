@@ -97,7 +97,7 @@ export interface SettlementLog {
 
 /** The tier that served an attempt: what the upstream told, else what it was sent. */
 function tierOf({ meter, prepared }: Answered): string | null {
-  return meter.service_tier ?? sentTier(prepared) ?? null;
+  return meter.service_tier ?? sentTier(prepared.encoded.body) ?? null;
 }
 
 export function createSettlement(options: {
@@ -122,13 +122,14 @@ export function createSettlement(options: {
   }
 
   /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what was seen of it. */
-  function unknownCost(session: Session, candidate: Candidate): Pick<AttemptRecord, 'cost_nano' | 'charges'> {
-    const { call, grant, hold } = session;
+  function unknownCost(session: Session, candidate: Candidate): Partial<AttemptRecord> {
+    const { call, grant, hold, bodies } = session;
     const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
     if (!is_metered) return { cost_nano: hold.granted_nano };
     const usage = { in_uncached: estimatePrompt(call.request) };
-    const { cost_nano, lines } = priceAttempt(usage, call.request, candidate, pricesOf(session));
-    return { cost_nano, charges: lines };
+    const tier = sentTier(bodies.at(-1));
+    const { cost_nano, lines, is_unpriced } = priceAttempt(usage, call.request, candidate, pricesOf(session), tier);
+    return { cost_nano, charges: lines, ...(is_unpriced ? { is_unpriced: true } : {}) };
   }
 
   function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false }: AttemptEnd) {

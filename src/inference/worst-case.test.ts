@@ -132,10 +132,16 @@ describe('the prompt', () => {
       'a tool that the provider runs',
       { tools: [{ type: 'native', wire: 'openai-chat', block: { type: 'web_search' } }] },
     ],
+    ['a search of xAI', { search_parameters: { mode: 'on' } }],
+    ['a search of Alibaba', { enable_search: true }],
     ['a server of tools', { mcp_servers: [{ url: 'https://a.example' }] }],
   ] as [string, Partial<ChatRequest>][])('%s may fill the whole context', (_name, request) => {
     expect(promptOf(prepared(request, { context_length: 123_456 })).text).toBe(123_456);
     expect(promptOf(prepared(request)).text).toBe(limits.prompt_tokens_unknown);
+  });
+
+  test('a search that is turned off adds nothing', () => {
+    expect(promptOf(prepared({ enable_search: false }, { context_length: 123_456 })).text).toBeLessThan(1_000);
   });
 
   test('a model that searches unasked may fill its context, too', () => {
@@ -235,6 +241,19 @@ describe('the price', () => {
     expect(worst(short, 10)).toBe(promptOf(short).text + 10);
     const long = prepared({ messages: [{ role: 'user', content: 'x'.repeat(6_000) }] }, facts);
     expect(worst(long, 10)).toBe(promptOf(long).text * 2 + 30);
+  });
+
+  test('of several tiers of service the dearest counts that may serve', () => {
+    const dear = { pricing: { prompt: 4_000, completion: 5_000 } };
+    const service_tiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
+    const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers };
+    const asked = (service_tier: string) => prepared({ service_tier }, facts);
+    for (const tier of ['priority', 'auto']) {
+      expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text * 4 + 50);
+    }
+    for (const tier of ['flex', 'default']) expect(worst(asked(tier), 10)).toBe(promptOf(asked(tier)).text + 10);
+    const options = prepared({ provider: { options: { a: { service_tier: 'priority' } } } }, facts);
+    expect(worst(options, 10)).toBe(promptOf(options).text * 4 + 50);
   });
 
   test('thoughts that the output bound does not cover are paid for beside it', () => {

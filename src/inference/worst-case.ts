@@ -153,6 +153,12 @@ function templateTokens({ request }: PreparedAttempt): number {
  */
 const SEARCHING = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
 
+/**
+ * Fields beside `tools` by which a request has the provider search or call tools: OpenAI's, Anthropic's, xAI's
+ * (https://docs.x.ai/docs/guides/live-search) and Alibaba's (https://help.aliyun.com/zh/model-studio/web-search).
+ */
+const ASK_FOR_TOOLS = ['web_search_options', 'mcp_servers', 'search_parameters', 'enable_search'];
+
 /** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
 function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses_max: number }[] {
   const tools = (request.tools ?? []).filter(({ type }) => type !== 'function');
@@ -160,8 +166,7 @@ function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses
     const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
     return { uses_max: typeof max_uses === 'number' ? max_uses : limits.web_searches_assumed };
   });
-  const { web_search_options, mcp_servers } = encoded.body;
-  const asked = (web_search_options ?? mcp_servers ?? null) !== null;
+  const asked = ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false);
   if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
   return found;
 }
@@ -253,12 +258,12 @@ function besideTokens({ candidate, encoded }: PreparedAttempt): number {
 
 /** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
 export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
-  const { candidate, request } = prepared;
+  const { candidate, request, encoded } = prepared;
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const searches = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
-  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: sentTier(prepared) });
+  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: sentTier(encoded.body) });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
     const output_pico = outputPrice(prices, candidate);

@@ -18,9 +18,10 @@ export interface GenerationSource {
 /** The public form of a generation's record. */
 function describeGeneration(record: GenerationRecord): Static<typeof Generation> {
   const { usage } = record;
-  const cost = record.attempts.some(({ is_unpriced, is_byok }) => is_unpriced && !is_byok)
-    ? null
-    : toUsd(record.cost_nano);
+  const isUnpriced = (own: boolean) =>
+    record.attempts.some(({ is_unpriced, is_byok }) => is_unpriced && is_byok === own);
+  const cost = isUnpriced(false) ? null : toUsd(record.cost_nano);
+  const own_cost = isUnpriced(true) ? null : toUsd(record.byok_cost_nano ?? record.upstream_cost_nano);
   const prompt = usage === null ? null : inputTokens(usage);
   const completion = usage === null ? null : outputTokens(usage);
   return {
@@ -62,7 +63,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     num_fetches: usage?.counts?.web_fetch ?? null,
     usage: cost,
     total_cost: cost,
-    upstream_inference_cost: record.is_byok ? toUsd(record.byok_cost_nano ?? record.upstream_cost_nano) : null,
+    upstream_inference_cost: record.is_byok ? own_cost : null,
     cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
     web_search_engine: null,
