@@ -11,7 +11,7 @@ import { CLIENTS, type MoneySite, moneySite, type Recorded, TOKEN_NANO, UNIT_NAN
 const LIMIT = 500;
 const REQUESTS = 5_000;
 const OUTPUT_TOKENS = 100;
-const LIMIT_WITH_KILLS = 1_500;
+const LIMIT_WITH_KILLS = 2_500;
 const KILLS = 8;
 /** What is served between two kills at least, however slow the machine. */
 const SERVED_BETWEEN_KILLS = 60;
@@ -24,9 +24,13 @@ const DELAY_MS = 60;
 interface Told {
   served: string[];
   by_status: Record<number, number>;
+  /** Told to ask again because the store did not answer in time, as it may on a busy machine: no answer about the money. */
+  asked_again: number;
   /** Requests that came to no answer. */
   broken: number;
 }
+
+const nothingTold = (): Told => ({ served: [], by_status: {}, asked_again: 0, broken: 0 });
 
 /** So many clients, each one request after another, until `more` says that it is enough. */
 async function hammer(
@@ -34,19 +38,24 @@ async function hammer(
   key: string,
   bodyOf: () => object,
   more: (told: Told) => boolean,
-  told: Told = { served: [], by_status: {}, broken: 0 },
+  told: Told = nothingTold(),
 ): Promise<Told> {
   const client = async (index: number) => {
-    for (let count = index; more(told); count += 1) {
+    let again = false;
+    for (let count = index; !site.ended && (again || more(told)); count += 1) {
       const gateway = site.gateways[count % site.gateways.length]!;
       try {
         const answer = await gateway.call('POST', '/chat/completions', { key, body: bodyOf() });
         const body = (await answer.json()) as { id: string };
-        told.by_status[answer.status] = (told.by_status[answer.status] ?? 0) + 1;
+        again = answer.status === 503;
+        if (again) told.asked_again += 1;
+        else told.by_status[answer.status] = (told.by_status[answer.status] ?? 0) + 1;
         if (answer.status === 200) told.served.push(body.id);
       } catch {
         told.broken += 1;
-        await sleep(10);
+        again = false;
+        // Whoever asks nobody in a tight loop keeps the gateways from starting.
+        await sleep(100);
       }
     }
   };
@@ -70,7 +79,7 @@ const slowUnit = () =>
   chat(Math.random() < 0.5 ? 'money/unit' : 'money/asked', {
     sandbox: { delay_ms: Math.ceil(Math.random() * DELAY_MS) },
   });
-const random = () =>
+const randomTokens = () =>
   chat('money/tokens', {
     max_tokens: OUTPUT_TOKENS,
     sandbox: { tokens: 1 + Math.floor(Math.random() * OUTPUT_TOKENS) },
@@ -89,51 +98,45 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
     });
     const siteOf = () => moneySite(variant, (after) => cleanups.push(after));
 
-    test('of 5,000 requests exactly the 500 that the limit pays for are served, and no other is sent', {
-      timeout: 60_000,
+    test('exactly what the limit pays for is served and sent; what costs less than was set aside leaves less than a request', {
+      timeout: 90_000,
     }, async () => {
       const site = await siteOf();
-      const limit_nano = LIMIT * UNIT_NANO;
-      const key = await site.makeKey(limit_nano);
-      const watched = site.watch(limit_nano);
+      const unit_limit = LIMIT * UNIT_NANO;
+      const first = site.watch(unit_limit);
       const began_ms = performance.now();
-      const told = await hammer(site, key, unit, upTo(REQUESTS));
+      const told = await hammer(site, await site.makeKey(unit_limit), unit, upTo(REQUESTS));
       const took_ms = performance.now() - began_ms;
-      await watched.stop();
+      await first.stop();
       expect(told.by_status).toEqual({ 200: LIMIT, 402: REQUESTS - LIMIT });
       expect(site.sandbox.requests().requests).toBe(LIMIT);
-      await site.end();
-      expect(await site.spent()).toEqual({ spent: limit_nano, leased: 0 });
-      expect(watched.over).toEqual([]);
-      expect(watched.samples).toBeGreaterThan(5);
-      process.stdout.write(
-        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(took_ms)} ms, ${watched.samples} samples\n`,
-      );
-    });
 
-    test('what costs less than was set aside for it is paid for out of the rest, until that is less than a request', {
-      timeout: 60_000,
-    }, async () => {
-      const site = await siteOf();
       const hold_nano = OUTPUT_TOKENS * TOKEN_NANO;
-      const limit_nano = LIMIT * hold_nano;
-      const key = await site.makeKey(limit_nano);
-      const watched = site.watch(limit_nano);
-      const told = await hammer(site, key, random, upTo(REQUESTS));
-      await watched.stop();
-      expect(Object.keys(told.by_status)).toEqual(['200', '402']);
-      expect(told.served.length).toBeGreaterThan(LIMIT);
-      expect(site.sandbox.requests().requests).toBe(told.served.length);
+      const random_limit = LIMIT * hold_nano;
+      const second = site.watch(unit_limit + random_limit);
+      const random = await hammer(site, await site.makeKey(random_limit), randomTokens, upTo(REQUESTS / 2));
+      await second.stop();
+      expect(Object.keys(random.by_status)).toEqual(['200', '402']);
+      expect(random.served.length).toBeGreaterThan(LIMIT);
+      expect(site.sandbox.requests().requests).toBe(LIMIT + random.served.length);
+
       await site.end();
-      const { spent } = await site.spent();
-      expect(spent).toBeLessThanOrEqual(limit_nano);
-      expect(limit_nano - spent).toBeLessThan(hold_nano);
-      const recorded = await site.recorded();
-      expect(recorded.reduce((sum, { cost }) => sum + cost, 0)).toBe(spent);
-      expect(watched.over).toEqual([]);
+      const { spent, leased } = await site.spent();
+      const left = unit_limit + random_limit - spent;
       process.stdout.write(
-        `${variant.engine}: ${told.served.length} served, ${(100 * spent) / limit_nano} % of the limit spent\n`,
+        `${variant.engine}: ${LIMIT} of ${REQUESTS} served in ${Math.round(took_ms)} ms; of random costs ` +
+          `${random.served.length}, ${left / hold_nano} of a hold left; ${first.samples + second.samples} samples, ` +
+          `${told.asked_again + random.asked_again} asked again\n`,
       );
+      expect([...first.over, ...second.over]).toEqual([]);
+      expect(first.samples).toBeGreaterThan(5);
+      expect(leased).toBe(0);
+      expect(left).toBeGreaterThanOrEqual(0);
+      expect(left).toBeLessThan(hold_nano);
+      const recorded = await site.recorded();
+      const costOf = (model: string) => recorded.reduce((sum, one) => (one.model === model ? sum + one.cost : sum), 0);
+      expect(costOf('money/unit')).toBe(unit_limit);
+      expect(costOf('money/tokens')).toBe(random_limit - left);
     });
 
     test(`${KILLS} kills under load: nothing over the limit, nothing sent twice, nothing served that is not counted`, {
@@ -144,13 +147,14 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       const key = await site.makeKey(limit_nano);
       const watched = site.watch(limit_nano);
       let killing = true;
-      const told: Told = { served: [], by_status: {}, broken: 0 };
+      const told = nothingTold();
       const load = hammer(site, key, slowUnit, () => killing, told);
       for (let kills = 0; kills < KILLS; ) {
         const before = told.served.length;
         await until('requests are served', () => told.served.length >= before + SERVED_BETWEEN_KILLS);
         await sleep(Math.random() * LIFE_MS_MAX);
         if (site.kill()) kills += 1;
+        else await sleep(20);
       }
       await site.whole();
       killing = false;
@@ -172,7 +176,7 @@ describe.skipIf(process.platform !== 'linux')('spend limits over several nodes',
       process.stdout.write(
         `${variant.engine}: ${served.length} served, ${unknown.length} unknown, ${found.length} found out; ` +
           `${sum(seen, 'arrived')} arrived, ${sum(seen, 'billed')} billed; ${JSON.stringify(told.by_status)} ` +
-          `then ${JSON.stringify(rest.by_status)}, ${told.broken} broken, ${watched.samples} samples\n`,
+          `then ${JSON.stringify(rest.by_status)}, ${told.asked_again + rest.asked_again} asked again, ${told.broken} broken, ${watched.samples} samples\n`,
       );
       expect(watched.over).toEqual([]);
       expect(served.filter((id) => !completed.has(id))).toEqual([]);

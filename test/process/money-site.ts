@@ -23,6 +23,8 @@ const root = join(import.meta.dirname, '../..');
 export const NODES = 4;
 export const CLIENTS = 64;
 const SAMPLE_MS = 20;
+/** Starting takes a second of a core; a busy machine makes more of it. */
+const WHOLE_MS_MAX = 60_000;
 
 /** What every request of `money/unit` and `money/asked` costs, neither more nor less, and so what is set aside for it. */
 export const UNIT_NANO = 1_000_000;
@@ -75,6 +77,8 @@ export interface MoneySite {
   sandbox: Sandbox;
   /** Where clients may ask. */
   gateways: readonly GatewayProcess[];
+  /** The test is over, however it ended. */
+  readonly ended: boolean;
   /** A key that may spend so much. */
   makeKey(limit_nano: number): Promise<string>;
   /** Looks at the windows every 20 ms until `stop`: how often, and what was wrong. */
@@ -90,8 +94,9 @@ export interface MoneySite {
 }
 
 async function isReady(gateway: GatewayProcess): Promise<boolean> {
-  const answer = await fetch(`${gateway.url}/health/ready`).catch(() => undefined);
-  await answer?.text();
+  const signal = AbortSignal.timeout(2_000);
+  const answer = await fetch(`${gateway.url}/health/ready`, { signal }).catch(() => undefined);
+  await answer?.text().catch(() => undefined);
   return answer?.status === 200;
 }
 
@@ -120,17 +125,26 @@ export async function moneySite(
   const [first, ...others] = settings as [StartOptions, ...StartOptions[]];
   const gateways = [await serve(first), ...(await Promise.all(others.map((options) => serve(options))))];
   const whole = async () => {
-    await Promise.all(settings.map((_, index) => until('a gateway is back', () => isReady(gateways[index]!))));
+    const back = settings.map((_, index) => until('a gateway is back', () => isReady(gateways[index]!), WHOLE_MS_MAX));
+    await Promise.all(back);
     const [only] = gateways;
     if (database_url !== undefined || only === undefined) return;
-    await until('all workers serve', async () => (await metric(only, 'gateway_processes')) === NODES);
+    const all = async () => (await metric(only, 'gateway_processes')) === NODES;
+    await until('all workers serve', all, WHOLE_MS_MAX);
   };
+  const serving = new Set(gateways);
+  let kills = 0;
   /** As whatever runs it would: a gateway that ends is started again. */
   const keep = async (index: number) => {
     for (;;) {
       await gateways[index]!.ended;
       if (ending) return;
-      gateways[index] = await start(settings[index]);
+      const next = await start(settings[index]);
+      gateways[index] = next;
+      void until('it serves', () => isReady(next), WHOLE_MS_MAX).then(
+        () => serving.add(next),
+        () => undefined,
+      );
     }
   };
   const kept = Promise.all(settings.map((_, index) => keep(index)));
@@ -154,6 +168,9 @@ export async function moneySite(
   return {
     sandbox,
     gateways,
+    get ended() {
+      return ending;
+    },
     spent,
     async makeKey(limit_nano) {
       const answer = await gateways[0]!.call('POST', '/keys', { body: { name: 'spender', limit: limit_nano / 1e9 } });
@@ -161,10 +178,10 @@ export async function moneySite(
       return ((await answer.json()) as { key: string }).key;
     },
     watch(limit_nano) {
+      let stopped = false;
       const watched = { samples: 0, over: [] as string[], stop: async () => {} };
-      let over = false;
       const looking = (async () => {
-        while (!over) {
+        while (!stopped) {
           const sum = await spent();
           watched.samples += 1;
           if (sum.spent + sum.leased > limit_nano) watched.over.push(JSON.stringify(sum));
@@ -172,18 +189,24 @@ export async function moneySite(
         }
       })();
       watched.stop = async () => {
-        over = true;
+        stopped = true;
         await looking;
       };
+      cleanUp(watched.stop);
       return watched;
     },
     kill() {
-      const pids = gateways.map(({ child }) => child.pid!).filter(isAlive);
-      // The workers of one gateway, whose parent starts others in their place; or any of several gateways.
+      const living = gateways.filter(({ child }) => isAlive(child.pid!));
+      // Every fourth may be one that is just starting. The workers of one gateway do not tell.
+      const met = kills % 4 === 3 ? living : living.filter((gateway) => serving.has(gateway));
+      const pids = met.map(({ child }) => child.pid!);
+      // Their parent starts others in the place of workers.
       const nodes = database_url === undefined ? pids.flatMap(childrenOf) : pids;
       const chosen = nodes[Math.floor(Math.random() * nodes.length)];
-      if (chosen !== undefined) process.kill(chosen, 'SIGKILL');
-      return chosen !== undefined;
+      if (chosen === undefined) return false;
+      process.kill(chosen, 'SIGKILL');
+      kills += 1;
+      return true;
     },
     whole,
     async end() {
