@@ -2,6 +2,7 @@
  * What a spend limit does to a request, through a running gateway and a scripted upstream: what is set aside, lowered,
  * refused, cut and charged.
  */
+import { request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -287,6 +288,20 @@ describe('before the send', () => {
     expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { budget_tokens: 2_000 } });
   });
 
+  test('what multiplies a price is not sent for a client', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 3_000);
+    const provider = { options: { messages: { inference_geo: 'us', speed: 'fast', top_k: 3 } } };
+    const { body } = await ask(strict, key, { model: 'wire/messages', max_tokens: 100, provider });
+    expect(sent()).not.toHaveProperty('inference_geo');
+    expect(sent()).not.toHaveProperty('speed');
+    expect(sent()).toHaveProperty('top_k', 3);
+    expect(adjusted(body.gateway_metadata).map(({ field }) => field)).toEqual([
+      'provider.options.messages.inference_geo',
+      'provider.options.messages.speed',
+    ]);
+  });
+
   test('an output bound is not lowered below the least', async () => {
     const key = await keyOf(strict, 15);
     expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 100 })).status).toBe(402);
@@ -500,24 +515,28 @@ describe('when the client leaves', () => {
   });
 
   test('before anything was sent, what was set aside is free again', async () => {
-    const key = await keyOf(strict, 35_000);
-    const request = {
-      model: 'wire/gpt',
-      max_tokens: 16,
-      messages: [{ role: 'user', content: 'considerable '.repeat(15_000) }],
+    const key = await keyOf(strict, 70_000);
+    // Words that no vocabulary has take long to count.
+    let state = 7;
+    const letter = () => {
+      state = (state * 48_271) % 0x7fffffff;
+      return String.fromCharCode(97 + (state % 26));
     };
-    // While the prompt is counted.
-    const leave = new AbortController();
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const asked = fetch(`${strict.base_url}/chat/completions`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(request),
-      signal: leave.signal,
-    }).catch(() => 'left');
-    await sleep(40);
-    leave.abort();
-    expect(await asked).toBe('left');
+    const content = Array.from({ length: 14_000 }, () => `${Array.from({ length: 8 }, letter).join('')} `).join('');
+    const request = { model: 'wire/gpt', max_tokens: 16, messages: [{ role: 'user', content }] };
+    // The client leaves while its prompt is being counted.
+    await new Promise<void>((resolve) => {
+      const body = JSON.stringify(request);
+      const headers = {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      };
+      const asked = httpRequest(`${strict.base_url}/chat/completions`, { method: 'POST', headers, agent: false });
+      asked.on('error', () => undefined);
+      asked.on('close', resolve);
+      asked.end(body, () => setTimeout(() => asked.destroy(), 20));
+    });
     await sleep(300);
     expect(wire.exchanges).toHaveLength(0);
     expect((await ask(strict, key, request)).status).toBe(200);

@@ -25,6 +25,12 @@ test('what the endpoint does not support is dropped, a bound beyond its own is l
   expect(given.seed).toBe(1);
 });
 
+test('nobody is billed for answers that are not given', () => {
+  const { request, report } = fitted({ best_of: 20, num_return_sequences: 3 });
+  expect(request).toEqual({ messages: [] });
+  expect(report.map(({ field }) => field)).toEqual(['best_of', 'num_return_sequences']);
+});
+
 test('tools that the gateway would have to run are dropped, with a choice of them', () => {
   const choice = { type: 'gateway:web_search' };
   const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });

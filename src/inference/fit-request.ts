@@ -15,6 +15,9 @@ export interface SpendBound {
 /** Why a service tier is not asked for. */
 export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
+/** Names under which hosts of open models make, and bill, several answers of which one is given. */
+const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
+
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
 export function fitRequest(
   request: ChatRequest,
@@ -30,6 +33,11 @@ export function fitRequest(
   for (const name of unsupportedParameters(request, endpoint)) {
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint does not support it' });
+  }
+  for (const name of SEVERAL) {
+    if (request[name] === undefined || request[name] === null) continue;
+    delete own()[name];
+    report.push({ kind: 'dropped', field: name, reason: 'there is one answer a request' });
   }
   const max = endpoint.max_completion_tokens;
   for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
