@@ -1,6 +1,6 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
-import type { Prices } from '../schemas/prices.ts';
+import { type Prices, tokenPrices } from '../schemas/prices.ts';
 import type { Ability, BundledEndpoint } from './bundled.ts';
 import type { PriceList, PriceTier } from './model.ts';
 import { nearestPicoUsd } from './price.ts';
@@ -80,12 +80,42 @@ function pricesOf(cost: Cost, row: ProviderRow, claude: boolean): Prices | undef
   return prices;
 }
 
+/**
+ * What each request to Sonar costs beside its tokens, in pico-USD; no fact tells it. It is that of the smallest search
+ * context, which is the default (https://docs.perplexity.ai/guides/pricing).
+ */
+const sonarFees: Readonly<Record<string, number>> = {
+  sonar: 5_000_000_000,
+  'sonar-pro': 6_000_000_000,
+  'sonar-reasoning-pro': 6_000_000_000,
+};
+
 function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | undefined {
   const tiers = (cost.tiers ?? []).flatMap(({ tier, ...rest }) => {
     const price = pricesOf(rest, row, claude);
     return price && tier?.size ? [{ prompt_tokens_over: tier.size, price }] : [];
   });
   return tiers.length === 0 ? undefined : tiers;
+}
+
+/** Every token at half its price, fees as they are. */
+function halved(prices: Prices): Prices {
+  const half = { ...prices };
+  for (const name of tokenPrices) {
+    const price = half[name];
+    if (price !== undefined) half[name] = Math.ceil(price / 2);
+  }
+  return half;
+}
+
+/**
+ * OpenAI's models in the flex tier cost what they do in batches, which is half (https://developers.openai.com/api/docs/guides/flex-processing,
+ * https://learn.microsoft.com/azure/foundry/openai/how-to/flex-processing); a model without the tier refuses to be asked for it.
+ */
+function flexOf(row: ProviderRow, author: string, price: Prices, tiers: PriceTier[] = []): Record<string, PriceList> {
+  if (author !== 'openai' || (row.slug !== 'openai' && row.slug !== 'azure')) return {};
+  const price_tiers = tiers.map((tier) => ({ ...tier, price: halved(tier.price) }));
+  return { flex: { pricing: halved(price), ...(price_tiers.length === 0 ? {} : { price_tiers }) } };
 }
 
 /** The service tiers that a listing has a price of; what is asked for in other ways is no tier. */
@@ -176,7 +206,11 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   const claude = identity.id.startsWith('anthropic/');
   const price = listing.cost === undefined ? undefined : pricesOf(listing.cost, row, claude);
   const tiers = listing.cost === undefined ? undefined : tiersOf(listing.cost, row, claude);
-  const service_tiers = serviceTiersOf(listing, row, claude);
+  const fee = row.slug === 'perplexity' && Object.hasOwn(sonarFees, listing.id) ? sonarFees[listing.id] : undefined;
+  if (price !== undefined && fee !== undefined) price.request = fee;
+  const [author = ''] = identity.id.split('/');
+  const flex = price === undefined || outputOf(listing)?.[0] !== 'text' ? {} : flexOf(row, author, price, tiers);
+  const service_tiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
   const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
   const efforts = effortsOf(listing);

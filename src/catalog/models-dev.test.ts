@@ -203,6 +203,30 @@ describe('facts', () => {
     ]);
   });
 
+  test('a request to Sonar has its fee, which the facts do not tell', () => {
+    const cost = { input: 1, output: 1 };
+    expect(one({ id: 'sonar', cost }, 'perplexity')?.endpoints[0]?.price?.request).toBe(5_000_000_000);
+    expect(one({ id: 'sonar-deep-research', cost }, 'perplexity')?.endpoints[0]?.price).not.toHaveProperty('request');
+  });
+
+  test("OpenAI's flex tier is half the price of every token, at any length", () => {
+    const tiers = [{ tier: { size: 272_000 }, input: 5, output: 22.5, cache_read: 0.5 }];
+    const listing = { id: 'gpt-x', cost: { input: 2.5, output: 15, cache_read: 0.25, tiers } };
+    expect(one(listing)?.endpoints[0]?.service_tiers).toEqual({
+      flex: {
+        pricing: { prompt: 1_250_000, completion: 7_500_000, input_cache_read: 125_000 },
+        price_tiers: [
+          {
+            prompt_tokens_over: 272_000,
+            price: { prompt: 2_500_000, completion: 11_250_000, input_cache_read: 250_000 },
+          },
+        ],
+      },
+    });
+    expect(one({ ...listing, id: 'openai/gpt-x' }, 'groq')?.endpoints[0]).not.toHaveProperty('service_tiers');
+    expect(one({ ...listing, id: 'claude-x' }, 'anthropic')?.endpoints[0]).not.toHaveProperty('service_tiers');
+  });
+
   test('a way of being served that is a service tier is one, others are not', () => {
     const cost = { input: 5, output: 30, cache_read: 0.5 };
     const modes = {
@@ -212,9 +236,10 @@ describe('facts', () => {
     };
     const listing = { id: 'gpt-x', cost: { input: 2.5, output: 15 }, experimental: { modes } };
     expect(one(listing)?.endpoints[0]?.service_tiers).toEqual({
+      flex: { pricing: { prompt: 1_250_000, completion: 7_500_000 } },
       priority: { pricing: { prompt: 5_000_000, completion: 30_000_000, input_cache_read: 500_000 } },
     });
-    expect(one({ ...listing, experimental: {} })?.endpoints[0]).not.toHaveProperty('service_tiers');
+    expect(Object.keys(one({ ...listing, experimental: {} })?.endpoints[0]?.service_tiers ?? {})).toEqual(['flex']);
   });
 
   test('dates, limits and modalities take the public form', () => {
