@@ -32,6 +32,8 @@ export const limits = {
   guardrail_pattern_chars_max: 200_000,
   /** Instructions that one pattern may compile to: what matching costs for each character. */
   filter_program_size_max: 1_200,
+  /** What compiling one pattern may take, by an upper bound found beforehand (`compileSteps`). */
+  filter_compile_steps_max: 12_000,
   filter_label_chars_max: 100,
   filter_pattern_chars_max: 100_000,
   byok_name_chars_max: 255,

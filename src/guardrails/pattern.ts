@@ -1,5 +1,6 @@
 import { RE2JS, RE2JSException } from 're2js';
 import { limits } from '../limits.ts';
+import { compileSteps } from './pattern-cost.ts';
 
 const NOT_RE2 = 'is not a regular expression in RE2 syntax: ';
 /** A `\k` whose backslash is not itself escaped. */
@@ -13,8 +14,13 @@ const NAMED_BACKREFERENCE = /(?<!\\)(?:\\\\)*\\k/;
 export function patternFault(pattern: string): string | undefined {
   // The translation below would read \\k, as every escape that it does not know, as the letter.
   if (NAMED_BACKREFERENCE.test(pattern)) return `${NOT_RE2}invalid escape sequence: \\k`;
+  const translated = RE2JS.translateRegExp(pattern);
+  const steps = compileSteps(translated);
+  if (steps > limits.filter_compile_steps_max) {
+    return `is too large: compiling it may take ${steps} steps, ${limits.filter_compile_steps_max} are allowed`;
+  }
   try {
-    const size = compilePattern(pattern).programSize();
+    const size = RE2JS.compile(translated).programSize();
     if (size <= limits.filter_program_size_max) return undefined;
     return `is too large: it compiles to ${size} instructions, ${limits.filter_program_size_max} are allowed`;
   } catch (error) {
