@@ -59,6 +59,7 @@ function configuration(url: string): string {
       'wire/keyless': model(endpoint('keyless')),
       'wire/keyless-too': model(endpoint('keyless'), endpoint('paid')),
       'wire/account': model(endpoint('account')),
+      'wire/output': model(endpoint('paid', { pricing: { prompt: 0, completion: 1000 } })),
       'wire/unpriced': model({ provider: 'paid', upstream_model: 'scripted' }),
     },
   });
@@ -403,21 +404,34 @@ describe('who pays', () => {
     expect(Number(after['byok_usage']) - Number(before['byok_usage'])).toBeCloseTo(COST_USD, 12);
   });
 
-  test('both, where an attempt that may have been billed came before the other’s', async () => {
-    await bring({ allow_shared_fallback: true });
-    told[OURS] = brokenOff;
-    const first = await ask('wire/one');
-    expect(first.body['usage']).toMatchObject({ is_byok: false, cost: COST_USD });
-    const paid = await generationOf(first.id);
-    const [own_cost, ...more] = (paid['charges'] as { is_byok: boolean; amount: string; attempt: number }[]).filter(
-      ({ is_byok }) => is_byok,
-    );
-    expect(more.length).toBeLessThanOrEqual(1);
-    expect(own_cost).toMatchObject({ attempt: 1 });
-    expect(Number(own_cost?.amount)).toBeGreaterThan(0);
-    // What the own account may have been charged is in no cost of the organization's.
-    expect(paid).toMatchObject({ is_byok: false, total_cost: COST_USD, upstream_inference_cost: null });
-  });
+  test.each([
+    ['its own', 'the gateway’s', OURS, { allow_shared_fallback: true }],
+    ['the gateway’s', 'its own', GATEWAYS_OWN, { is_fallback: true }],
+  ])(
+    'both, where an attempt on %s account may have been billed before %s answered',
+    async (_first, _then, broken, over) => {
+      await bring(over);
+      told[broken] = brokenOff;
+      const before = (await manage('GET', `/keys/${gateway.key_hash}`)).data;
+      const { body, id } = await ask('wire/one');
+      const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
+      const is_byok = broken !== OURS;
+      const nano = (usd: unknown) => Math.round(Number(usd) * 1e9);
+      const raised = (field: string) => nano(after[field]) - nano(before[field]);
+      const generation = await generationOf(id);
+      const charges = generation['charges'] as { is_byok: boolean; amount: string; attempt: number }[];
+      const sum = (own: boolean) =>
+        charges.reduce((total, charge) => total + (charge.is_byok === own ? Number(charge.amount) : 0), 0);
+      // The answer's is known; the other's is what the prompt alone comes to, by our count.
+      expect(nano(sum(is_byok))).toBe(8_000_000);
+      expect(nano(sum(!is_byok))).toBeGreaterThan(0);
+      expect(charges.find((charge) => charge.is_byok !== is_byok)?.attempt).toBe(1);
+      expect([raised('usage'), raised('byok_usage')]).toEqual([nano(sum(false)), nano(sum(true))]);
+      expect(nano(generation['total_cost'])).toBe(nano(sum(false)));
+      expect(generation).toMatchObject({ is_byok, upstream_inference_cost: is_byok ? COST_USD : null });
+      expect(body['usage']).toMatchObject({ is_byok, cost: is_byok ? 0 : COST_USD });
+    },
+  );
 
   test('a limit counts it only where the key says so', async () => {
     await bring();
@@ -431,10 +445,10 @@ describe('who pays', () => {
       return ((await response.json()) as { key: string }).key;
     };
     const free = await keyWith({});
-    for (let nth = 0; nth < 3; nth += 1) expect((await ask('wire/one', { max_tokens: 7 }, free)).status).toBe(200);
+    for (let nth = 0; nth < 3; nth += 1) expect((await ask('wire/output', { max_tokens: 7 }, free)).status).toBe(200);
     const counted = await keyWith({ include_byok_in_limit: true });
     const statuses: number[] = [];
-    for (let nth = 0; nth < 3; nth += 1) statuses.push((await ask('wire/one', { max_tokens: 7 }, counted)).status);
+    for (let nth = 0; nth < 3; nth += 1) statuses.push((await ask('wire/output', { max_tokens: 7 }, counted)).status);
     expect(statuses).toEqual([200, 402, 402]);
   });
 

@@ -1,0 +1,127 @@
+import { expect, test } from 'vitest';
+import { placeOf, type StoredByok } from '../accounts/byok.ts';
+import { createVault } from '../accounts/vault.ts';
+import type { Principal } from '../http/principal.ts';
+import { limits } from '../limits.ts';
+import { localChangeFeed } from '../storage/change-feed.ts';
+import { createOwnCredentials } from './own-credentials.ts';
+
+const vault = createVault('a secret of the gateway');
+
+function stored(id: string, secret: string, over: Partial<StoredByok> = {}): StoredByok {
+  return {
+    id,
+    seq: 1,
+    version: 1,
+    organization_id: 'org',
+    workspace_id: 'w',
+    provider: 'acme',
+    label: 'sk-...abc',
+    sealed: vault.seal(secret, placeOf({ organization_id: 'org', id })),
+    name: null,
+    disabled: false,
+    is_fallback: false,
+    allow_shared_fallback: false,
+    sort_order: 0,
+    allowed_models: null,
+    allowed_api_key_hashes: null,
+    allowed_user_ids: null,
+    created_at: '2026-11-21T00:00:00.000Z',
+    updated_at: null,
+    ...over,
+  };
+}
+
+function memory(rows: (workspace_id: string) => StoredByok[]) {
+  const changes = localChangeFeed();
+  const asked: string[] = [];
+  const logged: string[] = [];
+  const state = { now_ms: 0, is_current: true };
+  let answer: Promise<unknown> = Promise.resolve();
+  const credentials = createOwnCredentials({
+    findEnabled: async (workspace_id) => {
+      asked.push(workspace_id);
+      const found = rows(workspace_id);
+      await answer;
+      return found;
+    },
+    vault,
+    clock: { now_ms: () => state.now_ms, monotonic_ms: () => state.now_ms },
+    changes: { listen: changes.listen, current: () => state.is_current },
+    log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message) },
+  });
+  const of = (workspace_id: string) => credentials({ workspace_id } as Principal);
+  const wait = (until: Promise<unknown>) => {
+    answer = until;
+  };
+  return { of, asked, logged, state, changes, wait };
+}
+
+test('a workspace is asked for once, also one without credentials, until the time is over', async () => {
+  const { of, asked, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
+  expect((await of('w'))[0]?.secret()).toBe('sk-one');
+  expect(await of('none')).toEqual([]);
+  expect(of('w')).not.toBeInstanceOf(Promise);
+  expect(of('none')).toEqual([]);
+  expect(asked).toEqual(['w', 'none']);
+  state.now_ms = limits.key_cache_ms_max;
+  await of('w');
+  expect(asked).toEqual(['w', 'none', 'w']);
+});
+
+test('a change makes its workspace forgotten, and nothing is remembered that was asked for before', async () => {
+  const { of, asked, changes, wait } = memory(() => [stored('1', 'sk-one')]);
+  await of('w');
+  await of('v');
+  await changes.heard([{ topic: 'policy', id: 'w' }]);
+  expect(of('v')).not.toBeInstanceOf(Promise);
+  let answer = () => {};
+  wait(
+    new Promise<void>((resolve) => {
+      answer = resolve;
+    }),
+  );
+  const late = of('w');
+  await changes.heard([{ topic: 'policy', id: 'w' }]);
+  answer();
+  await late;
+  expect(of('w')).toBeInstanceOf(Promise);
+  await changes.heard([{ topic: 'keys', id: 'w' }]);
+  expect(asked).toEqual(['w', 'v', 'w', 'w']);
+});
+
+test('nothing remembered is used while changes may not be heard', async () => {
+  const { of, asked, state } = memory(() => []);
+  await of('w');
+  state.is_current = false;
+  await of('w');
+  expect(asked).toEqual(['w', 'w']);
+});
+
+test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
+  const per_workspace = 99;
+  const { of, asked } = memory((id) => Array.from({ length: per_workspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
+  const fit = limits.byok_remembered_max / (per_workspace + 1);
+  for (let nth = 0; nth <= fit; nth += 1) await of(`w${nth}`);
+  expect(of(`w${fit}`)).not.toBeInstanceOf(Promise);
+  expect(of('w1')).not.toBeInstanceOf(Promise);
+  expect(of('w0')).toBeInstanceOf(Promise);
+  expect(asked.length).toBe(fit + 2);
+});
+
+test('one that cannot be opened or is JSON says why it cannot be used, without a word of it', async () => {
+  const strange = stored('2', 'sk-two', { sealed: createVault('another secret').seal('sk-two', 'byok org 2') });
+  const { of, logged } = memory(() => [strange, stored('3', '{"region":"eu"}')]);
+  const [unreadable, json] = await of('w');
+  expect(unreadable?.unusable).toBe("the workspace's credential cannot be read by this gateway");
+  expect(json?.unusable).toMatch(/is JSON text/);
+  expect(() => json?.secret()).toThrow('JSON');
+  expect(logged).toHaveLength(2);
+});
+
+test('a credential shows itself to nothing that prints it', async () => {
+  const { of } = memory(() => [stored('1', 'sk-secret-one')]);
+  const [credential] = await of('w');
+  expect(JSON.stringify(credential)).not.toContain('sk-secret-one');
+  expect(JSON.stringify(credential)).not.toContain('v1.');
+});
