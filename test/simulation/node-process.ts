@@ -2,34 +2,10 @@ import type { Slot } from '../../src/ledger/slot.ts';
 import type { MemoryDisk } from './memory-disk.ts';
 import { type Request, serve } from './requests.ts';
 import { type Actor, clockOf } from './scheduler.ts';
+import type { Step } from './steps.ts';
 import { wayToStore } from './store-way.ts';
 import type { SubjectNode } from './subject.ts';
 import type { World } from './world.ts';
-
-/** Every place of the protocol at which a process can end. */
-export const STEPS = [
-  'asked',
-  'held',
-  'attempt being written',
-  'attempt durable',
-  'sent',
-  'upstream at work',
-  'answered',
-  'first attempt failed, next asked',
-  'outcome being written',
-  'outcome written, client not told',
-  'client told',
-  'batch on its way',
-  'batch applied, answer on its way',
-  'batch acknowledged, not noted',
-  'starting',
-  'draining',
-] as const;
-
-/** With slices there is one more. */
-export const SLICED_STEP = 'extension being written';
-
-export type Step = (typeof STEPS)[number] | typeof SLICED_STEP;
 
 /** A computer with a disk, on which one process after another runs. */
 export interface Machine {

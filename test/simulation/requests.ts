@@ -2,7 +2,8 @@ import type { Ask, Hold } from '../../src/ledger/hold.ts';
 import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
 import type { Budget } from '../../src/schemas/budget.ts';
 import { generation } from '../generation-fixture.ts';
-import { type NodeProcess, SLICED_STEP, type Step } from './node-process.ts';
+import type { NodeProcess } from './node-process.ts';
+import { SLICED_STEP, type Step } from './steps.ts';
 import type { SentAttempt } from './upstream.ts';
 import type { World } from './world.ts';
 

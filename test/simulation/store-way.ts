@@ -91,7 +91,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       // What goes over the wire is a copy: nobody changes it afterwards.
       const text = JSON.stringify(batch);
       world.watcher.sends(batch, text);
-      process.enter(undefined, 'batch on its way');
+      void process.enter(undefined, 'batch on its way');
       return trip(
         'settle',
         async () => {
@@ -99,7 +99,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
           const answer = await world.watcher.applies(arrived, () =>
             store.settle({ ...arrived, at: clock(arrived.at) }),
           );
-          if (answer.is === 'applied') process.enter(undefined, 'batch applied, answer on its way');
+          if (answer.is === 'applied') void process.enter(undefined, 'batch applied, answer on its way');
           if (answer.is === 'fenced') world.counts.fenced++;
           return answer;
         },

@@ -76,7 +76,9 @@ export class Watcher {
   /** A batch arrives at the store: every settle of it is covered by the node's lease. */
   async applies(batch: SettleBatch, apply: () => Promise<SettleAnswer>): Promise<SettleAnswer> {
     const { database, plan } = this.#world;
-    const ids = new Set(database.all<{ id: string }>('SELECT id FROM ledger_generations').map(({ id }) => id));
+    const known = ({ id }: { id: string }) =>
+      database.all('SELECT id FROM ledger_generations WHERE id = ?', id).length > 0;
+    const ids = new Set(batch.settles.filter(known).map(({ id }) => id));
     const leases = this.#leasesOf(batch.node);
     this.storeChanges();
     const answer = await apply();
@@ -216,7 +218,10 @@ export class Watcher {
       }
       return;
     }
-    if (status !== 402) return this.#world.fail('refusal', String(error));
+    if (status !== 402) {
+      this.#world.fail('refusal', String(error));
+      return;
+    }
     counts.refused_402++;
     if (now_ms > request.asked_at && process.answered_at < request.asked_at) {
       this.#world.fail('L3', `request ${request.number} was refused with 402 although the store had not answered`);
@@ -302,7 +307,8 @@ export class Watcher {
       for (const { windows, billed_nano = 0 } of request.sent) {
         for (const window of windows) billed.set(window, (billed.get(window) ?? 0) + billed_nano);
       }
-      const isLost = plan.journal_sync === 'os' && !request.is_told;
+      // Then the leases of whoever may have sent it are frozen, which the other rules check.
+      const isLost = plan.journal_sync === 'os' && world.counts.power_losses > 0;
       if (known === undefined) {
         if (request.sent.length > 0 && !isLost)
           world.fail('Q5', `request ${request.number} was sent and is not recorded`);
@@ -313,7 +319,7 @@ export class Watcher {
       const isMetered = known.outcome === 'unknown' && plan.mode !== 'strict' && plan.unknown_outcome === 'metered';
       for (const [window, nano] of billed) {
         const charged = known.charges.get(window) ?? 0;
-        const allowed = plan.overruns && known.outcome === 'unknown' ? Math.ceil(nano * 0.3) : 0;
+        const allowed = plan.overruns && !exact ? Math.ceil(nano * 0.3) : 0;
         if (charged + allowed < nano && !isMetered && !isLost) {
           world.fail('Q6', `request ${request.number} was billed ${nano}, and ${charged} is recorded in ${window}`);
         }

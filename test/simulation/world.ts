@@ -3,10 +3,11 @@ import type { LedgerStore } from '../../src/ledger/settle.ts';
 import type { Budget } from '../../src/schemas/budget.ts';
 import { type MemoryDatabase, openMemoryDatabase } from './memory-database.ts';
 import { MemoryDisk } from './memory-disk.ts';
-import { type Machine, NodeProcess, SLICED_STEP, STEPS, type Step } from './node-process.ts';
+import { type Machine, NodeProcess } from './node-process.ts';
 import { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { Scheduler } from './scheduler.ts';
+import { SLICED_STEP, STEPS, type Step } from './steps.ts';
 import { CALM, STORM, type Weather } from './store-way.ts';
 import type { Subject } from './subject.ts';
 import { Upstream } from './upstream.ts';
@@ -166,28 +167,33 @@ export class World {
       machine.is_released = true;
       this.counts.releases++;
       this.watcher.storeChanges();
-      const { database } = this;
-      database.all(
-        'UPDATE ledger_nodes SET epoch = epoch + 1, instance = ? WHERE id = ? RETURNING epoch',
-        '',
-        machine.node,
-      );
-      const rows = database.all<{ budget_id: string; window_start: string; amount: number }>(
-        'SELECT budget_id, window_start, amount FROM ledger_leases WHERE node_id = ?',
-        machine.node,
-      );
-      database.all(
-        `UPDATE ledger_windows SET leased = leased - l.amount FROM ledger_leases AS l WHERE l.node_id = ?
-          AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start`,
-        machine.node,
-      );
-      database.all('DELETE FROM ledger_leases WHERE node_id = ?', machine.node);
-      this.watcher.released(rows);
+      try {
+        this.watcher.released(this.#release(machine.node));
+      } catch (error) {
+        this.fail('I4', `the release of ${machine.node}: ${String(error)}`);
+      }
       this.scheduler.after(absence_ms, 'back again', undefined, () => {
         machine.is_released = false;
         this.#start(machine);
       });
     });
+  }
+
+  /** As the operator's command does it. */
+  #release(node: string): { budget_id: string; window_start: string; amount: number }[] {
+    const { database } = this;
+    database.all("UPDATE ledger_nodes SET epoch = epoch + 1, instance = '' WHERE id = ? RETURNING epoch", node);
+    const rows = database.all<{ budget_id: string; window_start: string; amount: number }>(
+      'SELECT budget_id, window_start, amount FROM ledger_leases WHERE node_id = ?',
+      node,
+    );
+    database.all(
+      `UPDATE ledger_windows SET leased = leased - l.amount FROM ledger_leases AS l WHERE l.node_id = ?
+        AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start`,
+      node,
+    );
+    database.all('DELETE FROM ledger_leases WHERE node_id = ?', node);
+    return rows;
   }
 
   async #open(): Promise<void> {

@@ -1,0 +1,280 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SOURCES } from './subject.ts';
+import type { Mode } from './world.ts';
+
+/** A mistake that somebody could make in the sources. */
+export interface Fault {
+  name: string;
+  /** How many of its runs found it where the protocol was first tried. */
+  paper: string;
+  mode?: Mode;
+  edits: { file: string; text: string; replacement: string }[];
+}
+
+const LEASES = 'ledger/leases.ts';
+const NODE = 'ledger/node.ts';
+const PIPE = 'ledger/pipe.ts';
+const STORE = 'storage/ledger.ts';
+const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
+
+const SILENT = `const silent = now - 3000;
+        await sql\`UPDATE ledger_windows SET leased = leased - (SELECT COALESCE(SUM(l.amount), 0) FROM ledger_leases l
+          JOIN ledger_nodes n ON n.id = l.node_id WHERE n.seen_at < \${silent}
+          AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start)\`.execute(tx);
+        await sql\`DELETE FROM ledger_leases WHERE node_id IN (SELECT id FROM ledger_nodes WHERE seen_at < \${silent})\`.execute(tx);`;
+
+/** What the simulation must find, one and all. */
+export const FAULTS: Fault[] = [
+  {
+    name: 'replay forgotten',
+    paper: '100 %',
+    edits: [
+      {
+        file: NODE,
+        text: 'const left = replay(segments);',
+        replacement: 'const left = { ...replay(segments), outcomes: [], unknown: [] };',
+      },
+    ],
+  },
+  {
+    name: 'unknown outcome charged nothing',
+    paper: '100 %',
+    edits: [
+      { file: 'ledger/replay.ts', text: 'found?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' },
+    ],
+  },
+  {
+    name: 'batch of a lost answer under a new number, no generation key',
+    paper: '100 %',
+    edits: [
+      {
+        file: PIPE,
+        text: 'await this.#options.store.settle(batch);',
+        replacement: 'await this.#options.store.settle(refusals === 1 ? batch : { ...batch, number: ++this.#number });',
+      },
+      {
+        file: STORE,
+        text: 'batch.settles.filter(({ id }) => inserted.delete(id));',
+        replacement: '[...batch.settles];',
+      },
+    ],
+  },
+  {
+    name: 'second attempt reuses the hold of a billed first one',
+    paper: '100 %',
+    edits: [{ file: LEASES, text: 'line.share += cost_nano;', replacement: 'line.share += 0;' }],
+  },
+  {
+    name: 'admission one unit over the lease',
+    paper: '100 %',
+    edits: [
+      {
+        file: LEASES,
+        text: 'available = Math.min(available, roomOf(wanted));',
+        replacement: 'available = Math.min(available, roomOf(wanted) + 1);',
+      },
+    ],
+  },
+  {
+    name: 'whole lease returned, holds included',
+    paper: '100 %',
+    edits: [
+      {
+        file: LEASES,
+        text: 'const idle = freeOf(lease);\n      if (idle <= 0 ||',
+        replacement: 'const idle = lease.stored - lease.pending - lease.returning;\n      if (idle <= 0 ||',
+      },
+    ],
+  },
+  {
+    name: 'grant from a value read earlier',
+    paper: '100 %',
+    edits: [
+      {
+        file: STORE,
+        text: FREE,
+        replacement: FREE.replace('ledger_windows.leased', '(ledger_windows.leased - ledger_windows.granted)'),
+      },
+    ],
+  },
+  {
+    name: 'lowered limit ignores leases',
+    paper: '82 %',
+    edits: [
+      {
+        file: STORE,
+        text: FREE,
+        replacement: FREE.replace(
+          'ledger_windows.leased + v.cover',
+          '(CASE WHEN b.version > 1 THEN 0 ELSE ledger_windows.leased - v.cover END)',
+        ),
+      },
+    ],
+  },
+  {
+    name: 'hold stays on the first budget when another refuses',
+    paper: '99 %',
+    edits: [
+      {
+        file: LEASES,
+        text: 'const refusal = this.#refusal(ask, lines);',
+        replacement:
+          'const refusal = this.#refusal(ask, lines);\n        const one = lines[0]?.lease;\n        if (one !== undefined && freeOf(one) >= ask.least_nano) one.held += ask.least_nano;',
+      },
+    ],
+  },
+  {
+    name: 'hold of a refused call not released',
+    paper: '91 %',
+    edits: [
+      {
+        file: NODE,
+        text: '(hold) => void this.#leases.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });',
+        replacement: '() => {};',
+      },
+    ],
+  },
+  {
+    name: 'lease of a silent node freed by time',
+    paper: '98 %',
+    edits: [
+      {
+        file: STORE,
+        text: "return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };",
+        replacement: `${SILENT}\n        return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };`,
+      },
+    ],
+  },
+  {
+    name: 'pending dropped at the send',
+    paper: '98 %',
+    edits: [
+      {
+        file: LEASES,
+        text: 'for (const charge of charges) askOf(this.#lease(charge.budget_id, charge.window_start));',
+        replacement:
+          'for (const charge of charges) {\n        askOf(this.#lease(charge.budget_id, charge.window_start));\n        this.#lease(charge.budget_id, charge.window_start).pending -= charge.cover;\n      }',
+      },
+      {
+        file: LEASES,
+        text: 'this.#lease(budget_id, window_start).pending -= cover;',
+        replacement: 'this.#lease(budget_id, window_start).pending -= 0 * cover;',
+      },
+    ],
+  },
+  {
+    name: 'attempt not durable before the send',
+    paper: '97 %',
+    edits: [{ file: NODE, text: '      await durable;', replacement: '      void durable.catch(() => {});' }],
+  },
+  {
+    name: 'less where less or equal is meant, in the grant',
+    paper: '88 %',
+    edits: [{ file: STORE, text: '$' + '{FREE} < v.need', replacement: '$' + '{FREE} <= v.need' }],
+  },
+  {
+    name: 'charge in the window of the end of the request',
+    paper: '83 %',
+    edits: [
+      {
+        file: LEASES,
+        text: 'for (const { budget, window_start, amount: held } of hold.lines) {',
+        replacement:
+          'for (const { budget, amount: held } of hold.lines) {\n      const window_start = this.#startOf(budget.reset_interval, this.#options.now());',
+      },
+    ],
+  },
+  {
+    name: 'no sync, and leases handed back after a power loss',
+    paper: '82 %',
+    edits: [
+      {
+        file: 'ledger/journal.ts',
+        text: "if (durable && this.#options.sync === 'os') durable.resolve();",
+        replacement: 'if (durable) durable.resolve();',
+      },
+    ],
+  },
+  {
+    name: 'return before the outcome that freed the money is in a batch',
+    paper: '71 %',
+    edits: [
+      { file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' },
+      { file: 'limits.ts', text: 'flush_batch_records_max: 200,', replacement: 'flush_batch_records_max: 1,' },
+    ],
+  },
+  {
+    name: 'extension not journaled',
+    paper: '65 %',
+    mode: 'sliced',
+    edits: [
+      {
+        file: NODE,
+        text: 'await this.#journal.attempt(hold.id, this.#attemptLine(hold, hold.attempt));',
+        replacement: 'await Promise.resolve();',
+      },
+    ],
+  },
+  {
+    name: 'no call-back of idle leases',
+    paper: '29 %',
+    edits: [
+      {
+        file: LEASES,
+        text: '!(lease.wanted || this.#draining || this.#isIdle(lease, now))',
+        replacement: '!(this.#draining || this.#isIdle(lease, now))',
+      },
+    ],
+  },
+  {
+    name: 'batch of a lost answer forgotten',
+    paper: '11 %',
+    edits: [
+      {
+        file: PIPE,
+        text: '        if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;',
+        replacement: '        this.#queue.unshift(...this.#flying);\n        this.#flying = [];\n        return;',
+      },
+    ],
+  },
+  {
+    name: 'segment put away before what settled it is durable',
+    paper: 'not in it',
+    edits: [{ file: 'ledger/segments.ts', text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
+  },
+  {
+    name: 'doubt after a power loss forgotten',
+    paper: 'not in it',
+    edits: [
+      {
+        file: NODE,
+        text: 'this.#leases.freezeDoubtful(last?.frozen ?? [], in_doubt);',
+        replacement: 'this.#leases.freezeDoubtful([], in_doubt);',
+      },
+    ],
+  },
+  {
+    name: '402 although the store has not answered',
+    paper: 'not in it',
+    edits: [{ file: LEASES, text: 'waiter.is_heard ? this', replacement: 'waiter.asked_in > 0 ? this' }],
+  },
+];
+
+/** A copy of the sources with the fault in it; fails where a text to change is not there exactly once. */
+export function plant({ name, edits }: Fault): { folder: string; remove(): void } {
+  const root = mkdtempSync(join(tmpdir(), 'gateway-fault-'));
+  const folder = join(root, 'src');
+  const isSource = (file: string) => !file.endsWith('.test.ts');
+  cpSync(SOURCES, folder, { recursive: true, filter: isSource });
+  symlinkSync(join(SOURCES, '..', 'node_modules'), join(root, 'node_modules'));
+  writeFileSync(join(root, 'package.json'), '{ "type": "module" }');
+  for (const { file, text, replacement } of edits) {
+    const path = join(folder, file);
+    const parts = readFileSync(path, 'utf8').split(text);
+    if (parts.length !== 2) throw new Error(`The fault "${name}" finds its text ${parts.length - 1} times in ${file}`);
+    writeFileSync(path, parts.join(replacement));
+  }
+  return { folder, remove: () => rmSync(root, { recursive: true }) };
+}
