@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
 import { spendingNode } from '../../test/spending.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
+import { toSettle } from '../ledger/settle.ts';
 import { budgetStore } from './budgets.ts';
 import { assignmentStore, guardrailStore } from './guardrails.ts';
 import { keyStore, type NewKey } from './keys.ts';
+import { ledgerStore } from './ledger.ts';
 import { organizationStore } from './organizations.ts';
 import { workspaceStore } from './workspaces.ts';
 
@@ -276,6 +280,43 @@ describeStores('budgets', ({ open }) => {
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);
+  });
+
+  test('what settles under an old hold while its budget comes back is counted once', async () => {
+    const { database, makeKey, keys, spend, budgets, queries, organization_id, workspace_id, user_id } = await setUp();
+    const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'daily' });
+    await spend(hash, 1);
+    await keys.update({ organization_id, hash }, { limit_nano: null, updated_at: AT });
+    await spend(hash, 2);
+    const ledger = ledgerStore(queries, database.engine);
+    const { epoch } = await ledger.register({ node: 'late', instance: 'i', epoch_seen: 0, at: 1 });
+    const record = generation({ id: 'late', organization_id, workspace_id, user_id, key_hash: hash, cost_nano: 4 });
+    const window = { budget_id: `key:${hash}:daily`, window_start: '2026-11-21' };
+    const settle = async () => {
+      const charges = [{ ...window, amount: 4, cover: 0 }];
+      const asks = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0 }];
+      const settles = [toSettle(record, JSON.stringify(record), charges)];
+      await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows: asks, divisor: 2 });
+    };
+    let settling: Promise<void> | undefined;
+    // Between the window and the activity that it is compared with.
+    const interrupted = queries.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (settling === undefined && result.rows[0] !== undefined && Object.keys(result.rows[0]).join() === 'spent') {
+          settling = settle();
+          await Promise.race([settling, sleep(300)]);
+        }
+        return result;
+      },
+    });
+    await interrupted.transaction().execute(async (tx) => {
+      await keyStore(tx).lock({ organization_id, hash });
+      await keyStore(tx).update({ organization_id, hash }, { limit_nano: 20, updated_at: AT });
+    });
+    expect(settling).toBeDefined();
+    await settling;
+    expect(await budgets()).toEqual([['key:K:daily', 20, '2026-11-21', 7, 2]]);
   });
 
   test('the migration follows the limits of keys that were there before it', async () => {
