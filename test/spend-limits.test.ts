@@ -249,6 +249,22 @@ describe('before the send', () => {
     expect(await usedBy(strict, key)).toBe(0);
   });
 
+  test('where an endpoint asks more than is left, one that asks less serves', async () => {
+    const key = await keyOf(strict, 10);
+    const models = ['wire/chat', 'wire/free'];
+    const { status, body } = await ask(strict, key, { models, max_tokens: 100 });
+    expect([status, body.model]).toEqual([200, 'wire/free']);
+    expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test('after a failure, what is left not paying for the next attempt is told with it', async () => {
+    script = () => [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
+    const key = await keyOf(strict, 10);
+    const refused = await ask(strict, key, { models: ['wire/free', 'wire/chat'], max_tokens: 100 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.metadata).toMatchObject({ previous_errors: [{}] });
+  });
+
   test.each([
     ['wire/chat', {}, answer(7)],
     ['wire/messages', {}, message(7)],

@@ -95,15 +95,20 @@ function mayHaveAnswered(error: UpstreamError): boolean {
 }
 
 /**
- * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and a
- * credential of the organization's own may serve where money is short.
+ * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
+ * money is short a credential of the organization's own may serve, or an endpoint that asks for less.
  */
 function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
   if (!(error instanceof GatewayError)) return undefined;
   if (error.status === 400) return 'Encode';
+  if (error.status !== 402) return undefined;
   const later = attempts.slice(attempts.indexOf(candidate) + 1);
-  const is_short = error.status === 402 && candidate.own === undefined;
-  return is_short && later.some(({ own }) => own !== undefined) ? 'Admit' : undefined;
+  const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
+  return may_serve ? 'Admit' : undefined;
+}
+
+function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
+  return (one.prompt ?? 0) < (other.prompt ?? 0) || (one.completion ?? 0) < (other.completion ?? 0);
 }
 
 /** A refusal of the next attempt, with the failures that made it necessary. */
@@ -272,7 +277,8 @@ export function createInference(options: InferenceOptions): Inference {
         }
       }
     }
-    if (session.failed.length === 0 && refused) throw await giveUp(session, refused);
+    const is_refused = session.failed.length === 0 || refused?.status === 402;
+    if (refused && is_refused) throw await giveUp(session, refused);
     throw await fail(session);
   }
 
