@@ -117,6 +117,13 @@ test('a package is imported only where it lives', () => {
   expect(wrong).toEqual([]);
 });
 
+test('only inference, which meters, is handed the way to the providers', () => {
+  const holders = production.filter(({ text }) => /\bcreateUpstream\b/.test(text)).map(({ file }) => file);
+  expect(holders).toEqual(['src/app.ts', 'src/providers/upstream.ts']);
+  const senders = production.filter(({ text }) => /from '[^']*\/upstream\.ts'/.test(text)).map(({ file }) => file);
+  expect(senders.filter((file) => !file.startsWith('src/inference/'))).toEqual(['src/app.ts']);
+});
+
 test('the core has no clock, no chance and no input or output', () => {
   const banned =
     /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.now\b|\bsetTimeout\b|\bsetInterval\b|from 'node:(?:fs|net|http|https|dns|child_process|worker_threads)/;
