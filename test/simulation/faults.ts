@@ -2,14 +2,15 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SOURCES } from './subject.ts';
-import type { Mode } from './world.ts';
+import type { RunOptions } from './world.ts';
 
 /** A mistake that somebody could make in the sources. */
 export interface Fault {
   name: string;
   /** How many of its runs found it where the protocol was first tried. */
   paper: string;
-  mode?: Mode;
+  /** Where it shows. */
+  options?: RunOptions;
   edits: { file: string; text: string; replacement: string }[];
 }
 
@@ -200,6 +201,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
+    options: { requests: 3000 },
     edits: [
       { file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' },
       { file: 'limits.ts', text: 'flush_batch_records_max: 200,', replacement: 'flush_batch_records_max: 1,' },
@@ -208,7 +210,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'extension not journaled',
     paper: '65 %',
-    mode: 'sliced',
+    options: { mode: 'sliced' },
     edits: [
       {
         file: NODE,
@@ -247,6 +249,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'doubt after a power loss forgotten',
     paper: 'not in it',
+    options: { journal_sync: 'os' },
     edits: [
       {
         file: NODE,

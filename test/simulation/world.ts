@@ -31,6 +31,9 @@ export interface Plan {
   requests: number;
 }
 
+/** What of the plan the seed does not decide. */
+export type RunOptions = Partial<Pick<Plan, 'mode' | 'journal_sync' | 'requests'>>;
+
 export interface Violation {
   rule: string;
   message: string;
@@ -55,11 +58,12 @@ const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
 const PROBE_MS = 3_000;
 
-function planOf(seed: number, mode: Mode, requests: number): Plan {
+function planOf(seed: number, { mode = 'strict', journal_sync, requests = 700 }: RunOptions): Plan {
   const random = new Random(seed * 7 + 1);
+  const isOs = random.chance(0.12);
   return {
     mode,
-    journal_sync: mode === 'strict' && random.chance(0.12) ? 'os' : 'group',
+    journal_sync: journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group'),
     unknown_outcome: random.chance(0.5) ? 'hold' : 'metered',
     store_clock: random.chance(0.5),
     overruns: mode === 'soft',
@@ -120,10 +124,10 @@ export class World {
   #is_chaos = true;
   readonly #seed: number;
 
-  constructor(seed: number, subject: Subject, options: { mode: Mode; requests: number }) {
+  constructor(seed: number, subject: Subject, options: RunOptions) {
     this.#seed = seed;
     this.subject = subject;
-    this.plan = planOf(seed, options.mode, options.requests);
+    this.plan = planOf(seed, options);
     this.random = new Random(seed);
     // Friday evening or the last of a month: the day turns in every run, the week and the month in some.
     const midnight = this.random.pick(['2026-11-22', '2026-11-23', '2026-12-01']);
