@@ -128,6 +128,18 @@ describe('providers of the table', () => {
     });
   });
 
+  test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
+    const config = loadConfig({ OPENAI_API_KEY: 'k' });
+    const slugs = config.providers_own_only.map(({ slug }) => slug);
+    expect(slugs).toContain('mistral');
+    for (const slug of ['openai', 'azure', 'amazon-bedrock', 'ollama']) expect(slugs).not.toContain(slug);
+    expect(config.providers_own_only.find(({ slug }) => slug === 'mistral')).toMatchObject({
+      is_own_only: true,
+      credential: undefined,
+      base_url: expect.stringMatching(/^https:/),
+    });
+  });
+
   test('a provider of a wire that this version lacks is off, and says so', () => {
     const config = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'eu-west-1' });
     expect(config.providers).toEqual([]);

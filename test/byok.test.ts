@@ -290,6 +290,7 @@ describe('what comes after it', () => {
       message: 'Paid refused your own credential team: the key [redacted] is revoked',
       metadata: { is_byok: true, byok: { id, label: MASKED, name: 'team' } },
     });
+    expect(metadata.is_byok).toBe(true);
     expect(metadata.endpoints.excluded).toMatchObject([
       { provider: 'Paid', step: 'Filter by Own Credentials', is_byok: false },
       { provider: 'Other', step: 'Filter by Own Credentials', is_byok: false },

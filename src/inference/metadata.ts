@@ -37,7 +37,7 @@ export function routingMetadata(facts: {
     region: null,
     summary: `available=${available.length}${selected ? `, selected=${selected.provider.name}` : ''}`,
     attempt: attempts.length,
-    is_byok: selected?.own !== undefined,
+    is_byok: selected === undefined ? attempts.at(-1)?.is_byok === true : selected.own !== undefined,
     endpoints: {
       total: plan.candidates.length,
       available: available.map((candidate) => ({

@@ -6,6 +6,7 @@ import { placeOf } from '../../accounts/byok.ts';
 import { createSecret } from '../../accounts/key.ts';
 import { createVault } from '../../accounts/vault.ts';
 import { buildCatalog } from '../../catalog/catalog.ts';
+import { limits } from '../../limits.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { byokStore } from '../../storage/byok.ts';
 import { keyStore } from '../../storage/keys.ts';
@@ -106,6 +107,30 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(row.sealed);
   });
 
+  test('400: a workspace has no more credentials than the bound', async () => {
+    const { create, home, database } = await setUp();
+    await create();
+    const [row] = await database.queries.selectFrom('byok_credentials').selectAll().execute();
+    if (!row) throw new Error('nothing was stored');
+    const more = Array.from({ length: limits.byok_credentials_max - 2 }, (_, nth) => ({
+      ...row,
+      id: `more-${nth}`,
+      allowed_models: null,
+      allowed_api_key_hashes: null,
+      allowed_user_ids: null,
+    }));
+    await database.queries.insertInto('byok_credentials').values(more).execute();
+    expect((await create()).status).toBe(201);
+    expect(await create()).toMatchObject({
+      status: 400,
+      body: {
+        error: {
+          message: `workspace_id ${home.default_workspace_id} has ${limits.byok_credentials_max} credentials already`,
+        },
+      },
+    });
+  });
+
   test('201: every setting is kept; models as canonical slugs, each entry once; the next credential comes after', async () => {
     const { create, home, key_hash } = await setUp();
     const scopes = {
@@ -170,6 +195,45 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await create({ allowed_user_ids: [foreign.owner_user_id] })).status).toBe(400);
     const body = { provider: 'acme', key: KEY, allowed_api_key_hashes: [key_hash] };
     expect((await call('POST', '/byok', body, 'foreign')).status).toBe(400);
+  });
+
+  test('what a credential names already is taken back as it is, whatever became of it; nothing else is', async () => {
+    const { call, idOf, database, home, key_hash } = await setUp();
+    const id = await idOf({ allowed_models: ['acme/fast-1'] });
+    await database.queries
+      .updateTable('byok_credentials')
+      .set({
+        allowed_models: JSON.stringify(['acme/gone']),
+        allowed_api_key_hashes: JSON.stringify(['deleted', key_hash]),
+        allowed_user_ids: JSON.stringify(['left']),
+      })
+      .execute();
+    const scopes = {
+      allowed_models: ['acme/gone', 'acme/fast-1'],
+      allowed_api_key_hashes: ['deleted', key_hash, 'deleted'],
+      allowed_user_ids: [home.owner_user_id, 'left'],
+    };
+    expect(await call('PATCH', `/byok/${id}`, scopes)).toMatchObject({
+      status: 200,
+      body: {
+        data: {
+          ...scopes,
+          allowed_models: ['acme/gone', 'acme/fast-1-2026-01'],
+          allowed_api_key_hashes: ['deleted', key_hash],
+        },
+      },
+    });
+    for (const [field, entry] of [
+      ['allowed_models', 'other/gone'],
+      ['allowed_api_key_hashes', 'left'],
+      ['allowed_user_ids', 'deleted'],
+    ] as const) {
+      const refused = await call('PATCH', `/byok/${id}`, { [field]: [entry] });
+      expect(refused).toMatchObject({
+        status: 400,
+        body: { error: { message: expect.stringMatching(`^${field}\\[0\\] is not`) } },
+      });
+    }
   });
 
   test('400: a management key in a scope, which calls no model', async () => {

@@ -1,7 +1,8 @@
-import { isCredential } from '../../accounts/byok.ts';
+import { isCredential, type StoredByok } from '../../accounts/byok.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { GatewayError } from '../../errors.ts';
 import type { UpdateByokBody } from '../../schemas/byok.ts';
+import { resolveEntries } from '../../schemas/entries.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
@@ -10,10 +11,18 @@ import { organizationStore } from '../../storage/organizations.ts';
 /** The settings of a credential as a body gives them, checked; what the body leaves out is absent. */
 export type CheckedSettings = Omit<UpdateByokBody, 'key'>;
 
-/** Checks what a body says of a credential: models, keys and users that exist. Models come back as canonical slugs. */
+/** Where names are looked up, and the credential that the body changes. */
+interface Known {
+  tx: Queries;
+  organization_id: string;
+  catalog: Catalog;
+  before?: Pick<StoredByok, 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids'>;
+}
+
+/** Checks what a body says of a credential: models, keys and users that exist, or that it names already. Models come back as canonical slugs. */
 export async function checkSettings(
   body: UpdateByokBody,
-  { tx, organization_id, catalog }: { tx: Queries; organization_id: string; catalog: Catalog },
+  { tx, organization_id, catalog, before }: Known,
 ): Promise<CheckedSettings> {
   const { key, ...settings } = body;
   for (const [field, text] of [
@@ -25,32 +34,29 @@ export async function checkSettings(
   if (key !== undefined && !isCredential(key)) {
     throw new GatewayError(400, 'key must be JSON text, or visible ASCII characters without spaces or line breaks');
   }
-  const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = settings;
-  for (const [index, hash] of (allowed_api_key_hashes ?? []).entries()) {
+  const keys = new Set<string>();
+  for (const hash of settings.allowed_api_key_hashes ?? []) {
     const found = isStorable(hash) ? await keyStore(tx).findByHash(hash) : undefined;
-    if (found?.organization_id !== organization_id || found.is_management) {
-      throw new GatewayError(
-        400,
-        `allowed_api_key_hashes[${index}] is not the hash of an API key of this organization`,
-      );
-    }
+    if (found?.organization_id === organization_id && !found.is_management) keys.add(hash);
   }
-  for (const [index, user_id] of (allowed_user_ids ?? []).entries()) {
+  const users = new Set<string>();
+  for (const user_id of settings.allowed_user_ids ?? []) {
     const member = isStorable(user_id) && (await organizationStore(tx).findMember({ organization_id, user_id }));
-    if (!member) throw new GatewayError(400, `allowed_user_ids[${index}] is not a member of this organization`);
+    if (member) users.add(user_id);
   }
+  const checked = (
+    field: keyof NonNullable<Known['before']>,
+    resolve: (entry: string) => string | undefined,
+    what: string,
+  ) => {
+    const given = settings[field];
+    return given ? { [field]: resolveEntries({ field, given, kept: before?.[field], resolve, what }) } : {};
+  };
+  const among = (known: ReadonlySet<string>) => (entry: string) => (known.has(entry) ? entry : undefined);
   return {
     ...settings,
-    ...(allowed_models
-      ? { allowed_models: [...new Set(allowed_models.map((id, index) => canonicalSlug(catalog, id, index)))] }
-      : {}),
-    ...(allowed_api_key_hashes ? { allowed_api_key_hashes: [...new Set(allowed_api_key_hashes)] } : {}),
-    ...(allowed_user_ids ? { allowed_user_ids: [...new Set(allowed_user_ids)] } : {}),
+    ...checked('allowed_api_key_hashes', among(keys), 'the hash of an API key of this organization'),
+    ...checked('allowed_user_ids', among(users), 'a member of this organization'),
+    ...checked('allowed_models', (id) => catalog.find(id)?.canonical_slug, 'a model that is served here'),
   };
-}
-
-function canonicalSlug(catalog: Catalog, id: string, index: number): string {
-  const model = catalog.find(id);
-  if (model === undefined) throw new GatewayError(400, `allowed_models[${index}] is not a model that is served here`);
-  return model.canonical_slug;
 }

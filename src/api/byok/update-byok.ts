@@ -40,7 +40,7 @@ export function updateByok(server: Server, { change, wholeCatalog, vault }: Upda
         const store = byokStore(tx);
         const before = await foundByok(which, store.lock);
         checkVersion(request, before.version);
-        const settings = await checkSettings(request.body, { tx, organization_id, catalog: wholeCatalog() });
+        const settings = await checkSettings(request.body, { tx, organization_id, catalog: wholeCatalog(), before });
         const rotated =
           key === undefined ? {} : { sealed: vault.seal(key, placeOf(before)), label: labelOfCredential(key) };
         const after = await store.update(which, { ...settings, ...rotated, updated_at: at });
