@@ -129,11 +129,11 @@ const stream = (tokens: number): Step[] => [sse, words(tokens), chunk({}, 'stop'
 // ---------------------------------------------------------------- what a client does
 
 /** A key with a limit of so many thousandths of a USD: as many tokens. */
-async function keyOf(gateway: TestGateway, tokens: number): Promise<string> {
+async function keyOf(gateway: TestGateway, tokens: number, more: object = {}): Promise<string> {
   const response = await fetch(`${gateway.base_url}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'limited', limit: tokens / 1000 }),
+    body: JSON.stringify({ name: 'limited', limit: tokens / 1000, ...more }),
   });
   expect(response.status).toBe(201);
   return ((await response.json()) as { key: string }).key;
@@ -345,6 +345,17 @@ describe('before the send', () => {
     expect((await ask(strict, key, long)).status).toBe(402);
     const short = { ...long, messages: [{ role: 'user', content: 'a '.repeat(100) }] };
     expect((await ask(strict, key, short)).status).toBe(200);
+  });
+
+  test('in soft mode, which a key may have for itself, our own count of the prompt is set aside', async () => {
+    const [key, soft] = [await keyOf(strict, 1_500), await keyOf(strict, 1_500, { budget_mode: 'soft' })];
+    const request = {
+      model: 'wire/priced-prompt',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'a '.repeat(1_000) }],
+    };
+    expect((await ask(strict, key, request)).status).toBe(402);
+    expect((await ask(strict, soft, request)).status).toBe(200);
   });
 
   test('a prompt that its bytes would refuse is counted with the tokenizer of the model, where that is known', async () => {
