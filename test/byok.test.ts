@@ -10,9 +10,10 @@ import { type Exchange, responseHead, type Step, startWireServer, type WireServe
 
 const UNSET = ['$', '{NOT_SET_ANYWHERE}'].join('');
 const GATEWAYS_OWN = 'sk-of-the-gateway-0123456789';
-const OURS = 'sk-ours-first-0123456789abc';
-const SECOND = 'sk-ours-second-0123456789abc';
-const MASKED = 'sk-...abc';
+// Nothing in them looks like a key, so that only knowing them takes them out.
+const OURS = 'ours.first.0123456789.abc';
+const SECOND = 'ours.second.0123456789.abc';
+const MASKED = 'our...abc';
 
 let wire: WireServer;
 let gateway: TestGateway;
@@ -59,6 +60,7 @@ function configuration(url: string): string {
       'wire/keyless': model(endpoint('keyless')),
       'wire/keyless-too': model(endpoint('keyless'), endpoint('paid')),
       'wire/account': model(endpoint('account')),
+      'wire/account-of-its-own': model(endpoint('paid')),
       'wire/output': model(endpoint('paid', { pricing: { prompt: 0, completion: 1000 } })),
       'wire/unpriced': model({ provider: 'paid', upstream_model: 'scripted' }),
     },
@@ -403,6 +405,29 @@ describe('who pays', () => {
     const { data: after } = await manage('GET', `/keys/${gateway.key_hash}`);
     expect(Number(after['usage']) - Number(before['usage'])).toBeCloseTo(0, 12);
     expect(Number(after['byok_usage']) - Number(before['byok_usage'])).toBeCloseTo(COST_USD, 12);
+  });
+
+  test('its own account: streams tell the same, and activity counts it apart', async () => {
+    await bring();
+    const chunk = (over: object) =>
+      `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', ...over })}\n\n`;
+    const usage = { prompt_tokens: 10, completion_tokens: 7, total_tokens: 17 };
+    told[OURS] = () => [
+      responseHead(200, 'text/event-stream'),
+      chunk({ choices: [{ index: 0, delta: { content: 'Yes.' }, finish_reason: 'stop' }] }),
+      `${chunk({ choices: [], usage })}data: [DONE]\n\n`,
+      'END',
+    ];
+    const body = { model: 'wire/account-of-its-own', messages: [{ role: 'user', content: 'x' }], stream: true };
+    const text = await (await gateway.call('POST', '/chat/completions', body)).text();
+    expect(text).toContain('"cost":0,"is_byok":true,"cost_details":{"upstream_inference_cost":0.008');
+    const activity = async () => {
+      const { data } = await manage('GET', `/activity?date=${new Date().toISOString().slice(0, 10)}`);
+      return (data as unknown as JsonObject[]).filter(({ model }) => model === 'wire/account-of-its-own');
+    };
+    await expect
+      .poll(activity)
+      .toMatchObject([{ usage: 0, byok_usage_inference: COST_USD, requests: 1, prompt_tokens: 10 }]);
   });
 
   test.each([
