@@ -9,6 +9,8 @@ export interface Fault {
   name: string;
   /** How many of its runs found it where the protocol was first tried. */
   paper: string;
+  /** For the command alone. */
+  is_slow?: boolean;
   /** Where it shows. */
   options?: RunOptions;
   edits: { file: string; text: string; replacement: string }[];
@@ -201,6 +203,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
+    is_slow: true,
     options: { requests: 3000 },
     edits: [
       { file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' },

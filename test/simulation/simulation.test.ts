@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { FAULTS, plant } from './faults.ts';
+import { simulate } from './run.ts';
+import { SLICED_STEP, STEPS, type Step } from './steps.ts';
+import { loadSubject, SOURCES } from './subject.ts';
+import type { Mode } from './world.ts';
+
+// The command `npm run simulate` runs as many more as one has time for.
+const SEEDS: Record<Mode, number> = { strict: 20, soft: 5, sliced: 8 };
+const PATIENCE = { timeout: 180_000 };
+const FAULT_SEEDS = 12;
+
+describe('the ledger, simulated', () => {
+  test('a seed repeats a run exactly', PATIENCE, async () => {
+    const subject = await loadSubject(SOURCES);
+    const [first, second] = [await simulate(7, subject), await simulate(7, subject)];
+    expect(second).toEqual(first);
+    expect(first.events).toBeGreaterThan(1_000);
+    expect((await simulate(8, subject)).hash).not.toBe(first.hash);
+  });
+
+  test(
+    'no rule breaks, whatever ends, is lost, comes twice or late; and something ended at every step',
+    PATIENCE,
+    async () => {
+      const subject = await loadSubject(SOURCES);
+      const steps = new Set<Step>();
+      const broken: string[] = [];
+      for (const [mode, seeds] of Object.entries(SEEDS) as [Mode, number][]) {
+        for (let seed = 1; seed <= seeds; seed++) {
+          const { violations, crashed_at, counts } = await simulate(seed, subject, { mode });
+          for (const { rule, message } of violations) broken.push(`${mode} seed ${seed}: ${rule}: ${message}`);
+          for (const step of crashed_at.keys()) steps.add(step);
+          expect(counts.admitted).toBeGreaterThan(20);
+        }
+      }
+      expect(broken).toEqual([]);
+      const expected: Step[] = [...STEPS, SLICED_STEP];
+      expect(expected.filter((step) => !steps.has(step))).toEqual([]);
+    },
+  );
+
+  test.for(FAULTS.filter(({ is_slow }) => is_slow !== true))('it finds: $name', PATIENCE, async (fault) => {
+    const copy = plant(fault);
+    try {
+      const subject = await loadSubject(copy.folder);
+      for (let seed = 1; seed <= FAULT_SEEDS; seed++) {
+        const { violations } = await simulate(seed, subject, fault.options);
+        if (violations.length > 0) return;
+      }
+      expect.fail(`${FAULT_SEEDS} runs did not find it`);
+    } finally {
+      copy.remove();
+    }
+  });
+
+  test('every fault of the table can still be planted', () => {
+    for (const fault of FAULTS) plant(fault).remove();
+  });
+});
