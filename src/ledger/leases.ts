@@ -79,8 +79,6 @@ export interface LeasesOptions {
   onNeed(): void;
 }
 
-const name = (budget_id: string, window_start: string) => `${budget_id} ${window_start}`;
-
 function freeOf(lease: Lease): number {
   return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
 }
@@ -97,7 +95,9 @@ function roomOf({ lease, line }: Wanted): number {
  */
 export class Leases {
   readonly #options: LeasesOptions;
-  readonly #leases = new Map<string, Lease>();
+  readonly #leases = new Set<Lease>();
+  /** The same, by budget and window: no name to be put together for every look. */
+  readonly #by_budget = new Map<string, Map<string, Lease>>();
   #waiters: Waiter[] = [];
   #nodes = 1;
   #draining = false;
@@ -111,7 +111,7 @@ export class Leases {
 
   /** Whether the store has anything set aside for this node. */
   get holds(): boolean {
-    for (const lease of this.#leases.values()) if (lease.stored > 0) return true;
+    for (const lease of this.#leases) if (lease.stored > 0) return true;
     return false;
   }
 
@@ -121,13 +121,13 @@ export class Leases {
 
   /** Live: it changes with the leases. */
   holdings(): Holding[] {
-    return [...this.#leases.values()];
+    return [...this.#leases];
   }
 
   /** Money in holds, and leased, over all windows; for the operator. */
   sums(): { held_nano: number; leased_nano: number } {
     const sums = { held_nano: 0, leased_nano: 0 };
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       sums.held_nano += lease.held;
       sums.leased_nano += lease.stored;
     }
@@ -136,13 +136,13 @@ export class Leases {
 
   /** The node is registered: what the store says that it holds, and nothing else. */
   registered(rows: readonly LeaseRow[]): void {
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       lease.stored = 0;
       lease.returning = 0;
     }
     for (const { budget_id, window_start, amount } of rows) this.#lease(budget_id, window_start).stored = amount;
     // What an operator has released is no longer in doubt.
-    for (const lease of this.#leases.values()) lease.frozen = Math.min(lease.frozen, lease.stored);
+    for (const lease of this.#leases) lease.frozen = Math.min(lease.frozen, lease.stored);
     for (const waiter of this.#waiters) waiter.asked_in = 0;
     if (this.#waiters.length > 0) this.#options.onNeed();
   }
@@ -157,7 +157,7 @@ export class Leases {
       lease.frozen = Math.min(amount, Math.max(0, freeOf(lease)));
     }
     const rows: LeaseRow[] = [];
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       if (in_doubt) lease.frozen += Math.max(0, freeOf(lease));
       const { budget_id, window_start, frozen } = lease;
       if (frozen > 0) rows.push({ budget_id, window_start, amount: frozen });
@@ -328,13 +328,13 @@ export class Leases {
     this.#nodes = Math.max(1, nodes);
     let returns = false;
     for (const { budget_id, window_start } of wanted) {
-      const lease = this.#leases.get(name(budget_id, window_start));
+      const lease = this.#by_budget.get(budget_id)?.get(window_start);
       if (lease === undefined) continue;
       lease.wanted = true;
       if (freeOf(lease) > 0) returns = true;
     }
     const now = this.#options.monotonic();
-    for (const lease of this.#leases.values()) if (this.#isIdle(lease, now) && freeOf(lease) > 0) returns = true;
+    for (const lease of this.#leases) if (this.#isIdle(lease, now) && freeOf(lease) > 0) returns = true;
     return returns;
   }
 
@@ -371,8 +371,12 @@ export class Leases {
   }
 
   #lease(budget_id: string, window_start: string): Lease {
-    const key = name(budget_id, window_start);
-    let lease = this.#leases.get(key);
+    let windows = this.#by_budget.get(budget_id);
+    if (windows === undefined) {
+      windows = new Map();
+      this.#by_budget.set(budget_id, windows);
+    }
+    let lease = windows.get(window_start);
     if (lease === undefined) {
       lease = {
         budget_id,
@@ -398,9 +402,18 @@ export class Leases {
         span: 0,
         span_before: 0,
       };
-      this.#leases.set(key, lease);
+      windows.set(window_start, lease);
+      this.#leases.add(lease);
     }
     return lease;
+  }
+
+  #drop(lease: Lease): void {
+    const { budget_id, window_start } = lease;
+    this.#leases.delete(lease);
+    const windows = this.#by_budget.get(budget_id);
+    windows?.delete(window_start);
+    if (windows?.size === 0) this.#by_budget.delete(budget_id);
   }
 
   /** What an attempt could cost at most, on top of what earlier ones of the request may have cost. */
@@ -449,7 +462,7 @@ export class Leases {
 
   #return(askOf: (lease: Lease) => WindowAsk): void {
     const now = this.#options.monotonic();
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       const idle = freeOf(lease);
       if (idle <= 0 || !(lease.wanted || this.#draining || this.#isIdle(lease, now))) continue;
       if (lease.wanted) lease.yields_until = now + limits.claim_yield_ms;
@@ -489,7 +502,7 @@ export class Leases {
   #askAhead(askOf: (lease: Lease) => WindowAsk): void {
     if (this.#draining) return;
     const now = this.#options.monotonic();
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       const { growth } = lease;
       if (lease.wanted || now < lease.yields_until) continue;
       if (growth === 0 && (lease.store_free <= 0 || this.#isIdle(lease, now))) continue;
@@ -593,9 +606,9 @@ export class Leases {
   #forget(): void {
     if (this.#leases.size < limits.leases_remembered) return;
     const now = this.#options.monotonic();
-    for (const [key, lease] of this.#leases) {
+    for (const lease of this.#leases) {
       const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
-      if (empty && this.#isIdle(lease, now)) this.#leases.delete(key);
+      if (empty && this.#isIdle(lease, now)) this.#drop(lease);
     }
   }
 }
