@@ -88,6 +88,12 @@ function roomOf({ lease, line }: Wanted): number {
   return freeOf(lease) + (line === undefined ? 0 : line.amount - line.share);
 }
 
+/** What the next attempt could be granted of one budget if everything idle came here, as far as this node knows. */
+function reachOf(wanted: Wanted): number {
+  const { elsewhere = 0, store_free } = wanted.lease;
+  return roomOf(wanted) + Math.max(0, store_free) + elsewhere;
+}
+
 /**
  * The money that this node may spend without asking: one lease a window, holds against it, and requests that wait for
  * more. One event loop owns it, so that a request gets what it needs of all its budgets or of none. Time never frees
@@ -550,9 +556,8 @@ export class Leases {
     for (const wanted of lines) {
       const room = roomOf(wanted);
       if (room >= ask.full_nano) continue;
-      const { elsewhere = 0, store_free } = wanted.lease;
-      if (room + Math.max(0, store_free) + elsewhere < ask.least_nano) return true;
-      if (elsewhere > 0) hope = true;
+      if (reachOf(wanted) < ask.least_nano) return true;
+      if ((wanted.lease.elsewhere ?? 0) > 0) hope = true;
     }
     return !hope;
   }
@@ -567,13 +572,16 @@ export class Leases {
     return true;
   }
 
-  /** The budget that lacks most. */
-  #shortest(lines: readonly Wanted[]): Wanted {
-    return lines.reduce((least, one) => (roomOf(one) < roomOf(least) ? one : least));
+  /** The budget that is to blame: of those that lack something here, the one of which least is left anywhere. */
+  #shortest(lines: readonly Wanted[], needed: number): Wanted {
+    const lacking = lines.filter((wanted) => roomOf(wanted) < needed);
+    return (lacking.length === 0 ? lines : lacking).reduce((least, one) =>
+      reachOf(one) < reachOf(least) ? one : least,
+    );
   }
 
   #refusal(ask: Ask, lines: readonly Wanted[]): GatewayError {
-    const { budget, lease, line } = this.#shortest(lines);
+    const { budget, lease, line } = this.#shortest(lines, ask.least_nano);
     return budgetRefusal({
       budget,
       spent_nano: lease.spent,
@@ -583,7 +591,7 @@ export class Leases {
   }
 
   #remember(ask: Ask, lines: readonly Wanted[]): void {
-    const { budget, lease, line } = this.#shortest(lines);
+    const { budget, lease, line } = this.#shortest(lines, ask.least_nano);
     if (line !== undefined) return;
     lease.refused_limit = budget.limit_nano;
     lease.refused_until = this.#options.monotonic() + limits.refusal_ms;

@@ -130,7 +130,8 @@ export class NodeProcess implements Actor {
   }
 
   disturbed(): void {
-    this.disturbed_at = this.#world.scheduler.now_ms;
+    // A pause that is still to end counts from there.
+    this.disturbed_at = Math.max(this.disturbed_at, this.#world.scheduler.now_ms);
   }
 
   /** Registered (again): what it has in flight may be counted already, until it has heard so. */
@@ -145,7 +146,7 @@ export class NodeProcess implements Actor {
   pause(duration_ms: number): void {
     const until = this.#world.scheduler.now_ms + duration_ms;
     this.paused_until = Math.max(this.paused_until, until);
-    this.disturbed_at = this.paused_until;
+    this.disturbed_at = Math.max(this.disturbed_at, this.paused_until);
   }
 
   /** At once: nothing of it runs any more. */
