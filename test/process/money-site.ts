@@ -35,7 +35,7 @@ export const TOKEN_NANO = 10_000;
  * The configuration of every gateway: models at an upstream that outlives them all, which can be asked about attempts
  * under one of its names.
  */
-function configuration(url: string): string {
+export function moneyConfiguration(url: string): string {
   const endpoint = (provider: string, upstream_model: string, pricing: object) => ({
     provider,
     upstream_model,
@@ -111,7 +111,7 @@ export async function moneySite(
   cleanUp(async () => {
     ending = true;
   });
-  const yaml = configuration(sandbox.url);
+  const yaml = moneyConfiguration(sandbox.url);
   const database_url = await variant.freshUrl();
   const shared_dir = join(freshDir(), 'data');
   const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
