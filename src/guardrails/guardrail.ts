@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { resolveEntries } from '../schemas/entries.ts';
 import type { BuiltinFilter, CustomFilter, Guardrail, UpdateGuardrailBody } from '../schemas/guardrail.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
@@ -51,26 +52,39 @@ const vendors = [
   ['enforce_zdr_vendor_c', 'enforce_zdr_google'],
 ] as const;
 
-/**
- * Checks a body by the rules that a schema cannot say, and puts it into the shape that is stored: models as canonical
- * slugs, providers as slugs, `enforce_zdr` copied into every vendor's field that the body does not give.
- */
-export function guardrailSettings(body: UpdateGuardrailBody, names: Names): GuardrailSettings {
+/** What a schema cannot say of a body, where no name need be looked up. `pause` is waited for between patterns: one may take some time. */
+export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Promise<void>): Promise<void> {
   for (const field of ['name', 'description'] as const) {
     if (!isStorable(body[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
   }
+  checkBuiltins(body.content_filter_builtins ?? []);
+  await checkFilters(body.content_filters ?? [], pause);
+}
+
+/**
+ * A checked body in the shape that is stored: models as canonical slugs, providers as slugs, `enforce_zdr` copied into
+ * every vendor's field that the body does not give. `before` is the guardrail that it changes. Throws a 400 for names that there are not.
+ */
+export function guardrailSettings(
+  body: UpdateGuardrailBody,
+  names: Names,
+  before?: Pick<StoredGuardrail, ListField>,
+): GuardrailSettings {
   const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
-  checkBuiltins(content_filter_builtins ?? []);
-  checkFilters(content_filters ?? []);
+  const resolved = (field: ListField, resolve: (name: string) => string | undefined, what: string) => {
+    const given = body[field];
+    if (given === undefined) return {};
+    return { [field]: given && resolveEntries({ field, given, kept: before?.[field], resolve, what }) };
+  };
   return {
     ...(name === undefined ? {} : { name }),
     ...(description === undefined ? {} : { description }),
     ...(reset_interval === undefined ? {} : { reset_interval }),
     ...(limit_usd === undefined ? {} : { limit_nano: limit_usd === null ? null : toNano(limit_usd) }),
-    ...resolved(body, 'allowed_models', names.model, 'a model that is served here'),
-    ...resolved(body, 'ignored_models', names.model, 'a model that is served here'),
-    ...resolved(body, 'allowed_providers', names.provider, 'a provider that is known here'),
-    ...resolved(body, 'ignored_providers', names.provider, 'a provider that is known here'),
+    ...resolved('allowed_models', names.model, 'a model that is served here'),
+    ...resolved('ignored_models', names.model, 'a model that is served here'),
+    ...resolved('allowed_providers', names.provider, 'a provider that is known here'),
+    ...resolved('ignored_providers', names.provider, 'a provider that is known here'),
     ...zdrOf(body),
     ...(content_filter_builtins === undefined ? {} : { content_filter_builtins }),
     ...(content_filters === undefined ? {} : { content_filters }),
@@ -78,23 +92,6 @@ export function guardrailSettings(body: UpdateGuardrailBody, names: Names): Guar
 }
 
 type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ignored_providers';
-
-function resolved(
-  body: UpdateGuardrailBody,
-  field: ListField,
-  resolve: (name: string) => string | undefined,
-  what: string,
-): Partial<Record<ListField, string[] | null>> {
-  const given = body[field];
-  if (given === undefined) return {};
-  if (given === null) return { [field]: null };
-  const found = given.map((name, index) => {
-    const known = resolve(name);
-    if (known === undefined) throw new GatewayError(400, `${field}[${index}] is not ${what}`);
-    return known;
-  });
-  return { [field]: [...new Set(found)] };
-}
 
 function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
   const { enforce_zdr, enforce_zdr_other } = body;
@@ -135,7 +132,7 @@ function checkBuiltins(filters: readonly BuiltinFilter[]): void {
   }
 }
 
-function checkFilters(filters: readonly CustomFilter[]): void {
+async function checkFilters(filters: readonly CustomFilter[], pause: () => Promise<void>): Promise<void> {
   const chars = filters.reduce((sum, { pattern }) => sum + pattern.length, 0);
   if (chars > limits.guardrail_pattern_chars_max) {
     throw new GatewayError(
@@ -146,6 +143,7 @@ function checkFilters(filters: readonly CustomFilter[]): void {
   for (const [index, { pattern, label }] of filters.entries()) {
     const field = `content_filters[${index}]`;
     checkLabel(field, label);
+    if (index > 0) await pause();
     const fault = isStorable(pattern) ? patternFault(pattern) : 'must be text without NUL characters';
     if (fault !== undefined) {
       throw new GatewayError(400, `${field}.pattern ${fault}`, { metadata: { reason: 'invalid_regex_pattern' } });

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import { GatewayError } from '../../errors.ts';
-import { describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
 import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
@@ -33,10 +34,11 @@ export function createGuardrail(server: Server, { change, ...sources }: { change
       tags: ['Guardrails'],
       summary: 'Creates a guardrail.',
       body: CreateGuardrailBody,
-      response: { 201: Type.Object({ data: Guardrail }), ...errors(400, 401, 403, 429, 500) },
+      response: { 201: Type.Object({ data: Guardrail }), ...errors(400, 401, 403, 409, 429, 500) },
     },
     handler: async (request, reply) => {
       const { workspace_id, name, ...rest } = request.body;
+      await checkGuardrail(request.body, nextTurn);
       const settings = guardrailSettings({ name, ...rest }, namesOf(sources));
       const made = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { organization_id } = actor;

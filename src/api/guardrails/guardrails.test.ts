@@ -238,7 +238,7 @@ describeStores('guardrails', ({ open }) => {
   test('400: more characters of patterns than all of them together may have, each alone small enough', async () => {
     const { create } = await setUp();
     const filters = (count: number) =>
-      Array.from({ length: count }, () => ({ pattern: 'a|'.repeat(49_999), action: 'block' }));
+      Array.from({ length: count }, () => ({ pattern: `${'(?s)'.repeat(24_999)}a`, action: 'block' }));
     expect((await create({ content_filters: filters(2) })).status).toBe(201);
     expect(await create({ content_filters: filters(3) })).toMatchObject({
       status: 400,
@@ -274,6 +274,27 @@ describeStores('guardrails', ({ open }) => {
     expect((await patch(data['id'], { enforce_zdr: false })).data).toMatchObject(all);
     const none = Object.fromEntries(Object.keys(copied).map((field) => [field, null]));
     expect((await patch(data['id'], { enforce_zdr: null })).data).toMatchObject(none);
+  });
+
+  test('what a guardrail names already is taken back as it is, whatever became of it; nothing else is', async () => {
+    const { create, patch, database } = await setUp();
+    const { data } = await create({ allowed_models: ['acme/fast-1'], ignored_providers: ['acme'] });
+    await database.queries
+      .updateTable('guardrails')
+      .set({
+        allowed_models: JSON.stringify(['acme/gone', 'acme/fast-1-2026-01']),
+        ignored_providers: JSON.stringify(['left']),
+      })
+      .execute();
+    const back = await patch(data['id'], { allowed_models: ['acme/gone', 'acme/fast-1'], ignored_providers: ['left'] });
+    expect(back).toMatchObject({
+      status: 200,
+      data: { allowed_models: ['acme/gone', 'acme/fast-1-2026-01'], ignored_providers: ['left'] },
+    });
+    expect(await patch(data['id'], { ignored_models: ['acme/gone'] })).toMatchObject({
+      status: 400,
+      error: { message: 'ignored_models[0] is not a model that is served here' },
+    });
   });
 
   test('PATCH changes what it names; null removes filters and lists; lists are replaced whole', async () => {

@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
-import { describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
 import { checkVersion, setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
@@ -23,12 +24,13 @@ export function updateGuardrail(server: Server, { change, ...sources }: { change
       response: { 200: Type.Object({ data: Guardrail }), ...errors(400, 401, 403, 404, 409, 429, 500) },
     },
     handler: async (request, reply) => {
-      const settings = guardrailSettings(request.body, namesOf(sources));
+      await checkGuardrail(request.body, nextTurn);
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const store = guardrailStore(tx);
         const which = { organization_id: actor.organization_id, id: request.params.id };
         const before = await foundGuardrail(which, store.lock);
         checkVersion(request, before.version);
+        const settings = guardrailSettings(request.body, namesOf(sources), before);
         const after = await store.update(before.id, { ...settings, updated_at: at });
         await audit({
           action: 'update',

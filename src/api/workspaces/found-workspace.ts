@@ -1,5 +1,6 @@
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError } from '../../errors.ts';
+import { resolveEntries } from '../../schemas/entries.ts';
 import type { Queries } from '../../storage/database.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
 import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
@@ -32,9 +33,12 @@ export async function checkLoggedKeys(
   kept: readonly number[] | null = null,
 ): Promise<void> {
   if (!ids || ids.length === 0) return;
-  const known = new Set([...(await workspaceStore(tx).findKeyIds(organization_id, ids)), ...(kept ?? [])]);
-  const index = ids.findIndex((id) => !known.has(id));
-  if (index >= 0) {
-    throw new GatewayError(400, `io_logging_api_key_ids[${index}] is not the id of an API key of this organization`);
-  }
+  const known = new Set(await workspaceStore(tx).findKeyIds(organization_id, ids));
+  resolveEntries({
+    field: 'io_logging_api_key_ids',
+    given: ids,
+    kept,
+    resolve: (id) => (known.has(id) ? id : undefined),
+    what: 'the id of an API key of this organization',
+  });
 }
