@@ -1,3 +1,5 @@
+import { limits } from './limits.ts';
+
 /** The statuses an answer of this service may carry: the specification's list, and 405 for a known path with another method. */
 export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 422 | 429 | 500 | 502 | 503;
 
@@ -17,7 +19,14 @@ export function internalError(cause: unknown): GatewayError {
   return new GatewayError(500, 'Internal Server Error', { cause });
 }
 
-/** The one error a client may see: its message is written for the client, its cause for the log. */
+/** A message that quotes what a client sent does not grow with it: the middle goes, the beginning and what is said of it stay. */
+function clipped(message: string): string {
+  if (message.length <= limits.error_message_chars_max) return message;
+  const shown = limits.error_message_chars_max / 2;
+  return `${message.slice(0, shown)}…${message.slice(-shown)}`.toWellFormed();
+}
+
+/** The one error a client may see: its message is written for the client, of bounded length, its cause for the log. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly status: ErrorStatus;
@@ -26,7 +35,7 @@ export class GatewayError extends Error {
   readonly headers: Record<string, string> | undefined;
 
   constructor(status: ErrorStatus, message: string, options: GatewayErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(clipped(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.status = status;
     this.metadata = options.metadata;
     this.gateway_metadata = options.gateway_metadata;

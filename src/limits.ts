@@ -10,6 +10,9 @@ export const limits = {
   models_max: 32,
   stop_sequences_max: 4,
   tools_max: 1_024,
+  /** The sentence of an error, and a field's name in it: clients may send longer ones. */
+  error_message_chars_max: 1_000,
+  error_field_chars_max: 100,
   /** How many changes to one request are told: who breaks more of it than that sees why in these. */
   reports_max: 100,
   metadata_pairs_max: 16,
@@ -53,6 +56,8 @@ export const limits = {
   announce_ms_max: 1_000,
   /** A node that has heard nothing for so long no longer trusts what it remembers. */
   feed_silence_ms_max: 500,
+  /** Wall time and monotonic time that moved against each other by more: the machine may have been suspended. */
+  feed_clocks_ms_max: 250,
   /** A node that serves sends itself a message so often through PostgreSQL, and stops when it served nobody for so long. */
   feed_beat_ms: 150,
   feed_rest_ms: 10_000,

@@ -1,6 +1,7 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { limits } from '../limits.ts';
 
 /** What is wrong with a value, and where: `path` is the field as a client would write it, `rule` ends the sentence. */
 export interface Violation {
@@ -128,8 +129,9 @@ function explainUnion(nested: SchemaNode[], value: unknown, path: string): Viola
 }
 
 function join(path: string, name: string): string {
-  if (!/^[A-Za-z_][\w-]*$/.test(name)) return `${path}[${JSON.stringify(name.slice(0, 100))}]`;
-  return path === '' ? name : `${path}.${name}`;
+  const shown = name.slice(0, limits.error_field_chars_max);
+  if (!/^[A-Za-z_][\w-]*$/.test(shown)) return `${path}[${JSON.stringify(shown)}]`;
+  return path === '' ? shown : `${path}.${shown}`;
 }
 
 function explainNumber(schema: SchemaNode, value: number, path: string): Violation[] {
