@@ -82,13 +82,17 @@ describeStores('a change', ({ open }) => {
     },
   );
 
-  test('that never gets through is a conflict', async () => {
+  test.each([
+    { code: '40P01' },
+    { code: '23503' },
+    { errcode: 787 },
+  ])('that never gets through is a conflict: %j', async (fault) => {
     const { change, actor, rename, left } = await setUp();
     let tries = 0;
     const beaten = change(actor, async (work) => {
       tries += 1;
       await rename(work, 'new');
-      throw Object.assign(new Error('given up'), { code: '40P01' });
+      throw Object.assign(new Error('given up'), fault);
     });
     await expect(beaten).rejects.toMatchObject({ status: 409 });
     expect(tries).toBe(5);

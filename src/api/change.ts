@@ -78,10 +78,8 @@ export function createChange(options: {
         return result;
       } catch (error) {
         // What a reference needs can go, and come, between a look and a write: the next look sees it.
-        const moved = isReferenceViolation(error);
-        if (!moved && !isConflict(error)) throw error;
+        if (!isReferenceViolation(error) && !isConflict(error)) throw error;
         if (tries >= TRIES) {
-          if (moved) throw error;
           throw new GatewayError(409, 'Somebody else is changing the same thing; try again', { cause: error });
         }
       }

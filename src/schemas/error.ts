@@ -15,7 +15,11 @@ const ErrorBody = Type.Object(
   { title: 'Error' },
 );
 
-/** Declares the error statuses of an operation in its response schema. */
+/**
+ * Declares the error statuses of an operation in its response schema. Whoever asks the store may find that it does not
+ * answer at the moment: 500 brings 503, which says in `retry-after` when to try again.
+ */
 export function errors(...statuses: ErrorStatus[]): Record<number, TObject> {
-  return Object.fromEntries(statuses.map((status) => [status, ErrorBody]));
+  const declared = new Set(statuses.includes(500) ? [...statuses, 503 as const] : statuses);
+  return Object.fromEntries([...declared].map((status) => [status, ErrorBody]));
 }

@@ -28,7 +28,7 @@ export function listAudit(server: Server, { audit }: { audit: AuditStore }): voi
           }),
         ),
       }),
-      response: { 200: PageOf(AuditEvent), ...errors(400, 401, 403, 404, 429, 500) },
+      response: { 200: PageOf(AuditEvent), ...errors(400, 401, 403, 429, 500) },
     },
     handler: (request) => {
       const { organization_id } = principalOf(request);

@@ -121,7 +121,7 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
           key: Type.String({ description: 'The secret; shown only once.' }),
           user_id: Type.Union([Type.String(), Type.Null()], { description: 'The user whom the key belongs to.' }),
         }),
-        ...errors(400, 403, 429, 500),
+        ...errors(400, 403, 409, 429, 500),
       },
     },
     handler: async (request, reply) => {

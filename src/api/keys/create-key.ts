@@ -54,7 +54,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       body: CreateKeyBody,
       response: {
         201: Type.Object({ data: Key, key: Type.String({ description: 'The secret; shown only once.' }) }),
-        ...errors(400, 401, 403, 429, 500),
+        ...errors(400, 401, 403, 409, 429, 500),
       },
     },
     handler: async (request, reply) => {

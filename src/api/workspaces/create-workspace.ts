@@ -20,7 +20,7 @@ export function createWorkspace(server: Server, { change }: { change: Change }):
       tags: ['Workspaces'],
       summary: 'Creates a workspace.',
       body: CreateWorkspaceBody,
-      response: { 201: Type.Object({ data: Workspace }), ...errors(400, 401, 403, 429, 500) },
+      response: { 201: Type.Object({ data: Workspace }), ...errors(400, 401, 403, 409, 429, 500) },
     },
     handler: async (request, reply) => {
       const { name, slug } = request.body;
