@@ -18,8 +18,9 @@ describeStores('credits and activity', ({ open }) => {
     const activity = activityStore(database.queries);
     let flushed = async () => {};
     const credits = creditStore(database.queries);
-    getCredits(made.server, { activity, credits, recorder: { flush: () => flushed() } });
-    listActivity(made.server, { activity, now: made.now });
+    const recorder = { flush: () => flushed() };
+    getCredits(made.server, { activity, credits, recorder });
+    listActivity(made.server, { activity, now: made.now, recorder });
     const ledger = ledgerStore(database.queries, database.engine);
     const { epoch } = await ledger.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
     const { organization_id, default_workspace_id: workspace_id } = made.home;
@@ -90,6 +91,15 @@ describeStores('credits and activity', ({ open }) => {
       expect.objectContaining({ endpoint_id: 'acme|b', requests: 1, prompt_tokens: 0 }),
     ]);
     expect((await call('GET', '/activity?date=2026-11-21')).body['data']).toMatchObject([{ requests: 1 }]);
+  });
+
+  test('activity: today, and the last days, have the last second in them; a day that is over is not waited for', async () => {
+    const { call, settle, onFlush } = await setUp();
+    onFlush(() => settle({ id: 'a' }, { id: 'b', created_at: '2026-11-20T23:59:59.999Z' }));
+    expect((await call('GET', '/activity?date=2026-11-20')).body['data']).toEqual([]);
+    expect((await call('GET', '/activity?date=2026-11-21')).body['data']).toMatchObject([{ requests: 1 }]);
+    onFlush(() => settle({ id: 'c', created_at: '2026-11-20T23:59:59.999Z' }));
+    expect((await call('GET', '/activity')).body['data']).toMatchObject([{ requests: 2 }]);
   });
 
   test('activity: by key, member and workspace; the last 30 completed days and no more', async () => {

@@ -1,16 +1,19 @@
 import Type, { type Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { ActivityRow, ActivityStore } from '../../storage/activity.ts';
 import { principalOf } from '../change.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
 
 export interface ListActivityDependencies {
   activity: ActivityStore;
   now: () => number;
+  recorder: Pick<Recorder, 'flush'>;
 }
 
 const ActivityItem = Type.Object(
@@ -73,7 +76,7 @@ function describeRow(row: ActivityRow): ActivityItem {
 }
 
 /** Serves `GET /activity`: what was used, by day, model and endpoint. */
-export function listActivity(server: Server, { activity, now }: ListActivityDependencies): void {
+export function listActivity(server: Server, { activity, now, recorder }: ListActivityDependencies): void {
   server.route({
     method: 'GET',
     url: '/activity',
@@ -98,8 +101,11 @@ export function listActivity(server: Server, { activity, now }: ListActivityDepe
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { date, api_key_hash: key_hash, user_id, workspace_id, group_by } = request.query;
-      const days = daysOf(date, now());
+      const moment = now();
+      const days = daysOf(date, moment);
       if (![key_hash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      // What is still on its way may be of yesterday's last moments.
+      if (date === undefined || date === dayOf(moment)) await recentOutcomes(recorder);
       const filter = { organization_id, ...days, key_hash, user_id, workspace_id };
       const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
       return { data: rows.map(describeRow) };
