@@ -10,6 +10,7 @@ import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import { type Database, openDatabase } from './database.ts';
 import { openChangeFeed } from './open-change-feed.ts';
+import type { FeedClock } from './postgres-change-feed.ts';
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {
@@ -18,8 +19,13 @@ afterEach(async () => {
 
 const CHANGE: Announcement = { topic: 'keys', id: 'one' };
 
-async function openFeed(data_dir: string, database_url: string | undefined, onSilence = (_reason: string) => {}) {
-  const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence });
+async function openFeed(
+  data_dir: string,
+  database_url: string | undefined,
+  onSilence = (_reason: string) => {},
+  clock?: FeedClock,
+) {
+  const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence, clock });
   cleanups.push(() => feed.stop());
   const told: (Announcement | 'everything')[] = [];
   feed.listen((change) => void told.push(change));
@@ -177,6 +183,21 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       await announce(pooled.feed, database);
       expect(direct.told).toContainEqual(CHANGE);
     }, 20_000);
+
+    test('a node that was suspended, while one of its clocks stood still, trusts nothing until it has heard again', async () => {
+      const { data_dir, url = '' } = await setUp();
+      let suspended_ms = 0;
+      const clock = { now_ms: () => Date.now() + suspended_ms, monotonic_ms: () => performance.now() };
+      const { feed } = await openFeed(data_dir, url, undefined, clock);
+      for (const jump_ms of [60_000, -60_000, limits.feed_clocks_ms_max + 50]) {
+        await settled(feed);
+        suspended_ms += jump_ms;
+        expect(feed.current()).toBe(false);
+      }
+      await settled(feed);
+      suspended_ms += limits.feed_clocks_ms_max / 2;
+      expect(feed.current()).toBe(true);
+    });
 
     test('a node that hears late trusts nothing it remembers, however steadily it hears', async () => {
       const { data_dir, url = '' } = await setUp();

@@ -21,7 +21,7 @@ export interface ChangeFeed {
    */
   listen(listener: (change: Announcement | 'everything') => void): void;
   /**
-   * False while this node cannot be sure to hear of changes: what it remembers must not be used then. Asked right before
+   * False while this node cannot be sure to hear of changes, or was suspended since it was sure: what it remembers must not be used then. Asked right before
    * memory is looked into, since listeners may be called by it.
    */
   current(): boolean;

@@ -28,7 +28,7 @@ function markOf(file: string): string | undefined {
  * - A change is marked in its transaction and once more after the commit: what was read in between is forgotten too.
  * - `heard` then waits `feed_settle_ms`, which is longer than `feed_look_ms`. Whoever is asked later has looked since.
  *
- * A process that is paused or slow looks when it goes on. One that dies between commit and second mark has told nobody
+ * A machine that is suspended suspends all of them, and the clock that they compare. A process that is paused or slow looks when it goes on. One that dies between commit and second mark has told nobody
  * that its change was made.
  */
 export function fileChangeFeed(data_dir: string): ChangeFeed {

@@ -5,8 +5,18 @@ import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import type { Queries } from './database.ts';
 
+/** The two clocks of a machine: only one of them goes on while it is suspended. */
+export interface FeedClock {
+  now_ms(): number;
+  monotonic_ms(): number;
+}
+
+const machineClock: FeedClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+
 export interface PostgresChangeFeedOptions {
   url: string;
+  /** Default: the machine's. */
+  clock?: FeedClock | undefined;
   /** False: this process remembers nothing, it only makes changes. */
   listens: boolean;
   /** Told that notifications do not arrive, so that everything is read from the store, and that they do again. */
@@ -16,7 +26,7 @@ export interface PostgresChangeFeedOptions {
 
 /** What nodes say to each other; one channel for all of it, so that all of it has one order. */
 type Message =
-  | { is: 'beat'; from: string; sent_ms: number }
+  | { is: 'beat'; from: string; sent_ms: number; offset_ms?: number }
   | { is: 'change'; topic: Announcement['topic']; id: string }
   /** Who hears this has heard every change that was committed before. */
   | { is: 'ask'; from: string; number: number }
@@ -39,13 +49,15 @@ const CHANNEL = `'gateway_' || substr(encode(sha256(convert_to(current_schema(),
  *
  * - Each serving node sends itself a beat. When one comes back, it has heard of everything that was committed before the
  *   beat was sent. It trusts its memory for `feed_silence_ms_max` from that moment (of sending: a connection that lags is
- *   noticed), and reads from the store after it, without any connection, and until the first beat has come back.
+ *   noticed), and reads from the store after it, without any connection, and until the first beat has come back. A machine
+ *   that was suspended may not have counted that time: then its clocks have moved against each other since the beat.
  * - A change is told in its transaction. After the commit its node asks all nodes; who answers has heard of the change.
  *   All nodes that could still trust an older memory have beaten before the question came back, so their answers can be
  *   waited for. One that does not answer has stopped trusting before `announce_ms_max` is over.
  */
 export class PostgresChangeFeed implements ChangeFeed {
   readonly #options: PostgresChangeFeedOptions;
+  readonly #clock: FeedClock;
   readonly #instance = randomUUID();
   readonly #listeners: Listener[] = [];
   /** When the last beat of each node came, this one's included. */
@@ -57,6 +69,8 @@ export class PostgresChangeFeed implements ChangeFeed {
   #listening_since_ms = Number.POSITIVE_INFINITY;
   /** When the latest own beat that came back was sent. */
   #current_at_ms = Number.NEGATIVE_INFINITY;
+  /** How far the wall clock was ahead of the monotonic one then. */
+  #current_offset_ms = 0;
   #needed_at_ms = Number.NEGATIVE_INFINITY;
   #beating = false;
   /** Since when beats have been sent in vain. */
@@ -72,6 +86,7 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   private constructor(options: PostgresChangeFeedOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? machineClock;
   }
 
   /** Starts listening, and goes on trying where that fails: until it works, nothing remembered is used. */
@@ -112,11 +127,12 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   current(): boolean {
-    const now_ms = performance.now();
+    const now_ms = this.#clock.monotonic_ms();
     const rested = now_ms - this.#needed_at_ms > limits.feed_rest_ms;
     this.#needed_at_ms = now_ms;
     if (rested) this.#beat();
-    return now_ms - this.#current_at_ms < limits.feed_silence_ms_max;
+    if (now_ms - this.#current_at_ms >= limits.feed_silence_ms_max) return false;
+    return Math.abs(this.#offset_ms() - this.#current_offset_ms) <= limits.feed_clocks_ms_max;
   }
 
   async stop(): Promise<void> {
@@ -170,7 +186,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     }
     this.#client = client;
     this.#retry_ms = limits.feed_retry_ms_min;
-    this.#listening_since_ms = performance.now();
+    this.#listening_since_ms = this.#clock.monotonic_ms();
     // What was committed before this moment was told to nobody here.
     this.#tell('everything');
     this.#beat();
@@ -196,7 +212,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   #tick(): void {
-    const now_ms = performance.now();
+    const now_ms = this.#clock.monotonic_ms();
     if (now_ms - this.#needed_at_ms > limits.feed_rest_ms) {
       this.#silent_since_ms = undefined;
       return;
@@ -218,7 +234,8 @@ export class PostgresChangeFeed implements ChangeFeed {
     // One at a time: those that wait in line would be told late, and tell little.
     if (this.#beating) return;
     this.#beating = true;
-    this.#send({ is: 'beat', from: this.#instance, sent_ms: performance.now() }, () => {
+    const sent_ms = this.#clock.monotonic_ms();
+    this.#send({ is: 'beat', from: this.#instance, sent_ms, offset_ms: this.#offset_ms() }, () => {
       this.#beating = false;
     });
   }
@@ -262,10 +279,15 @@ export class PostgresChangeFeed implements ChangeFeed {
     }
   }
 
-  #hearBeat({ from, sent_ms }: { from: string; sent_ms: number }): void {
-    this.#beaten.set(from, performance.now());
+  #offset_ms(): number {
+    return this.#clock.now_ms() - this.#clock.monotonic_ms();
+  }
+
+  #hearBeat({ from, sent_ms, offset_ms = 0 }: { from: string; sent_ms: number; offset_ms?: number }): void {
+    this.#beaten.set(from, this.#clock.monotonic_ms());
     if (from !== this.#instance) return;
     this.#current_at_ms = sent_ms;
+    this.#current_offset_ms = offset_ms;
     this.#silent_since_ms = undefined;
     if (this.#warned) this.#options.onReturn?.();
     this.#warned = false;
@@ -274,7 +296,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #hearOwnQuestion(number: number): void {
     const question = this.#questions.get(number);
     if (question === undefined) return;
-    const now_ms = performance.now();
+    const now_ms = this.#clock.monotonic_ms();
     for (const [node, at_ms] of this.#beaten) {
       if (now_ms - at_ms > limits.announce_ms_max) this.#beaten.delete(node);
     }
@@ -292,7 +314,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #settle({ missing, answered }: Question): void {
     if (missing === undefined || missing.size > 0) return;
     // Who listens for a shorter time may not have heard the last beat of a node that still trusts.
-    const wait_ms = this.#listening_since_ms + limits.feed_silence_ms_max - performance.now();
+    const wait_ms = this.#listening_since_ms + limits.feed_silence_ms_max - this.#clock.monotonic_ms();
     if (wait_ms <= 0) answered();
     else setTimeout(answered, wait_ms);
   }
