@@ -36,8 +36,12 @@ function send(world: World, process: NodeProcess, request: Request, hold: Hold):
   const sent = upstream.send(windows, bound);
   request.sent.push(sent);
   const { promise, resolve } = Promise.withResolvers<Answer>();
+  let isOver = false;
   const answer = (delay_ms: number, told: Answer) =>
-    scheduler.after(delay_ms, 'upstream answered', process, () => resolve(told));
+    scheduler.after(delay_ms, 'upstream answered', process, () => {
+      isOver = true;
+      resolve(told);
+    });
   const way = random.longTailed(0.5, 15, 60);
   if (random.chance(0.03)) {
     scheduler.after(way, 'lost on the way up', undefined, () => upstream.bill(sent, 0));
@@ -63,9 +67,9 @@ function send(world: World, process: NodeProcess, request: Request, hold: Hold):
   }
   scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
   if (random.chance(0.3)) {
-    scheduler.after(way + length_ms / 2, 'metered', process, () =>
-      process.recorder?.progress(request.id, { out_text: 1 }, Math.floor(total / 2)),
-    );
+    scheduler.after(way + length_ms / 2, 'metered', process, () => {
+      if (!isOver) process.recorder?.progress(request.id, { out_text: 1 }, Math.floor(total / 2));
+    });
   }
   const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
   answer(way + (breaks ? random.between(0, length_ms) : length_ms) + random.between(0.5, 20), told);
