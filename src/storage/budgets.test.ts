@@ -12,6 +12,7 @@ import { assignmentStore, guardrailStore } from './guardrails.ts';
 import { keyStore, type NewKey } from './keys.ts';
 import { ledgerStore } from './ledger.ts';
 import { organizationStore } from './organizations.ts';
+import { verifyLedger } from './verify-ledger.ts';
 import { workspaceStore } from './workspaces.ts';
 
 /** A Saturday. */
@@ -374,6 +375,7 @@ describeStores('budgets', ({ open }) => {
     for (const limit_reset of [...resets, 'daily' as const]) {
       await keys.update({ organization_id, hash }, { limit_nano: 5, limit_reset, updated_at: AT });
     }
+    expect((await verifyLedger(queries)).differences).toEqual([]);
     const windows = await queries.selectFrom('ledger_windows').selectAll().execute();
     const generations = await queries.selectFrom('ledger_generations').select('charges').execute();
     const charged = generations.flatMap(({ charges }) => JSON.parse(charges) as [string, string, number][]);
