@@ -59,7 +59,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
 const PURE = /^src\/(schemas|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
-  /^src\/(providers\/upstream|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay)|accounts\/key)\.ts$/;
+  /^src\/(providers\/upstream|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
   const [, first = '', second] = file.split('/');

@@ -42,7 +42,7 @@ export interface Memory {
   closeAttempt(id: string): Attempt[];
   isClosed(id: string | string[] | undefined): boolean;
   /** Milliseconds since 1970: every attempt is known that came since. */
-  readonly remembers_since: number;
+  remembersSince(): number;
   /** How many requests of this conversation there were, this one included. */
   countFailure(conversation: string): number;
   /** Reads and writes the prompt cache; a stated amount wins. */
@@ -98,9 +98,7 @@ export function createMemory(clock: () => number): Memory {
       return found;
     },
     isClosed: (id) => typeof id === 'string' && closed.has(id),
-    get remembers_since() {
-      return remembers_since;
-    },
+    remembersSince: () => remembers_since,
     countFailure(conversation) {
       const count = (failures.get(conversation) ?? 0) + 1;
       bounded(failures, conversation, count);

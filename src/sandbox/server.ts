@@ -249,7 +249,7 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     const closes = attempt[2] !== undefined && request.method === 'POST';
     const found = closes ? memory.closeAttempt(id) : memory.findAttempts(id);
     const status = closes || found.length > 0 ? 200 : 404;
-    sendJson(response, status, { data: found, remembers_since: memory.remembers_since });
+    sendJson(response, status, { data: found, remembers_since: memory.remembersSince() });
   } else if (path === '/v1/models' && request.method === 'GET') sendJson(response, 200, listModels(request));
   else if (path === '/sandbox/requests') sendJson(response, 200, context.counters);
   else
