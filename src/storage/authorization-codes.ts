@@ -100,6 +100,32 @@ export function authorizationCodeStore(queries: Queries) {
         .execute();
     },
 
+    /** Forgets some applications for which no code waits, the oldest first. Their codes that ended lose the number. */
+    sweepApps: async ({ organization_id, at }: { organization_id: string; at: string }): Promise<void> => {
+      const unused = await queries
+        .selectFrom('apps')
+        .select('id')
+        .where('organization_id', '=', organization_id)
+        .where(({ exists, not, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('authorization_codes')
+                .select('code_hash')
+                .whereRef('app_id', '=', 'apps.id')
+                .where('used_at', 'is', null)
+                .where('expires_at', '>', at),
+            ),
+          ),
+        )
+        .orderBy('id')
+        .limit(limits.sweep_rows_max)
+        .execute();
+      if (unused.length === 0) return;
+      const ids = unused.map(({ id }) => id);
+      await queries.updateTable('authorization_codes').set({ app_id: null }).where('app_id', 'in', ids).execute();
+      await queries.deleteFrom('apps').where('id', 'in', ids).execute();
+    },
+
     /** The number of an application; one origin has one number in an organization. Undefined when it is new and there is no room. */
     appOf: async (of: { organization_id: string; origin: string; at: string }): Promise<number | undefined> => {
       const { organization_id, origin, at } = of;

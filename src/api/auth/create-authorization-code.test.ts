@@ -4,6 +4,7 @@ import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
 import { limits } from '../../limits.ts';
+import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
 import { createChange } from '../change.ts';
 import { createAuthorizationCode } from './create-authorization-code.ts';
 
@@ -135,6 +136,44 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     const ids = answers.map(({ body }) => (body['data'] as unknown as { app_id: number }).app_id);
     expect(new Set(ids).size).toBe(1);
     expect(await database.queries.selectFrom('apps').selectAll().execute()).toHaveLength(1);
+  });
+
+  test('applications make room for another when no code of theirs waits, those whose codes wait stay', async () => {
+    const { call, database, home, codes } = await setUp();
+    const { organization_id } = home;
+    expect((await call('POST', PATH, { callback_url })).status).toBe(200);
+    const apps = Array.from({ length: limits.apps_max - 1 }, (_, index) => ({
+      id: index + 2,
+      organization_id,
+      origin: `https://${index}.example`,
+      created_at: NOW,
+    }));
+    for (let at = 0; at < apps.length; at += 1_000) {
+      await database.queries
+        .insertInto('apps')
+        .values(apps.slice(at, at + 1_000))
+        .execute();
+    }
+    await database.queries.updateTable('counters').set({ value: 20_000 }).where('name', '=', 'apps').execute();
+    expect((await call('POST', PATH, { callback_url: 'https://new.example' })).status).toBe(200);
+    const origins = () => database.queries.selectFrom('apps').select('origin').orderBy('id').execute();
+    const left = (await origins()).map(({ origin }) => origin);
+    expect(left).toHaveLength(limits.apps_max - limits.sweep_rows_max + 1);
+    expect(left).toContain('https://app.example');
+    expect(left).not.toContain('https://0.example');
+
+    const [waiting] = await codes();
+    await database.queries
+      .deleteFrom('apps')
+      .where('origin', 'not in', ['https://app.example', 'https://new.example'])
+      .execute();
+    // Ended, and still remembered so that a late exchange is told why.
+    const store = authorizationCodeStore(database.queries);
+    await store.sweepApps({ organization_id, at: NOW });
+    expect(await origins()).toHaveLength(2);
+    await store.sweepApps({ organization_id, at: waiting?.expires_at ?? '' });
+    expect(await origins()).toEqual([]);
+    expect(await codes()).toMatchObject([{ app_id: null }, { app_id: null }]);
   });
 
   test('200: the audit tells who made it for which application, and not the code', async () => {

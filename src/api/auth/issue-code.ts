@@ -49,7 +49,12 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
   if ((await codes.countWaiting({ organization_id, user_id, at })) >= limits.authorization_codes_waiting_max) {
     throw new GatewayError(409, 'Too many codes of this user wait for their exchange; try again in ten minutes');
   }
-  const app_id = callback && (await codes.appOf({ organization_id, origin: callback.origin, at }));
+  const app = callback && { organization_id, origin: callback.origin, at };
+  let app_id = app && (await codes.appOf(app));
+  if (app && app_id === undefined) {
+    await codes.sweepApps(app);
+    app_id = await codes.appOf(app);
+  }
   if (app_id === undefined) {
     throw new GatewayError(409, `This organization knows ${limits.apps_max} applications and takes no further one`);
   }
