@@ -136,7 +136,8 @@ export function createAdmission(options: {
     const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, toldThinking(prepared)));
     const reserve = async (exposure: Exposure) => {
       const full_nano = costOf(exposure, full_tokens);
-      const ask = { id: call.generation_id, budgets, is_byok, full_nano, least_nano: costOf(exposure, least_tokens) };
+      const least_nano = costOf(exposure, least_tokens);
+      const ask = { id: call.generation_id, budgets, is_byok, mode, full_nano, least_nano };
       const hold = await recorder.reserve(ask, held);
       return { hold, exposure, is_full: hold.granted_nano >= full_nano };
     };

@@ -1,4 +1,4 @@
-import type { Budget } from '../schemas/budget.ts';
+import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { GenerationRecord } from './records.ts';
 
 /** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
@@ -8,6 +8,8 @@ export interface Ask {
   /** Every budget of the caller; those that do not count the organization's own accounts are left out where `is_byok`. */
   budgets: readonly Budget[];
   is_byok: boolean;
+  /** How strictly the caller's budgets are kept; absent: strictly. */
+  mode?: BudgetMode;
   /** With the output bound that the request asks for. */
   full_nano: number;
   /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
@@ -31,6 +33,8 @@ export interface Hold {
   readonly lines: HoldLine[];
   /** What of the last `Ask` was granted: from `least_nano` to `full_nano`. */
   granted_nano: number;
+  /** Of the last `Ask`. */
+  mode?: BudgetMode;
   /** The running attempt, as the journal was told of it. */
   attempt?: { attempt: number; endpoint: string; record: GenerationRecord };
 }

@@ -254,6 +254,37 @@ describeStores('budgets', ({ open }) => {
     ).rejects.toMatchObject({ status: 402 });
   });
 
+  test.each([
+    ['soft', 2_500],
+    ['strict', 7_000],
+  ] as const)('what was metered of an unknown end is charged where the budgets are %s', async (mode, spent) => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000_000);
+    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
+    const copy = `${data_dir}-copy`;
+    for (const dir of [data_dir, copy]) cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+    const options = {
+      data_dir,
+      store: ledgerStore(database.queries, database.engine),
+      journal_sync: 'group' as const,
+      unknown_outcome: 'metered' as const,
+      clock: realClock(Date.now),
+      log: { info() {}, warn() {}, error() {} },
+    };
+    const killed = await startRecorder(options);
+    cleanups.push(() => killed.stop());
+    const hold = await killed.reserve(ask([budget], 7_000, { mode }));
+    const record = generation({ id: hold.id, outcome: 'unknown', attempts: [], cost_nano: 0 });
+    await killed.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
+    killed.progress(hold.id, { out_text: 5 }, 2_500);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    cpSync(data_dir, copy, { recursive: true });
+    const next = await startRecorder({ ...options, data_dir: copy });
+    cleanups.push(() => next.stop());
+    await next.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent }]);
+  });
+
   test('a node that was killed charges what it does not know of at what was set aside', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);

@@ -188,11 +188,11 @@ export class Leases {
       lines.push({ budget, lease: this.#lease(budget.id, start), line });
     }
     if (ask.full_nano === 0 || lines.length === 0) {
-      this.#take(hold, lines, ask.full_nano);
+      this.#take(hold, lines, ask, ask.full_nano);
       return hold;
     }
     if (this.#available(lines) >= ask.full_nano) {
-      this.#take(hold, lines, ask.full_nano);
+      this.#take(hold, lines, ask, ask.full_nano);
       return hold;
     }
     const refused = this.#remembered(ask, lines);
@@ -430,8 +430,9 @@ export class Leases {
     return available;
   }
 
-  #take(hold: Hold, lines: readonly Wanted[], granted: number): void {
+  #take(hold: Hold, lines: readonly Wanted[], { mode }: Ask, granted: number): void {
     hold.granted_nano = granted;
+    if (mode !== undefined) hold.mode = mode;
     for (const line of hold.lines) line.granted = 0;
     for (const { budget, lease, line: known } of lines) {
       const line = known ?? { budget, window_start: lease.window_start, amount: 0, share: 0, granted: 0 };
@@ -537,7 +538,7 @@ export class Leases {
       const was_asked = waiter.asked_in !== 0 && waiter.asked_in === number;
       if (was_asked) waiter.is_heard = true;
       if (this.#available(lines) >= ask.full_nano) {
-        this.#take(waiter.hold, lines, ask.full_nano);
+        this.#take(waiter.hold, lines, ask, ask.full_nano);
         waiter.resolve(waiter.hold);
       } else if (!was_asked || !this.#isDecided(waiter)) {
         waiting.push(waiter);
@@ -567,7 +568,7 @@ export class Leases {
     const { ask, hold, lines } = waiter;
     const granted = Math.min(ask.full_nano, this.#available(lines));
     if (granted < ask.least_nano || granted <= 0) return false;
-    this.#take(hold, lines, granted);
+    this.#take(hold, lines, ask, granted);
     waiter.resolve(hold);
     return true;
   }

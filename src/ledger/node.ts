@@ -245,7 +245,10 @@ class Node implements Recorder {
     this.#pipe.push(settle);
   }
 
-  #attemptLine({ id, lines, granted_nano }: Hold, { attempt, endpoint, record }: NonNullable<Hold['attempt']>): string {
+  #attemptLine(
+    { id, lines, granted_nano, mode }: Hold,
+    { attempt, endpoint, record }: NonNullable<Hold['attempt']>,
+  ): string {
     const hold = lines.map(
       ({ budget, window_start, share, granted }): HeldLine => [budget.id, window_start, share + granted, granted],
     );
@@ -258,6 +261,7 @@ class Node implements Recorder {
       at: this.#clock.now(),
       hold,
       grant_nano: granted_nano,
+      mode,
       is_byok,
       record,
     });

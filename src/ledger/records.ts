@@ -1,3 +1,4 @@
+import type { BudgetMode } from '../schemas/budget.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import type { Charged } from './settle.ts';
 
@@ -106,6 +107,7 @@ export type JournalRecord =
       at: number;
       hold?: HeldLine[];
       grant_nano?: number;
+      mode?: BudgetMode;
       is_byok?: boolean;
       record: GenerationRecord;
     }

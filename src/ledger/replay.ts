@@ -19,21 +19,22 @@ export interface Outcome {
   charges: Charged[];
 }
 
-/** What an attempt without an outcome costs: what was set aside for it, or what was metered of it. */
+/** What an attempt without an outcome costs: what was set aside for it, or, where its budgets are soft, what was metered of it. */
 export type UnknownOutcome = 'hold' | 'metered';
 
 /** An attempt as the journal tells of it. */
 export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
+  is_soft: boolean;
   metered: { usage: TokenClasses; cost_nano: number } | undefined;
 }
 
 /** What an attempt is charged of which nothing is known but what was metered until its gateway was gone. */
-function assumedCost({ hold, grant_nano, metered }: Unfinished, policy: UnknownOutcome): number {
+function assumedCost({ hold, grant_nano, is_soft, metered }: Unfinished, policy: UnknownOutcome): number {
   const known_nano = metered?.cost_nano;
   // Without a budget nothing was set aside: what was metered is all that is known.
-  if (known_nano !== undefined && (policy === 'metered' || hold.length === 0)) return known_nano;
+  if (known_nano !== undefined && ((policy === 'metered' && is_soft) || hold.length === 0)) return known_nano;
   return Math.max(grant_nano, known_nano ?? 0);
 }
 
@@ -109,6 +110,7 @@ export function replay(segments: Segments): Replay {
           record: record.record,
           hold: record.hold ?? [],
           grant_nano: record.grant_nano ?? 0,
+          is_soft: record.mode === 'soft',
           is_byok: record.is_byok ?? false,
           // Told again with a larger grant, it is the same attempt.
           metered: known?.number === record.attempt ? known.metered : undefined,
