@@ -63,7 +63,7 @@ async function release({ database, change, actor }: OpenStore, node: string): Pr
       const known = (await operations.listNodes(at)).some(({ id }) => id === node);
       throw new Refused(
         known
-          ? `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it; it gives back what it has.`
+          ? `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it: it gives back what is idle, and the rest can be released then.`
           : `There is no node ${node}.`,
       );
     }
