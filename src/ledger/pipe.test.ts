@@ -1,0 +1,60 @@
+import { expect, test, vi } from 'vitest';
+import { limits } from '../limits.ts';
+import { realClock } from './ledger-clock.ts';
+import { Pipe } from './pipe.ts';
+import type { SettleBatch, WindowAsk } from './settle.ts';
+
+const ASK: WindowAsk = {
+  budget_id: 'b',
+  window_start: '',
+  is_new: true,
+  own: 0,
+  returned: 0,
+  need: 5,
+  want: 5,
+  slack: 0,
+};
+
+test('a batch of asks alone that the store refuses again and again is given up, and the next one goes', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const sent: SettleBatch[] = [];
+    let asks = 1;
+    const pipe = new Pipe({
+      store: {
+        position: () => Promise.reject(new Error('not asked')),
+        register: () => Promise.reject(new Error('not asked')),
+        watch: () => Promise.reject(new Error('not asked')),
+        settle: (batch) => {
+          sent.push(batch);
+          if (sent.length <= limits.flush_refusals_max) return Promise.reject(new Error('no'));
+          return Promise.resolve({ is: 'applied', windows: [], now: 0 });
+        },
+      },
+      node: 'n',
+      epoch: 1,
+      clock: realClock(() => 0),
+      log: { info() {}, warn() {}, error() {} },
+      freeze: () => ({ windows: asks-- > 0 ? [ASK] : [], divisor: 2 }),
+      onApplied: () => {},
+      onLost: () => {
+        asks = 1;
+        return Promise.resolve({ epoch: 2, leases: [], now: 0 });
+      },
+    });
+    pipe.ask();
+    for (let turn = 0; turn < 20 && pipe.state().batches === 0; turn++) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+      if (sent.length === limits.flush_refusals_max) pipe.ask();
+    }
+    expect(sent.map(({ epoch, number }) => [epoch, number])).toEqual([
+      ...Array.from({ length: limits.flush_refusals_max }, () => [1, 1]),
+      [2, 1],
+    ]);
+    expect(pipe.state()).toMatchObject({ unflushed: 0, batches: 1, failing: false });
+    await pipe.stop();
+  } finally {
+    vi.useRealTimers();
+  }
+});
