@@ -2,10 +2,12 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { startGateway } from '../../test/harness.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import { openDatabase } from '../storage/database.ts';
 
 const MAIN = join(import.meta.dirname, '..', 'main.ts');
 
@@ -31,7 +33,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       const answer = await gateway.call('GET', path, undefined, { authorization });
       return (await answer.json()) as { data: Record<string, unknown>[]; total_count: number };
     };
-    return { gateway, run, read };
+    return { gateway, run, read, url };
   }
 
   test('adds members to a running gateway, who are there at once, and leaves who did it', async () => {
@@ -107,6 +109,30 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       });
       expect(await run('set', 'nobody@example.com', '--role', 'member')).toMatchObject({ code: 1 });
     } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('says of a change what was there before it, also where somebody else changed it meanwhile', async () => {
+    const { gateway, run, read, url } = await setUp();
+    const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
+    try {
+      const id = (await run('add', '--email', 'ada@example.com')).stdout.trim();
+      const users = database.queries;
+      const other = users.transaction().execute(async (tx) => {
+        await tx.updateTable('organization_members').set({ role: 'member' }).where('user_id', '=', id).execute();
+        await tx.updateTable('users').set({ email: 'lovelace@example.com' }).where('id', '=', id).execute();
+        // The command has come to its own transaction by then.
+        await sleep(3_000);
+      });
+      expect(await run('set', id, '--name', 'Ada')).toMatchObject({ code: 0 });
+      await other;
+      expect((await read(`/audit?resource_type=user&resource_id=${id}`)).data[0]).toMatchObject({
+        before: { email: 'lovelace@example.com' },
+        after: { email: 'lovelace@example.com', name: 'Ada' },
+      });
+    } finally {
+      await database.close();
       await gateway.stop();
     }
   }, 60_000);

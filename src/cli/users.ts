@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { isStorable, lowerAscii } from '../schemas/text.ts';
-import { isUniqueViolation } from '../storage/database.ts';
+import { isUniqueViolation, type Queries } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { memberStore, type NamedMember } from '../storage/members.ts';
 import { type OpenStore, withStore } from './with-store.ts';
@@ -62,12 +62,12 @@ function namesOf(name: string) {
   return { name, first_name, last_name: rest.length === 0 ? null : rest.join(' ') };
 }
 
-async function membersOf({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<NamedMember[]> {
+async function membersOf(queries: Queries, organization_id: string): Promise<NamedMember[]> {
   const found: NamedMember[] = [];
   const limit = limits.page_records_max;
   for (;;) {
     const page = { offset: found.length, limit };
-    const { data } = await memberStore(database.queries).listOrganization(home.organization_id, page);
+    const { data } = await memberStore(queries).listOrganization(organization_id, page);
     found.push(...data);
     if (data.length < limit) return found;
   }
@@ -99,18 +99,25 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
   );
 }
 
-async function set(store: OpenStore, who: string, wanted: Described): Promise<string> {
-  const member = (await membersOf(store)).find(
+/** The member of an id or an address. */
+async function memberNamed(queries: Queries, organization_id: string, who: string): Promise<NamedMember> {
+  const member = (await membersOf(queries, organization_id)).find(
     ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
   if (!member) throw new Refused(1, `There is no member ${who}; 'users list' tells who there is.`);
-  const { id: user_id } = member;
+  return member;
+}
+
+async function set(store: OpenStore, who: string, wanted: Described): Promise<string> {
   const { email, name, role } = wanted;
   return withFreeEmail(email, () =>
     store.change(store.actor, async ({ tx, audit, announce }) => {
       const { organization_id } = store.actor;
       const [users, members] = [identityStore(tx), memberStore(tx)];
+      const { id: user_id } = await memberNamed(tx, organization_id, who);
       const held = await members.lockForRoles(organization_id, user_id);
+      // As it is now that nobody else changes it.
+      const member = await memberNamed(tx, organization_id, user_id);
       const current = held.find((one) => one.user_id === user_id)?.role;
       const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
       if (role === 'member' && others.length === 0) throw new Refused(1, 'The last administrator must stay one.');
@@ -130,7 +137,7 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
 }
 
 async function list(store: OpenStore): Promise<string> {
-  const rows = (await membersOf(store)).map(
+  const rows = (await membersOf(store.database.queries, store.home.organization_id)).map(
     ({ id, role, email, name }) => `${id}  ${role.replace('org:', '').padEnd(6)}  ${email ?? '-'}  ${name}`,
   );
   return rows.join('\n');
