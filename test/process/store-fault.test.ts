@@ -109,7 +109,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
       expect(gateway.err()).toBe('');
       const stored = new Client({ connectionString: url.href });
       await stored.connect();
-      const { rows } = await stored.query('SELECT id FROM ledger_generations WHERE id = $1', [stream.headers.get('x-generation-id')]);
+      const { rows } = await stored.query('SELECT id FROM ledger_generations WHERE id = $1', [
+        stream.headers.get('x-generation-id'),
+      ]);
       await stored.end();
       expect(rows).toHaveLength(1);
     } finally {
