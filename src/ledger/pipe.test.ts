@@ -1,9 +1,12 @@
 import { expect, test, vi } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
 import { limits } from '../limits.ts';
 import { realClock } from './ledger-clock.ts';
 import { Pipe } from './pipe.ts';
-import type { SettleBatch, WindowAsk } from './settle.ts';
+import { type SettleBatch, toSettle, type WindowAsk } from './settle.ts';
 
+const record = generation({ id: 'g' });
+const settle = toSettle(record, JSON.stringify(record), []);
 const ASK: WindowAsk = {
   budget_id: 'b',
   window_start: '',
@@ -15,11 +18,12 @@ const ASK: WindowAsk = {
   slack: 0,
 };
 
-test('a batch of asks alone that the store refuses again and again is given up, and the next one goes', async () => {
+test('a batch of asks alone that the store refuses again and again is given up, and outcomes go', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const sent: SettleBatch[] = [];
     let asks = 1;
+    let frozen = 0;
     const pipe = new Pipe({
       store: {
         position: () => Promise.reject(new Error('not asked')),
@@ -35,7 +39,12 @@ test('a batch of asks alone that the store refuses again and again is given up, 
       epoch: 1,
       clock: realClock(() => 0),
       log: { info() {}, warn() {}, error() {} },
-      freeze: () => ({ windows: asks-- > 0 ? [ASK] : [], divisor: 2 }),
+      freeze: () => {
+        frozen++;
+        // Ends what would go round for ever.
+        if (frozen > 20) throw new Error('batches of nothing are frozen again and again');
+        return { windows: asks-- > 0 ? [ASK] : [], divisor: 2 };
+      },
       onApplied: () => {},
       onLost: () => {
         asks = 1;
@@ -46,12 +55,13 @@ test('a batch of asks alone that the store refuses again and again is given up, 
     for (let turn = 0; turn < 20 && pipe.state().batches === 0; turn++) {
       await vi.advanceTimersByTimeAsync(1_000);
       await new Promise((resolve) => setImmediate(resolve));
-      if (sent.length === limits.flush_refusals_max) pipe.ask();
+      if (sent.length === limits.flush_refusals_max && pipe.state().unflushed === 0) pipe.push(settle);
     }
     expect(sent.map(({ epoch, number }) => [epoch, number])).toEqual([
       ...Array.from({ length: limits.flush_refusals_max }, () => [1, 1]),
       [2, 1],
     ]);
+    expect(sent.at(-1)?.settles).toEqual([settle]);
     expect(pipe.state()).toMatchObject({ unflushed: 0, batches: 1, failing: false });
     await pipe.stop();
   } finally {
