@@ -20,7 +20,7 @@ import {
 } from './gateway-process.ts';
 
 const root = join(import.meta.dirname, '../..');
-export const NODES = 4;
+const NODES = 4;
 export const CLIENTS = 64;
 const SAMPLE_MS = 20;
 /** Starting takes a second of a core; a busy machine makes more of it. */
