@@ -37,6 +37,14 @@ test('a tail of zeros, as a power loss leaves it, is dropped', () => {
   expect(readSegment(bytes, 'f')).toEqual([progress('one')]);
 });
 
+test('rubbish in place of the last byte, as a power loss may leave it, costs the last line alone', () => {
+  const bytes = segment('one', 'two');
+  for (const byte of [0, 32, 123, 255]) {
+    bytes[bytes.length - 1] = byte;
+    expect(readSegment(bytes, 'f')).toEqual([progress('one')]);
+  }
+});
+
 test('damage before the end stops the reading and names file and offset', () => {
   const bytes = segment('one', 'two', 'three');
   const second = segment('one').length;

@@ -92,14 +92,15 @@ export function scanSegment(
     const line = readLine(bytes, at);
     const whole = line?.terminated === true;
     const torn = line !== undefined && !line.terminated && line.end === bytes.length;
-    if (!whole) suspect ??= at;
     if (line !== undefined && !torn) damaged_at ??= suspect;
+    // A good line that only rubbish follows, in place of its end, is torn as well.
+    if (!whole) suspect ??= at;
     if (whole) {
       suspect = undefined;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
       if (kinds === undefined || kinds.includes(kind)) records.push(JSON.parse(line.json.toString()) as JournalRecord);
     }
-    const newline = bytes.indexOf(NEWLINE, line?.end ?? at);
+    const newline = line?.end ?? bytes.indexOf(NEWLINE, at);
     if (newline === -1) break;
     at = newline + 1;
   }

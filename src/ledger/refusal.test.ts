@@ -1,0 +1,94 @@
+import { beforeEach, expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Budget } from '../schemas/budget.ts';
+import type { Hold } from './hold.ts';
+import { Leases } from './leases.ts';
+
+let now = 0;
+let asked = 0;
+let leases: Leases;
+
+beforeEach(() => {
+  now = 0;
+  asked = 0;
+  leases = new Leases({ now: () => now, monotonic: () => now, onNeed: () => asked++ });
+  leases.open();
+});
+
+function budget(id: string): Budget {
+  return { id, scope: 'key', label: `limit of ${id}`, reset_interval: 'never', limit_nano: 1_000, include_byok: true };
+}
+
+/** What the promise rejects with, or the hold. */
+function outcomeOf(reserve: () => Hold | Promise<Hold>): Promise<Hold | GatewayError> {
+  return (async () => reserve())().catch((error: unknown) => {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  });
+}
+
+const ask = (full_nano: number, ...budgets: Budget[]) => ({
+  id: 'g',
+  budgets,
+  is_byok: false,
+  full_nano,
+  least_nano: full_nano,
+});
+
+/** The answer to a batch: of each budget, what the store could still give and what other nodes have. */
+function answer(number: number, standing: Record<string, { free: number; elsewhere: number }>): void {
+  leases.freeze([], number, true);
+  const windows = Object.entries(standing).map(([budget_id, { free, elsewhere }]) => ({
+    ...{
+      budget_id,
+      window_start: '',
+      lease: 0,
+      leased: elsewhere,
+      spent: 1_000 - free - elsewhere,
+      free,
+      claimed: false,
+    },
+  }));
+  leases.applied([], number, windows);
+}
+
+const STANDING = { plenty: { free: 0, elsewhere: 900 }, empty: { free: 0, elsewhere: 0 } };
+
+test('the budget that is empty is named, not the one that others have', async () => {
+  const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty'), budget('empty')), undefined));
+  answer(1, STANDING);
+  expect(await outcome).toMatchObject({ status: 402, message: expect.stringContaining('limit of empty') });
+});
+
+test('for a moment who needs as much of that budget is refused without asking, and nobody else', async () => {
+  const first = outcomeOf(() => leases.reserve(ask(50, budget('plenty'), budget('empty')), undefined));
+  answer(1, STANDING);
+  await first;
+  asked = 0;
+  expect(await outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined))).toMatchObject({ status: 402 });
+  expect(asked).toBe(0);
+  void outcomeOf(() => leases.reserve(ask(49, budget('empty')), undefined));
+  expect(asked).toBe(1);
+  void outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
+  expect(asked).toBe(2);
+  now += limits.refusal_ms;
+  void outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
+  expect(asked).toBe(3);
+});
+
+test('whom the store has not answered gets a 503, and no 402', async () => {
+  const outcome = outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
+  leases.freeze([], 1, true);
+  now += limits.recall_wait_ms;
+  leases.expire();
+  expect(await outcome).toMatchObject({ status: 503 });
+});
+
+test('whom the store has answered, and others did not give back enough, gets a 402', async () => {
+  const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
+  answer(1, STANDING);
+  now += limits.recall_wait_ms;
+  leases.expire();
+  expect(await outcome).toMatchObject({ status: 402, message: expect.stringContaining('in flight') });
+});
