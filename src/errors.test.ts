@@ -5,6 +5,6 @@ test('a message does not grow with what it quotes, and still says what is wrong 
   expect(new GatewayError(400, 'provider x is not known').message).toBe('provider x is not known');
   const { message } = new GatewayError(400, `provider ${'😀'.repeat(100_000)}a is not known to this gateway`);
   expect(message.length).toBeLessThanOrEqual(1_001);
-  expect(message).toMatch(/^provider 😀.*…[^]*😀a is not known to this gateway$/u);
+  expect(message).toMatch(/^provider 😀.*….*😀a is not known to this gateway$/u);
   expect(message.isWellFormed()).toBe(true);
 });

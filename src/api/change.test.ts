@@ -82,22 +82,21 @@ describeStores('a change', ({ open }) => {
     },
   );
 
-  test.each([
-    { code: '40P01' },
-    { code: '23503' },
-    { errcode: 787 },
-  ])('that never gets through is a conflict: %j', async (fault) => {
-    const { change, actor, rename, left } = await setUp();
-    let tries = 0;
-    const beaten = change(actor, async (work) => {
-      tries += 1;
-      await rename(work, 'new');
-      throw Object.assign(new Error('given up'), fault);
-    });
-    await expect(beaten).rejects.toMatchObject({ status: 409 });
-    expect(tries).toBe(5);
-    expect(await left()).toEqual(untouched);
-  });
+  test.each([{ code: '40P01' }, { code: '23503' }, { errcode: 787 }])(
+    'that never gets through is a conflict: %j',
+    async (fault) => {
+      const { change, actor, rename, left } = await setUp();
+      let tries = 0;
+      const beaten = change(actor, async (work) => {
+        tries += 1;
+        await rename(work, 'new');
+        throw Object.assign(new Error('given up'), fault);
+      });
+      await expect(beaten).rejects.toMatchObject({ status: 409 });
+      expect(tries).toBe(5);
+      expect(await left()).toEqual(untouched);
+    },
+  );
 
   test('that fails for a reason of its own is not tried again', async () => {
     const { change, actor } = await setUp();
