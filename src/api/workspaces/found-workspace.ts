@@ -15,7 +15,7 @@ export async function foundWorkspace(
   return stored;
 }
 
-/** Runs a write that may take a slug which somebody else took a moment ago. The specification declares no 409 here. */
+/** Runs a write that may take a slug which somebody else took a moment ago. A taken slug is a 400: the specification declares no 409 for it. */
 export async function withFreeSlug<T>(slug: string | undefined, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
