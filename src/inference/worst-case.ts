@@ -164,7 +164,7 @@ function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses
   const tools = (request.tools ?? []).filter(({ type }) => type !== 'function');
   const found = tools.map((tool) => {
     const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
-    return { uses_max: typeof max_uses === 'number' ? max_uses : limits.web_searches_assumed };
+    return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
   });
   const asked = ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false);
   if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });

@@ -79,6 +79,9 @@ export interface LeasesOptions {
   onNeed(): void;
 }
 
+/** More than any limit, so asking for more changes nothing; the store's integers end not far above. */
+const NANO_MAX = limits.usd_max * 1e9;
+
 function freeOf(lease: Lease): number {
   return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
 }
@@ -488,6 +491,8 @@ export class Leases {
       const { full_nano, least_nano } = waiter.ask;
       for (const { lease, line } of waiter.lines) {
         const kept = line === undefined ? 0 : line.share - line.amount;
+        // What it holds already is enough here.
+        if (full_nano + kept <= 0) continue;
         const want = wants.get(lease) ?? { most: 0, least: Number.POSITIVE_INFINITY, largest: 0 };
         want.most += full_nano + kept;
         want.least = Math.min(want.least, least_nano + kept);
@@ -499,9 +504,9 @@ export class Leases {
       const free = freeOf(lease);
       if (most <= free) continue;
       const ask = askOf(lease);
-      ask.want = most - free;
+      ask.want = Math.min(most - free, NANO_MAX);
       ask.need = Math.min(ask.want, Math.max(1, least - free));
-      ask.slack = Math.max(largest, this.#slackOf(lease));
+      ask.slack = Math.min(Math.max(largest, this.#slackOf(lease)), NANO_MAX);
     }
   }
 
@@ -555,10 +560,12 @@ export class Leases {
   #isDecided({ ask, lines }: Waiter): boolean {
     let hope = false;
     for (const wanted of lines) {
-      const room = roomOf(wanted);
-      if (room >= ask.full_nano) continue;
-      if (reachOf(wanted) < ask.least_nano) return true;
-      if ((wanted.lease.elsewhere ?? 0) > 0) hope = true;
+      if (roomOf(wanted) >= ask.full_nano) continue;
+      const { elsewhere, store_free } = wanted.lease;
+      // It had enough when another budget was asked for, and the store has not told of it.
+      if (elsewhere === undefined) hope = true;
+      else if (reachOf(wanted) < ask.least_nano) return true;
+      else if (elsewhere > 0 || store_free > 0) hope = true;
     }
     return !hope;
   }
@@ -601,13 +608,11 @@ export class Leases {
 
   #remembered(ask: Ask, lines: readonly Wanted[]): GatewayError | undefined {
     const now = this.#options.monotonic();
-    const known = lines.find(
-      ({ budget, lease }) =>
-        now < lease.refused_until &&
-        budget.limit_nano === lease.refused_limit &&
-        ask.least_nano >= lease.refused_need &&
-        freeOf(lease) < ask.least_nano,
-    );
+    const known = lines.find((wanted) => {
+      const { budget, lease } = wanted;
+      if (now >= lease.refused_until || budget.limit_nano !== lease.refused_limit) return false;
+      return ask.least_nano >= lease.refused_need && roomOf(wanted) < ask.least_nano;
+    });
     return known && this.#refusal(ask, lines);
   }
 
@@ -615,7 +620,9 @@ export class Leases {
   #forget(): void {
     if (this.#leases.size < limits.leases_remembered) return;
     const now = this.#options.monotonic();
+    const waited = new Set(this.#waiters.flatMap(({ lines }) => lines.map(({ lease }) => lease)));
     for (const lease of this.#leases) {
+      if (waited.has(lease)) continue;
       const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
       if (empty && this.#isIdle(lease, now)) this.#drop(lease);
     }

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import type { Budget } from '../schemas/budget.ts';
+import { Leases } from './leases.ts';
+
+const budget = (id: string): Budget => ({
+  id,
+  scope: 'key',
+  label: id,
+  reset_interval: 'never',
+  limit_nano: 1_000_000,
+  include_byok: false,
+});
+function make() {
+  const time = { ms: 0 };
+  const leases = new Leases({ now: () => time.ms, monotonic: () => time.ms, onNeed() {} });
+  leases.open();
+  return { leases, time };
+}
+const ask = (id: string, budgets: Budget[], full_nano: number, least_nano = full_nano) => ({
+  id,
+  budgets,
+  is_byok: false,
+  full_nano,
+  least_nano,
+});
+const state = (budget_id: string, lease: number, over = {}) => ({
+  budget_id,
+  window_start: '',
+  lease,
+  leased: lease,
+  spent: 0,
+  free: 500_000,
+  claimed: false,
+  ...over,
+});
+
+test('a remembered refusal does not refuse a request that holds what it needs', async () => {
+  const { leases } = make();
+  const a = budget('a');
+  leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
+  const hold = leases.reserve(ask('1', [a], 1_000), undefined);
+  if (hold instanceof Promise) throw new Error('waits');
+  const other = leases.reserve(ask('2', [a], 500), undefined) as Promise<unknown>;
+  const refused = expect(other).rejects.toMatchObject({ status: 402 });
+  leases.freeze([], 1, true);
+  leases.applied([], 1, [state('a', 1_000, { free: 0 })]);
+  await refused;
+  const again = leases.reserve(ask('1', [a], 2_000, 600), hold) as Promise<{ granted_nano: number }>;
+  leases.freeze([], 2, true);
+  leases.applied([], 2, [state('a', 1_000, { free: 0 })]);
+  expect((await again).granted_nano).toBe(1_000);
+});
+
+test('what a request waits for is not forgotten', async () => {
+  const { leases, time } = make();
+  for (let i = 0; i < limits.leases_remembered; i++)
+    leases.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+  time.ms += limits.lease_idle_ms + 1;
+  const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
+  waiting.catch(() => {});
+  leases.applied([], 1, []);
+  leases.freeze([], 2, true);
+  leases.applied([], 2, [state('b1', 200)]);
+  expect((await waiting).granted_nano).toBe(100);
+});
+
+test('a budget that had enough when the store was asked for another one is asked about, not refused', async () => {
+  const { leases } = make();
+  const [k, w] = [budget('k'), budget('w')];
+  leases.registered([{ budget_id: 'w', window_start: '', amount: 1_000 }]);
+  const waiting = leases.reserve(ask('1', [k, w], 800), undefined) as Promise<{ granted_nano: number }>;
+  waiting.catch(() => {});
+  leases.freeze([], 1, true);
+  leases.reserve(ask('2', [w], 500), undefined);
+  leases.applied([], 1, [state('k', 1_600)]);
+  const asks = leases.freeze([], 2, true);
+  expect(asks).toMatchObject([{ budget_id: 'w', want: 300 }]);
+  leases.applied([], 2, [state('w', 1_600)]);
+  expect((await waiting).granted_nano).toBe(800);
+});
+
+test('nobody asks for more than any limit can be', () => {
+  const { leases } = make();
+  for (let index = 0; index < 100; index++)
+    void (leases.reserve(ask(`g${index}`, [budget('k')], Number.MAX_SAFE_INTEGER), undefined) as Promise<unknown>);
+  const most = limits.usd_max * 1e9;
+  expect(leases.freeze([], 1, true)).toMatchObject([{ need: most, want: most, slack: most }]);
+});
