@@ -245,6 +245,8 @@ export const limits = {
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */
   recall_wait_ms: 700,
   recall_ask_ms: 25,
+  /** How much longer it waits where the store has not answered yet whether there is any. */
+  admission_store_ms_max: 2_300,
   /** A node's wish for what is idle elsewhere stands so long before another's may take its place. */
   claim_ms: 120,
   /** A node that gave back what another wished for asks for none of it for so long. */

@@ -29,6 +29,8 @@ export interface Disk {
   describe(path: string): { bytes: number; modified_at: number };
   /** Makes a file that is not there yet; throws where it is. */
   create(path: string): OpenFile;
+  /** Opens a file that is there, to sync it. */
+  reopen(path: string): OpenFile;
   /** Appends what stands from `from` on; how many bytes of it were taken. */
   write(file: OpenFile, bytes: Buffer, from: number): number;
   /** Resolves when everything written so far survives a power loss. */
@@ -74,6 +76,7 @@ export const nodeDisk: Disk = {
     return { bytes: size, modified_at: mtimeMs };
   },
   create: (path) => openSync(path, 'ax'),
+  reopen: (path) => openSync(path, 'r+'),
   write: writeSync,
   sync: syncData,
   truncate: ftruncateSync,

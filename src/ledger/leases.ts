@@ -350,9 +350,11 @@ export class Leases {
   /** Answers who has waited as long as one may. */
   expire(): void {
     const now = this.#options.monotonic();
-    const late = this.#waiters.filter(({ deadline }) => deadline <= now);
+    // A store that is slow to answer has not said no.
+    const isLate = ({ deadline, is_heard }: Waiter) => deadline + (is_heard ? 0 : limits.admission_store_ms_max) <= now;
+    const late = this.#waiters.filter(isLate);
     if (late.length === 0) return;
-    this.#waiters = this.#waiters.filter(({ deadline }) => deadline > now);
+    this.#waiters = this.#waiters.filter((waiter) => !isLate(waiter));
     for (const waiter of late) {
       if (this.#takeLess(waiter)) continue;
       waiter.reject(waiter.is_heard ? this.#refusal(waiter.ask, waiter.lines) : storeRefusal());

@@ -156,9 +156,9 @@ class Node implements Recorder {
     if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
     hold.attempt = { attempt, endpoint, record };
     const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
-    this.#leases.attempted(hold);
     try {
       await durable;
+      this.#leases.attempted(hold);
     } catch (error) {
       if (attempt === 1) {
         this.#journal.abandon(id);
@@ -391,6 +391,7 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used');
   const segments = new Segments(slot.dir, onDamage, options.disk);
   const left = replay(segments);
+  if (options.journal_sync === 'group') await segments.sync();
   // Before anything is registered or written: a gateway that ends here finds everything as it was.
   const found = await lookUpAll(left.unknown, options);
   const ended = left.unknown.map((attempt) => outcomeOf(attempt, options.unknown_outcome, found.get(attempt.id)));

@@ -80,9 +80,21 @@ test('for a moment who needs as much of that budget is refused without asking, a
 test('whom the store has not answered gets a 503, and no 402', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
   leases.freeze([], 1, true);
-  now += limits.recall_wait_ms;
+  now += limits.recall_wait_ms + limits.admission_store_ms_max;
   leases.expire();
   expect(await outcome).toMatchObject({ status: 503 });
+});
+
+test('a store that takes longer than others may take to give back is waited for', async () => {
+  const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
+  leases.freeze([], 1, true);
+  now += limits.recall_wait_ms + limits.admission_store_ms_max - 1;
+  leases.expire();
+  expect(leases.waiting).toBe(1);
+  now += 1;
+  leases.expire();
+  expect(leases.waiting).toBe(0);
+  await outcome;
 });
 
 test('whom the store has answered, and others did not give back enough, gets a 402', async () => {

@@ -91,6 +91,22 @@ export class Segments {
   }
 
   /**
+   * Makes durable what a process that was killed had written and perhaps not synced: who relies on it after reading it
+   * must not lose it in a power loss, when what was written because of it is kept.
+   */
+  async sync(): Promise<void> {
+    for (const segment of this.#list) {
+      if (segment.settled) continue;
+      const file = this.disk.reopen(this.path(segment));
+      try {
+        await this.disk.sync(file);
+      } finally {
+        this.disk.close(file);
+      }
+    }
+  }
+
+  /**
    * Records of some kinds, read while the node serves. A damaged file that no restart needs gives what can be read of
    * it: it is kept for stores that forget, and the rest of what they forgot must not wait for it.
    */

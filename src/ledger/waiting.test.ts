@@ -72,7 +72,7 @@ test('a budget that had enough when the store was asked for another one is asked
   const waiting = leases.reserve(ask('1', [k, w], 800), undefined) as Promise<{ granted_nano: number }>;
   waiting.catch(() => {});
   leases.freeze([], 1, true);
-  leases.reserve(ask('2', [w], 500), undefined);
+  void leases.reserve(ask('2', [w], 500), undefined);
   leases.applied([], 1, [state('k', 1_600)]);
   const asks = leases.freeze([], 2, true);
   expect(asks).toMatchObject([{ budget_id: 'w', want: 300 }]);

@@ -82,6 +82,11 @@ export class MemoryDisk {
         change(() => this.#names.set(path, created));
         return files.push(created) - 1;
       },
+      reopen: (path) => {
+        const found = this.#names.get(path);
+        if (found === undefined) throw new Error(`There is no ${path}`);
+        return files.push(found) - 1;
+      },
       write: (open, bytes, from) => {
         const taken = bytes.length - from;
         if (actor.dead) return taken;
