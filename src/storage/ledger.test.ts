@@ -61,38 +61,6 @@ describeStores('the ledger store', ({ open }) => {
     ]);
   });
 
-  test('a claim that nobody repeats ends', async () => {
-    const database = await open();
-    const store = ledgerStore(database.queries, 'sqlite');
-    await database.queries
-      .insertInto('ledger_budgets')
-      .values({
-        id: 'a',
-        scope: 'key',
-        subject: 'key:a',
-        guardrail_id: null,
-        label: 'a',
-        reset_interval: 'never',
-        limit_nano: 1000,
-        include_byok: false,
-        version: 1,
-      })
-      .execute();
-    const t = 1_800_000_000_000;
-    const one = await store.register({ node: 'one', instance: 'i', epoch_seen: 0, at: t });
-    const two = await store.register({ node: 'two', instance: 'i', epoch_seen: 0, at: t });
-    const w = { budget_id: 'a', window_start: '', is_new: true, own: 0, returned: 0, need: 100, want: 100, slack: 0 };
-    const send = (node: string, epoch: number, number: number, at: number, over = {}) =>
-      store.settle({ node, epoch, number, at, settles: [], windows: [{ ...w, ...over }], divisor: 4 });
-    await send('one', one.epoch, 1, t);
-    await send('two', two.epoch, 1, t, { need: 5000, want: 5000 });
-    const later = t + 3_600_000;
-    expect(await send('one', one.epoch, 2, later, { is_new: false, own: 100, need: 10, want: 10 })).toMatchObject({
-      windows: [{ claimed: false }],
-    });
-    expect((await store.watch('one', later)).wanted).toEqual([]);
-  });
-
   test('a full batch goes in one step', async () => {
     const database = await open();
     const { send } = await registered(database);

@@ -92,7 +92,6 @@ interface RaisedWindow {
   granted: number;
   free: number | null;
   wanted_by: string;
-  wanted_at: number;
 }
 
 // What is free once this batch is counted, and what is given of it. `need` 0 takes only what is plainly free.
@@ -121,7 +120,7 @@ const RAISE_WINDOWS = sql.raw(`
   FROM v LEFT JOIN ledger_budgets AS b ON b.id = v.b
   WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
   RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,
-    ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by, ledger_windows.wanted_at`);
+    ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by`);
 
 const text = (value: string) => sql`CAST(${value} AS TEXT)`;
 const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
@@ -287,8 +286,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       const { budget_id, window_start, own, cover } = raise;
       const row = byName.get(`${budget_id} ${window_start}`);
       if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} is not there`);
-      const { spent, leased, free, granted, wanted_by, wanted_at } = row;
-      const claimed = wanted_by !== '' && wanted_by !== node && wanted_at > now - limits.recall_wait_ms;
+      const { spent, leased, free, granted, wanted_by } = row;
+      const claimed = wanted_by !== '' && wanted_by !== node;
       return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed };
     });
     await writeLeases(
@@ -325,12 +324,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         .where('l.amount', '>', 0)
         .where(({ eb, or, and, ref }) =>
           or([
-            // Nobody waits longer; who does waits repeats the wish.
-            and([
-              eb('w.wanted_by', '<>', ''),
-              eb('w.wanted_by', '<>', node),
-              eb('w.wanted_at', '>', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.recall_wait_ms)}`),
-            ]),
+            and([eb('w.wanted_by', '<>', ''), eb('w.wanted_by', '<>', node)]),
             eb('b.limit_nano', 'is', null),
             eb(sql<number>`${ref('w.spent')} + ${ref('w.leased')}`, '>', ref('b.limit_nano')),
           ]),
