@@ -160,6 +160,7 @@ export function createInference(options: InferenceOptions): Inference {
       failed: [],
       report: [],
       bodies: [],
+      service_tier: undefined,
       is_sent: false,
       sent_ms: 0,
       first_token_ms: undefined,
@@ -234,6 +235,7 @@ export function createInference(options: InferenceOptions): Inference {
     session.record = record;
     session.report = prepared.report;
     session.bodies.push(prepared.encoded.body);
+    session.service_tier = prepared.service_tier;
     session.sent_ms = clock.monotonic_ms();
     session.is_sent = true;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });

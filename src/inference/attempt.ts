@@ -10,7 +10,6 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer } from '../providers/frames.ts';
-import { gatewayFields } from '../providers/gateway-fields.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
@@ -30,37 +29,63 @@ export interface PreparedAttempt {
   payload: string;
   /** The output bound in it. */
   output_tokens: number | undefined;
+  /** The service tier it asks for; undefined: none. */
+  service_tier: string | undefined;
   report: Report[];
 }
 
 /** Fields that multiply the price of every token, by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
 const MULTIPLIES: ReadonlySet<string> = new Set(['speed', 'inference_geo']);
 
+/** Merges a client's options into a body, but for what the dialect reserves and what has no known price. */
+function merge(
+  body: JsonObject,
+  options: JsonObject,
+  { endpoint }: Candidate,
+  { reserved, serviceTier }: ChatDialect,
+  drop: (name: string, reason: string) => void,
+): JsonObject {
+  const merged = { ...body };
+  for (const [name, value] of Object.entries(options)) {
+    const inner = [...reserved].filter((field) => field.startsWith(`${name}.`));
+    const tier = serviceTier({ [name]: value });
+    if (reserved.has(name)) drop(name, 'the gateway sets it');
+    else if (MULTIPLIES.has(name)) drop(name, 'its price is not known');
+    else if (tier !== undefined && !offersTier(endpoint, tier)) drop(name, UNPRICED_TIER);
+    else if (inner.length === 0) merged[name] = value;
+    else if (!isObject(value)) drop(name, 'it is not an object');
+    else {
+      const object: JsonObject = isObject(merged[name]) ? { ...merged[name] } : {};
+      for (const [field, inside] of Object.entries(value)) {
+        if (inner.includes(`${name}.${field}`)) drop(`${name}.${field}`, 'the gateway sets it');
+        else object[field] = inside;
+      }
+      merged[name] = object;
+    }
+  }
+  return merged;
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
 function withOptions(
   body: JsonObject,
   request: ChatRequest,
-  { provider, endpoint }: Candidate,
+  candidate: Candidate,
+  dialect: ChatDialect,
   report: Report[],
 ): JsonObject {
-  const { slug } = provider;
-  const names = [slug, provider.name.toLowerCase()];
+  const { slug, name } = candidate.provider;
+  const names = [slug, name.toLowerCase()];
   const given = Object.entries(request.provider?.options ?? {});
-  const options = given.find(([name]) => names.includes(name.toLowerCase()))?.[1];
+  const options = given.find(([key]) => names.includes(key.toLowerCase()))?.[1];
   if (!options) return body;
-  const merged = { ...body };
-  for (const [name, value] of Object.entries(options)) {
-    if (gatewayFields.has(name)) {
-      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'the gateway sets it' });
-    } else if (MULTIPLIES.has(name)) {
-      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: 'its price is not known' });
-    } else if (name === 'service_tier' && !offersTier(endpoint, value)) {
-      report.push({ kind: 'dropped', field: `provider.options.${slug}.${name}`, reason: UNPRICED_TIER });
-    } else {
-      merged[name] = value;
-    }
-  }
-  return merged;
+  return merge(body, options as JsonObject, candidate, dialect, (field, reason) => {
+    report.push({ kind: 'dropped', field: `provider.options.${slug}.${field}`, reason });
+  });
 }
 
 /** Encodes a request for one endpoint. Pure but for the request it is given. */
@@ -84,21 +109,11 @@ export function prepareAttempt(
   };
   const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
   const report = [...fitted.report, ...encoded.report];
-  encoded.body = withOptions(encoded.body, request, candidate, report);
+  encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   const payload = serialize(encoded.body);
-  const output_tokens = outputBoundOf(encoded.body);
-  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, report };
-}
-
-/** Under whichever of its names the upstream knows it. */
-function outputBoundOf({ max_completion_tokens, max_tokens }: JsonObject): number | undefined {
-  if (typeof max_completion_tokens === 'number') return max_completion_tokens;
-  return typeof max_tokens === 'number' ? max_tokens : undefined;
-}
-
-/** The service tier that a body asks the upstream for; undefined: none. */
-export function sentTier(body: JsonObject | undefined): string | undefined {
-  return typeof body?.['service_tier'] === 'string' ? body['service_tier'] : undefined;
+  const output_tokens = dialect.outputBound(encoded.body);
+  const service_tier = dialect.serviceTier(encoded.body);
+  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, service_tier, report };
 }
 
 function serialize(body: JsonObject): string {

@@ -9,7 +9,7 @@ import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Grant, SpendingRules } from './admission.ts';
-import { type PreparedAttempt, sentTier } from './attempt.ts';
+import type { PreparedAttempt } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
@@ -46,6 +46,8 @@ export interface Session {
   failed: FailedAttempt[];
   report: Report[];
   bodies: JsonObject[];
+  /** The tier that the last one asked for. */
+  service_tier: string | undefined;
   /** Whether the attempt under way got as far as being sent. */
   is_sent: boolean;
   /** Monotonic time of the last send. */
@@ -97,7 +99,7 @@ export interface SettlementLog {
 
 /** The tier that served an attempt: what the upstream told, else what it was sent. */
 function tierOf({ meter, prepared }: Answered): string | null {
-  return meter.service_tier ?? sentTier(prepared.encoded.body) ?? null;
+  return meter.service_tier ?? prepared.service_tier ?? null;
 }
 
 export function createSettlement(options: {
@@ -123,12 +125,17 @@ export function createSettlement(options: {
 
   /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what was seen of it. */
   function unknownCost(session: Session, candidate: Candidate): Partial<AttemptRecord> {
-    const { call, grant, hold, bodies } = session;
+    const { call, grant, hold } = session;
     const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
     if (!is_metered) return { cost_nano: hold.granted_nano };
     const usage = { in_uncached: estimatePrompt(call.request) };
-    const tier = sentTier(bodies.at(-1));
-    const { cost_nano, lines, is_unpriced } = priceAttempt(usage, call.request, candidate, pricesOf(session), tier);
+    const { cost_nano, lines, is_unpriced } = priceAttempt(
+      usage,
+      call.request,
+      candidate,
+      pricesOf(session),
+      session.service_tier,
+    );
     return { cost_nano, charges: lines, ...(is_unpriced ? { is_unpriced: true } : {}) };
   }
 

@@ -4,7 +4,7 @@ import { limits } from '../limits.ts';
 import type { InnerPart } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
-import { type PreparedAttempt, sentTier } from './attempt.ts';
+import type { PreparedAttempt } from './attempt.ts';
 
 /** Tokens that may go in, by what they are priced as. */
 export interface PromptTokens {
@@ -258,12 +258,12 @@ function besideTokens({ candidate, encoded }: PreparedAttempt): number {
 
 /** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
 export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
-  const { candidate, request, encoded } = prepared;
+  const { candidate, request } = prepared;
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const searches = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
-  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: sentTier(encoded.body) });
+  const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
     const output_pico = outputPrice(prices, candidate);

@@ -138,7 +138,12 @@ export interface StreamDecoder {
 /** Pure: a dialect does no I/O, reads no clock and no environment, so a transcript is a complete test of it. */
 export interface ChatDialect {
   wire: Wire;
-  frames: 'sse' | 'aws-event-stream' | 'json-array';
+  frames: 'sse' | 'aws-event-stream';
+  /**
+   * Fields of a body that neither an operator's `extra_body` nor a client's `provider.options` may set. `a.b` stands for the
+   * field `b` of the object `a`, whose other fields are merged one by one.
+   */
+  reserved: ReadonlySet<string>;
   /** Empty when the wire takes URLs as they are. */
   requiredMedia(request: ChatRequest, endpoint: DialectEndpoint): MediaNeed[];
   /**
@@ -146,6 +151,10 @@ export interface ChatDialect {
    * endpoint of this wire can carry and must not be dropped. Never changes `request`.
    */
   encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest;
+  /** The output bound in a body, by this wire's name for it; undefined: the body has none. */
+  outputBound(body: JsonObject): number | undefined;
+  /** The service tier that a body asks for; undefined: none. */
+  serviceTier(body: JsonObject): string | undefined;
   /** The headers that carry the credential. */
   authorize(
     credential: string | undefined,

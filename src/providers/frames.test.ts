@@ -122,10 +122,6 @@ test('a line that never ends is not kept beyond the bound', () => {
   expect(() => framer.push(bytesOf('xxxxxx'))).toThrow(UpstreamError);
 });
 
-test('a kind of frames without a framer is refused by name', () => {
-  expect(() => createFramer('json-array')).toThrow('json-array');
-});
-
 function f(data: string, event?: string): Frame {
   return { event, data };
 }

@@ -1,4 +1,5 @@
 import type { ChatDialect } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
 import { decodeError } from './errors.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -9,9 +10,12 @@ import { WIRE } from './wire.ts';
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   frames: 'sse',
+  reserved: gatewayFields,
   // Images and documents go by address.
   requiredMedia: () => [],
   encodeRequest,
+  outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
+  serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
   authorize(credential, _request, _now_ms, { api_key_header }) {
     if (credential === undefined) return {};
     if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };

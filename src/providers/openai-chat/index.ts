@@ -3,6 +3,7 @@
  * same wire with quirks of its own.
  */
 import type { ChatDialect } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
 import { decodeError } from './errors.ts';
 import { requiredMedia } from './parts.ts';
 import { encodeRequest } from './request.ts';
@@ -13,8 +14,14 @@ import { createStreamDecoder } from './stream.ts';
 export const openaiChat: ChatDialect = {
   wire: 'openai-chat',
   frames: 'sse',
+  reserved: gatewayFields,
   requiredMedia,
   encodeRequest,
+  outputBound({ max_completion_tokens, max_tokens }) {
+    if (typeof max_completion_tokens === 'number') return max_completion_tokens;
+    return typeof max_tokens === 'number' ? max_tokens : undefined;
+  },
+  serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
   authorize(credential, _request, _now_ms, quirks): Record<string, string> {
     if (credential === undefined) return {};
     if (quirks.api_key_header !== undefined) return { [quirks.api_key_header]: credential };
