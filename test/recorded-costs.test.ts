@@ -90,7 +90,8 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
   } as ChatRequest;
   const encoded = { method: 'POST' as const, path: '', headers: {}, body, report: [], state: {} };
   const output_tokens = Number(body['max_tokens']);
-  return { candidate, dialect, request, encoded, payload: JSON.stringify(body), output_tokens, report: [] };
+  const payload = JSON.stringify(body);
+  return { candidate, dialect, request, encoded, payload, output_tokens, service_tier: undefined, report: [] };
 }
 
 /** What the provider told of its usage, as our decoders read it; undefined where it told none. */
