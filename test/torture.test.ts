@@ -694,11 +694,12 @@ describe('nothing that a client sends ends the process', () => {
   });
 
   test('JSON that is none, too deep, not an object, or of another encoding', async () => {
+    // biome-ignore format: a list reads better in rows
     const bodies = [
       '', '{', 'null', '[]', '"text"', '4', '{"model":"wire/chat","messages":', '[{'.repeat(50_000), '['.repeat(200_000),
       `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`,
       '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', '\ufeff{}', '{"model":1e999}',
-    ]; // biome-ignore format: a list reads better in rows
+    ];
     for (const body of bodies) {
       const answer = await raw(`${head(Buffer.byteLength(body))}${body}`);
       expect(answer, body.slice(0, 40)).toMatch(/^HTTP\/1.1 400/);
@@ -713,12 +714,13 @@ describe('nothing that a client sends ends the process', () => {
 
   test('any value in any field', async () => {
     script = () => [sse, whole, 'END'];
+    // biome-ignore format: a list reads better in rows
     const fields = [
       'model', 'models', 'messages', 'prompt', 'stream', 'provider', 'route', 'tools', 'tool_choice', 'stop', 'temperature',
       'top_p', 'top_k', 'max_tokens', 'max_completion_tokens', 'seed', 'response_format', 'reasoning', 'reasoning_effort',
       'logit_bias', 'plugins', 'user', 'metadata', 'cache_control', 'debug', 'prediction', 'modalities', 'audio', 'stream_options',
       'session_id', 'functions', 'function_call', 'web_search_options', 'parallel_tool_calls', 'logprobs', 'n', 'unknown_field',
-    ]; // biome-ignore format: a list reads better in rows
+    ];
     const property = fc.asyncProperty(
       fc.constantFrom(...fields),
       fc.jsonValue({ maxDepth: 4 }),

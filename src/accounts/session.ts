@@ -43,7 +43,7 @@ export function createToken(): { token: string; token_hash: string } {
   return { token, token_hash: hashToken(token) };
 }
 
-/** Whether a session's secret is one that this session has at this moment, and whether it should get a new one. */
+/** Whether a secret is one that a browser's session has at this moment, and whether it should get a new one. */
 export function judgeSession(
   session: StoredSession,
   token_hash: string,
@@ -55,7 +55,7 @@ export function judgeSession(
   return age_ms >= limits.session_rotation_ms ? 'rotation due' : 'live';
 }
 
-/** What a form of this session carries, so that no other site can make one. */
+/** What the forms of a browser's session carry, so that no other site can make one. */
 export function formToken(session_id: string, secret: string): string {
   return createHmac('sha256', secret).update(`form of ${session_id}`).digest('base64url');
 }

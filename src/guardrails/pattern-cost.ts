@@ -43,7 +43,7 @@ class Reading {
     return found;
   }
 
-  skip(): void {
+  advance(): void {
     this.#at += 1;
   }
 
@@ -140,7 +140,7 @@ export function compileSteps(pattern: string): number {
       if (head?.[0].endsWith(')')) continue;
       if (head !== null || reading.takes('(')) groups.push({ size: 0, last: 0 });
       else {
-        reading.skip();
+        reading.advance();
         add(1);
       }
     }

@@ -11,10 +11,11 @@ const fields = new Set(
     'service_tier speed stop_sequences stream system temperature thinking tool_choice tools top_k top_p sandbox'
   ).split(' '),
 );
+// biome-ignore format: a list reads better in rows
 const block_types = [
   'text', 'image', 'document', 'search_result', 'thinking', 'redacted_thinking', 'tool_use', 'tool_result',
   'server_tool_use', 'web_search_tool_result', 'web_fetch_tool_result', 'code_execution_tool_result', 'container_upload',
-]; // biome-ignore format: a list reads better in rows
+];
 const image_types = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 const breakpoints_max = 4;
 const budget_tokens_min = 1024;

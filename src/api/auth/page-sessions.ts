@@ -33,7 +33,7 @@ export interface PageSession {
   user_email: string | null;
   /** The stored key that opened it; null where none did. */
   key_hash: string | null;
-  /** What the forms of this session's pages must carry. */
+  /** What the forms on the pages that somebody is shown must carry. */
   form_token: string;
 }
 

@@ -12,7 +12,7 @@ export interface ProvisionRules {
   organization_id: string;
   /** The role of people who come for the first time; `none`: they must be known already. */
   provision: 'admin' | 'member' | 'none';
-  /** Lower case; undefined: any. */
+  /** Lower case; undefined: every domain. */
   allowed_email_domains: readonly string[] | undefined;
 }
 
