@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { createSecret } from '../src/accounts/key.ts';
 import { createChange } from '../src/api/change.ts';
 import { GatewayError } from '../src/errors.ts';
 import type { Principal } from '../src/http/principal.ts';
 import { createServer, type Server } from '../src/http/server.ts';
 import { localChangeFeed } from '../src/storage/change-feed.ts';
-import type { Database } from '../src/storage/database.ts';
+import type { Database, Queries } from '../src/storage/database.ts';
+import { keyStore, type NewKey } from '../src/storage/keys.ts';
 import { organizationStore } from '../src/storage/organizations.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -51,8 +53,30 @@ export async function managementServer(database: Database, at: string, limitMana
     });
     return { status: answer.statusCode, body: answer.json() as Record<string, never>, headers: answer.headers };
   };
+  /** Stores a key of nobody, in the default workspace and without a limit. */
+  const addKey = (over: Partial<NewKey> = {}, queries: Queries = database.queries) => {
+    const { hash, label } = createSecret();
+    return keyStore(queries).insert({
+      hash,
+      label,
+      organization_id: home.organization_id,
+      workspace_id: home.default_workspace_id,
+      creator_user_id: null,
+      name: 'a key',
+      is_management: false,
+      disabled: false,
+      limit_nano: null,
+      limit_reset: null,
+      include_byok_in_limit: false,
+      expires_at: null,
+      created_at: at,
+      updated_at: null,
+      ...over,
+    });
+  };
   const now = () => Date.parse(at);
-  return { server, home, foreign, principals, call, changes, now, change: createChange({ database, changes, now }) };
+  const change = createChange({ database, changes, now });
+  return { server, home, foreign, principals, call, changes, now, change, addKey };
 }
 
 interface Organization {

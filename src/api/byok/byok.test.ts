@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { heldTransaction } from '../../../test/held-transaction.ts';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { placeOf } from '../../accounts/byok.ts';
-import { createSecret } from '../../accounts/key.ts';
 import { createVault } from '../../accounts/vault.ts';
 import { buildCatalog } from '../../catalog/catalog.ts';
 import { limits } from '../../limits.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { byokStore } from '../../storage/byok.ts';
-import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { createByok } from './create-byok.ts';
 import { deleteByok } from './delete-byok.ts';
@@ -58,23 +57,7 @@ describeStores('BYOK credentials', ({ open }) => {
     for (const add of [createByok, deleteByok, getByok, listByok, updateByok]) add(server, shared);
     const create = (over: object = {}) => made.call('POST', '/byok', { provider: 'acme', key: KEY, ...over });
     const idOf = async (over: object = {}) => ((await create(over)).body['data'] as unknown as { id: string }).id;
-    const { hash, label } = createSecret();
-    await keyStore(database.queries).insert({
-      hash,
-      label,
-      organization_id: made.home.organization_id,
-      workspace_id: made.home.default_workspace_id,
-      creator_user_id: null,
-      name: 'n',
-      is_management: false,
-      disabled: false,
-      limit_nano: null,
-      limit_reset: null,
-      include_byok_in_limit: false,
-      expires_at: null,
-      created_at: NOW,
-      updated_at: null,
-    });
+    const { hash } = await made.addKey();
     return { ...made, database, create, idOf, key_hash: hash };
   }
 
@@ -244,21 +227,15 @@ describeStores('BYOK credentials', ({ open }) => {
 
   test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
     const { create, database, home } = await setUp();
-    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
-    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
-    const holding = database.queries.transaction().execute(async (tx) => {
+    const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({
         organization_id: home.organization_id,
         id: home.default_workspace_id,
       });
-      hold();
-      await mayCommit;
     });
-    await held;
     const creating = create({ workspace_id: home.default_workspace_id });
     expect(await Promise.race([creating.then(() => 'made'), sleep(300, 'waits')])).toBe('waits');
-    commit();
-    await holding;
+    await commit();
     expect((await creating).status).toBe(201);
   });
 

@@ -1,105 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
+import { guardrailsServer } from '../../../test/guardrails-server.ts';
+import { heldTransaction } from '../../../test/held-transaction.ts';
 import { describeStores } from '../../../test/store-variants.ts';
-import { createSecret } from '../../accounts/key.ts';
-import { buildCatalog } from '../../catalog/catalog.ts';
-import { auditStore } from '../../storage/audit.ts';
-import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
-import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
-import { assignGuardrailKeys } from './assign-guardrail-keys.ts';
-import { assignGuardrailMembers } from './assign-guardrail-members.ts';
-import { createGuardrail } from './create-guardrail.ts';
-import { deleteGuardrail } from './delete-guardrail.ts';
-import { getGuardrail } from './get-guardrail.ts';
-import { listGuardrailKeys } from './list-guardrail-keys.ts';
-import { listGuardrailMembers } from './list-guardrail-members.ts';
-import { listGuardrails } from './list-guardrails.ts';
-import { listKeyAssignments } from './list-key-assignments.ts';
-import { listMemberAssignments } from './list-member-assignments.ts';
-import { unassignGuardrailKeys } from './unassign-guardrail-keys.ts';
-import { unassignGuardrailMembers } from './unassign-guardrail-members.ts';
-import { updateGuardrail } from './update-guardrail.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
-const operations = [
-  assignGuardrailKeys,
-  assignGuardrailMembers,
-  createGuardrail,
-  deleteGuardrail,
-  getGuardrail,
-  listGuardrailKeys,
-  listGuardrailMembers,
-  listGuardrails,
-  listKeyAssignments,
-  listMemberAssignments,
-  unassignGuardrailKeys,
-  unassignGuardrailMembers,
-  updateGuardrail,
-];
-const catalog = buildCatalog({
-  bundled: { format: 1, models: [] },
-  config: {
-    bundled_catalog: false,
-    models: [
-      {
-        id: 'acme/fast-1',
-        canonical_slug: 'acme/fast-1-2026-01',
-        endpoints: [{ provider: 'acme', upstream_model: 'fast-1' }],
-      },
-    ],
-  },
-  providers: [{ slug: 'acme', name: 'Acme AI', dialect: 'openai-chat', parameters: [], quirks: {} } as never],
-  created_default: 0,
-});
-
 type Data = Record<string, unknown>;
 
 describeStores('guardrails', ({ open }) => {
-  async function setUp() {
-    const database = await open();
-    const made = await managementServer(database, NOW);
-    const shared = {
-      change: made.change,
-      guardrails: guardrailStore(database.queries),
-      assignments: assignmentStore(database.queries),
-      organizations: organizationStore(database.queries),
-      catalog: () => catalog,
-      providerSlug: (name: string) => ({ acme: 'acme', 'acme ai': 'acme' })[name.toLowerCase()],
-    };
-    for (const add of operations) add(made.server, shared);
-    const create = async (body: object = {}) => {
-      const { status, body: answer } = await made.call('POST', '/guardrails', { name: 'g', ...body });
-      return { status, data: answer['data'] as unknown as Data, error: answer['error'] as unknown as Data };
-    };
-    const patch = async (id: unknown, body: object) => {
-      const { status, body: answer } = await made.call('PATCH', `/guardrails/${id}`, body);
-      return { status, data: answer['data'] as unknown as Data, error: answer['error'] as unknown as Data };
-    };
-    const makeKey = async (over: { is_management?: boolean; organization_id?: string } = {}) => {
-      const { hash, label } = createSecret();
-      const key = await keyStore(database.queries).insert({
-        hash,
-        label,
-        organization_id: made.home.organization_id,
-        workspace_id: made.home.default_workspace_id,
-        creator_user_id: null,
-        name: 'a key',
-        is_management: false,
-        disabled: false,
-        limit_nano: null,
-        limit_reset: null,
-        include_byok_in_limit: false,
-        expires_at: null,
-        created_at: NOW,
-        updated_at: null,
-        ...over,
-      });
-      return key;
-    };
-    return { ...made, database, create, patch, makeKey };
-  }
+  const setUp = async () => guardrailsServer(await open(), NOW);
 
   test('201: a name is enough; the record is complete', async () => {
     const { create, home } = await setUp();
@@ -358,173 +268,8 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('GET', `/guardrails?workspace_id=${foreign.default_workspace_id}`)).status).toBe(404);
   });
 
-  test('a key holds one guardrail at most: assigning again moves it, counts what changed, and leaves an audit', async () => {
-    const { create, call, makeKey, home, database } = await setUp();
-    const [one, two] = [(await create()).data['id'], (await create()).data['id']];
-    const keys = [await makeKey(), await makeKey()];
-    const key_hashes = keys.map(({ hash }) => hash);
-    const assign = (id: unknown, hashes: string[], what = '') =>
-      call('POST', `/guardrails/${id}/assignments/keys${what}`, { key_hashes: hashes });
-    expect((await assign(one, [...key_hashes, ...key_hashes])).body).toEqual({ assigned_count: 2 });
-    expect((await assign(one, key_hashes)).body).toEqual({ assigned_count: 0 });
-    expect((await assign(two, key_hashes.slice(0, 1))).body).toEqual({ assigned_count: 1 });
-    expect((await call('GET', `/guardrails/${two}/assignments/keys`)).body).toEqual({
-      total_count: 1,
-      data: [
-        {
-          id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-          guardrail_id: two,
-          key_hash: key_hashes[0],
-          key_name: 'a key',
-          key_label: keys[0]?.label,
-          assigned_by: home.owner_user_id,
-          created_at: NOW,
-        },
-      ],
-    });
-    const listed = (await call('GET', '/guardrails/assignments/keys')).body;
-    expect(listed).toMatchObject({ total_count: 2, data: [{ guardrail_id: one }, { guardrail_id: two }] });
-    expect((await assign(one, key_hashes, '/remove')).body).toEqual({ unassigned_count: 1 });
-    expect((await call('GET', '/guardrails/assignments/keys')).body).toMatchObject({ total_count: 1 });
-    const { data } = await auditStore(database.queries).listBy(
-      { organization_id: home.organization_id, resource_type: 'guardrail_assignment' },
-      { offset: 0, limit: 100 },
-    );
-    expect(data.map(({ action }) => action)).toEqual(['unassign', 'assign', 'unassign', 'assign', 'assign']);
-  });
-
-  test('the same holds for members', async () => {
-    const { create, call, home } = await setUp();
-    const [one, two] = [(await create()).data['id'], (await create()).data['id']];
-    const user_id = home.owner_user_id;
-    const assign = (id: unknown, what = '') =>
-      call('POST', `/guardrails/${id}/assignments/members${what}`, { member_user_ids: [user_id, user_id] });
-    expect((await assign(one)).body).toEqual({ assigned_count: 1 });
-    expect((await assign(two)).body).toEqual({ assigned_count: 1 });
-    expect((await call('GET', `/guardrails/${one}/assignments/members`)).body).toEqual({ data: [], total_count: 0 });
-    const record = {
-      id: expect.any(String),
-      guardrail_id: two,
-      organization_id: home.organization_id,
-      user_id,
-      assigned_by: user_id,
-      created_at: NOW,
-    };
-    for (const path of [`/guardrails/${two}/assignments/members`, '/guardrails/assignments/members']) {
-      expect((await call('GET', path)).body).toEqual({ data: [record], total_count: 1 });
-    }
-    expect((await assign(one, '/remove')).body).toEqual({ unassigned_count: 0 });
-    expect((await assign(two, '/remove')).body).toEqual({ unassigned_count: 1 });
-  });
-
-  test("all are assigned or none: 404 names who is not there, another organization's and management keys included", async () => {
-    const { create, call, makeKey, foreign } = await setUp();
-    const { data } = await create();
-    const key = await makeKey();
-    const strangers = [
-      '0'.repeat(64),
-      '\u0000',
-      (await makeKey({ is_management: true })).hash,
-      (await makeKey({ organization_id: foreign.organization_id })).hash,
-    ];
-    for (const stranger of strangers) {
-      const body = { key_hashes: [key.hash, stranger] };
-      expect(await call('POST', `/guardrails/${data['id']}/assignments/keys`, body)).toMatchObject({
-        status: 404,
-        body: { error: { message: expect.stringMatching(/^key_hashes\[1\] was not found/) } },
-      });
-    }
-    const body = { member_user_ids: [foreign.owner_user_id] };
-    expect(await call('POST', `/guardrails/${data['id']}/assignments/members`, body)).toMatchObject({
-      status: 404,
-      body: { error: { message: expect.stringMatching(/^member_user_ids\[0\] was not found/) } },
-    });
-    expect((await call('GET', '/guardrails/assignments/keys')).body).toEqual({ data: [], total_count: 0 });
-    for (const hashes of [[], Array.from({ length: 101 }, () => key.hash), [5], ['']]) {
-      const wrong = await call('POST', `/guardrails/${data['id']}/assignments/keys`, { key_hashes: hashes });
-      expect(wrong.status).toBe(400);
-    }
-  });
-
-  test('100 assignments at once of the same keys to different guardrails: each key ends with exactly one', async () => {
-    const { create, call, makeKey } = await setUp();
-    const guardrails = await Promise.all(Array.from({ length: 10 }, () => create()));
-    const keys = await Promise.all(Array.from({ length: 5 }, () => makeKey()));
-    const hashes = keys.map(({ hash }) => hash);
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => {
-        const key_hashes = index % 2 === 0 ? hashes : [...hashes].reverse();
-        const id = guardrails[index % 10]?.data['id'];
-        return call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes });
-      }),
-    );
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    const { body } = await call('GET', '/guardrails/assignments/keys');
-    expect(body['total_count']).toBe(5);
-    expect(new Set((body['data'] as unknown as Data[]).map((one) => one['key_hash']))).toEqual(new Set(hashes));
-    const counts = await Promise.all(
-      guardrails.map(async ({ data }) => {
-        const one = await call('GET', `/guardrails/${data['id']}/assignments/keys`);
-        return Number(one.body['total_count']);
-      }),
-    );
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
-  }, 60_000);
-
-  test('DELETE takes the assignments with it, each told to the audit; the key can be given another', async () => {
-    const { create, call, makeKey, home, database } = await setUp();
-    const [one, two] = [(await create()).data['id'], (await create()).data['id']];
-    const { hash } = await makeKey();
-    const body = { key_hashes: [hash] };
-    await call('POST', `/guardrails/${one}/assignments/keys`, body);
-    const members = { member_user_ids: [home.owner_user_id] };
-    await call('POST', `/guardrails/${one}/assignments/members`, members);
-    const assigned = await database.queries.selectFrom('guardrail_key_assignments').select('id').execute();
-    expect(await call('DELETE', `/guardrails/${one}`)).toMatchObject({ status: 200, body: { deleted: true } });
-    const { data } = await auditStore(database.queries).listBy(
-      { organization_id: home.organization_id },
-      { offset: 0, limit: 3 },
-    );
-    expect(data).toMatchObject([
-      { action: 'delete', resource_type: 'guardrail', resource_id: one },
-      { action: 'unassign', before: { guardrail_id: one, user_id: home.owner_user_id }, after: null },
-      { action: 'unassign', resource_id: assigned[0]?.id, before: { guardrail_id: one, key_hash: hash }, after: null },
-    ]);
-    expect((await call('GET', `/guardrails/${one}`)).status).toBe(404);
-    expect((await call('DELETE', `/guardrails/${one}`)).status).toBe(404);
-    expect((await call('GET', '/guardrails/assignments/keys')).body).toEqual({ data: [], total_count: 0 });
-    expect((await call('GET', '/guardrails/assignments/members')).body).toEqual({ data: [], total_count: 0 });
-    expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
-  });
-
-  test('what a key leaves while that guardrail is being deleted is told to the audit once', async () => {
-    const { create, call, makeKey, database, home } = await setUp();
-    const [one, two] = [String((await create()).data['id']), (await create()).data['id']];
-    const body = { key_hashes: [(await makeKey()).hash] };
-    await call('POST', `/guardrails/${one}/assignments/keys`, body);
-    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
-    const { promise: changed, resolve: change } = Promise.withResolvers<void>();
-    const { organization_id } = home;
-    const deleting = database.queries.transaction().execute(async (tx) => {
-      await guardrailStore(tx).lock({ organization_id, id: one });
-      await assignmentStore(tx).deleteAllKeys(one);
-      await guardrailStore(tx).delete(one);
-      change();
-      await mayCommit;
-    });
-    await changed;
-    const moving = call('POST', `/guardrails/${two}/assignments/keys`, body);
-    await sleep(300);
-    commit();
-    await deleting;
-    expect((await moving).body).toEqual({ assigned_count: 1 });
-    const filter = { organization_id, resource_type: 'guardrail_assignment' } as const;
-    const { data } = await auditStore(database.queries).listBy(filter, { offset: 0, limit: 10 });
-    expect(data.map(({ action }) => action)).toEqual(['assign', 'assign']);
-  });
-
   test('every change is announced to all nodes; what changes nothing is not', async () => {
-    const { call, create, patch, makeKey, changes, home } = await setUp();
+    const { call, create, patch, addKey, changes, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
     const told = () => heard.splice(0);
@@ -532,7 +277,7 @@ describeStores('guardrails', ({ open }) => {
     expect(told()).toEqual([`policy ${id}`]);
     await patch(id, { limit_usd: 1 });
     expect(told()).toEqual([`policy ${id}`]);
-    const keys = { key_hashes: [(await makeKey()).hash] };
+    const keys = { key_hashes: [(await addKey()).hash] };
     const members = { member_user_ids: [home.owner_user_id] };
     for (const [kind, body] of [
       ['keys', keys],
@@ -553,21 +298,15 @@ describeStores('guardrails', ({ open }) => {
 
   test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
     const { create, database, home } = await setUp();
-    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>();
-    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
-    const holding = database.queries.transaction().execute(async (tx) => {
+    const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({
         organization_id: home.organization_id,
         id: home.default_workspace_id,
       });
-      hold();
-      await mayCommit;
     });
-    await held;
     const creating = create({ workspace_id: home.default_workspace_id });
     expect(await Promise.race([creating.then(() => 'made'), sleep(300, 'waits')])).toBe('waits');
-    commit();
-    await holding;
+    await commit();
     expect((await creating).status).toBe(201);
   });
 

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { spendingNode } from '../../../test/spending.ts';
 import { describeStores } from '../../../test/store-variants.ts';
-import { createSecret } from '../../accounts/key.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { createKey } from './create-key.ts';
 import { getKey } from './get-key.ts';
@@ -56,30 +55,10 @@ describeStores('GET /keys/{hash}', ({ open }) => {
   });
 
   test('404: an unknown hash, a management key, a key of another organization', async () => {
-    const { call, database, home } = await setUp();
+    const { call, database, addKey } = await setUp();
     const other = { id: 'other', name: 'Other', created_at: NOW };
     await database.queries.insertInto('organizations').values(other).execute();
-    const insert = async (over: { is_management?: boolean; organization_id?: string }) => {
-      const { hash, label } = createSecret();
-      const key = await keyStore(database.queries).insert({
-        hash,
-        label,
-        organization_id: home.organization_id,
-        workspace_id: home.default_workspace_id,
-        creator_user_id: null,
-        name: 'n',
-        is_management: false,
-        disabled: false,
-        limit_nano: null,
-        limit_reset: null,
-        include_byok_in_limit: false,
-        expires_at: null,
-        created_at: NOW,
-        updated_at: null,
-        ...over,
-      });
-      return key.hash;
-    };
+    const insert = async (over: Parameters<typeof addKey>[0]) => (await addKey(over)).hash;
     const hashes = [
       '0'.repeat(64),
       '%00',

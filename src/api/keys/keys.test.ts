@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { spendingNode } from '../../../test/spending.ts';
 import { describeStores } from '../../../test/store-variants.ts';
-import { createSecret } from '../../accounts/key.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
 import { auditStore } from '../../storage/audit.ts';
 import type { Announcement } from '../../storage/change-feed.ts';
@@ -31,26 +30,14 @@ describeStores('API keys', ({ open }) => {
       now: made.now,
     };
     for (const serve of [deleteKey, getKey, listKeys, updateKey]) serve(made.server, shared);
-    const addKey = async (over: object = {}) => {
-      const { hash, label } = createSecret();
-      return keyStore(database.queries).insert({
-        hash,
-        label,
-        organization_id: made.home.organization_id,
-        workspace_id: made.home.default_workspace_id,
+    const addKey = (over: Parameters<typeof made.addKey>[0] = {}) =>
+      made.addKey({
         creator_user_id: made.home.owner_user_id,
         name: 'ci',
-        is_management: false,
-        disabled: false,
         limit_nano: 10_000_000_000,
         limit_reset: 'weekly',
-        include_byok_in_limit: false,
-        expires_at: null,
-        created_at: NOW,
-        updated_at: null,
         ...over,
       });
-    };
     let settle: Awaited<ReturnType<typeof spendingNode>> | undefined;
     const spend = async (
       key_hash: string,
