@@ -66,10 +66,15 @@ export interface SignableRequest {
   payload: string;
 }
 
-/** One event of an upstream's stream, framed but not decoded. For `sse`: the joined `data` lines and the `event` name. */
+/**
+ * One event of an upstream's stream, framed but not decoded. For `sse`: the joined `data` lines and the `event` name; for
+ * `aws-event-stream`: the payload's text and the type of the event.
+ */
 export interface Frame {
   event: string | undefined;
   data: string;
+  /** `aws-event-stream`: not an event but an exception, whose type `event` is. */
+  failure?: true;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 import { type ChatDialect, type Frame, UpstreamError } from './dialect.ts';
 
 /** Cuts the bytes of one stream into frames. The same bytes in any split give the same frames. */
@@ -14,8 +15,7 @@ export function createFramer(
   kind: ChatDialect['frames'],
   frame_chars_max: number = limits.stream_frame_bytes_max,
 ): Framer {
-  if (kind !== 'sse') throw new Error(`Streams framed as ${kind} are not supported.`);
-  return createEventStreamFramer(frame_chars_max);
+  return kind === 'sse' ? createEventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
 }
 
 const EMPTY = Buffer.alloc(0);
