@@ -1,7 +1,8 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { asArray, asObject } from '../json-shape.ts';
 import type { Encoding } from './to-wire.ts';
-import { asArray, asObject, type WireRequest } from './wire.ts';
+import type { WireRequest } from './wire.ts';
 
 /**
  * Keeps the cache breakpoints within what the wire allows: at most four, the automatic one of the top level included, the

@@ -1,8 +1,8 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
 import { retryAfterMs } from '../retry-after.ts';
-import { asObject } from './wire.ts';
 
 /** Error types and what they stand for (https://platform.claude.com/docs/en/api/errors). */
 const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {

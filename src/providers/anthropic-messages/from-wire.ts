@@ -13,8 +13,9 @@ import type {
   ToolChoice,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { createTurn } from './turn.ts';
-import { asArray, asBlock, asObject, asText, extOf, nativeOf, remainder, WIRE, type WireBlock } from './wire.ts';
+import { asBlock, extOf, nativeOf, WIRE, type WireBlock } from './wire.ts';
 
 /**
  * The conversation of a Messages request as inner messages: what `to-wire.ts` writes, read back. A client of the

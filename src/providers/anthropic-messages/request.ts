@@ -4,6 +4,7 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
 import { spokenToGateway } from '../gateway-fields.ts';
+import { asObject } from '../json-shape.ts';
 import { hashUser } from '../user-hash.ts';
 import { limitBreakpoints } from './caching.ts';
 import { checkPrefill, encodeConversation, lacksThinking } from './messages.ts';
@@ -12,7 +13,7 @@ import { planThinking, type ThinkingPlan } from './thinking.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
 import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
-import { asObject, restOf, type WireRequest, type WireThinkingConfig } from './wire.ts';
+import { restOf, type WireRequest, type WireThinkingConfig } from './wire.ts';
 
 /** Never taken from what a client sent beside the known fields: the gateway decides them. */
 const DENIED = ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'betas'];

@@ -3,9 +3,9 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
-import { asObject } from './wire.ts';
 
 /**
  * The whole answer. The body is read as the events of the stream that would have carried it, so that one reading serves

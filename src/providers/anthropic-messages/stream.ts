@@ -2,11 +2,12 @@ import { limits } from '../../limits.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
+import { asArray, asObject, remainder } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
 import { createTurn, type DecoderState } from './turn.ts';
 import { readUsage, usageRest } from './usage.ts';
-import { asArray, asBlock, asObject, extOf, remainder, WIRE } from './wire.ts';
+import { asBlock, extOf, WIRE } from './wire.ts';
 
 /** Turns the wire's events, in order, into chunks. A whole message is one event: `decodeResponse` goes through it as well. */
 export interface EventDecoder {

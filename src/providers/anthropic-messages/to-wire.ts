@@ -1,22 +1,15 @@
 import { GatewayError } from '../../errors.ts';
-import type {
-  CacheControl,
-  FilePart,
-  InnerPart,
-  Message,
-  ReasoningDetail,
-  Slot,
-  ToolCall,
-} from '../../schemas/inner.ts';
+import type { CacheControl, FilePart, InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { parseArguments } from '../arguments.ts';
+import { readDataUrl } from '../data-url.ts';
 import type { Report } from '../dialect.ts';
+import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
-import { parseArguments } from './arguments.ts';
+import { detailsOf, orderOf } from '../slot-order.ts';
 import type { ToolNames } from './names.ts';
 import {
   ANTHROPIC_FORMAT,
-  asArray,
-  asObject,
   restOf,
   WIRE,
   type WireBlock,
@@ -128,46 +121,6 @@ export function hintLast(blocks: WireBlock[], message: Message): WireBlock[] {
 /** Our own fields win over what was remembered. */
 function block(told: JsonObject & { type: string }, rest: JsonObject): WireBlock {
   return { ...rest, ...told };
-}
-
-/** `reasoning_details` decides where it is there, even when empty; a plain reasoning string has no signature. */
-function detailsOf(message: Message): readonly ReasoningDetail[] {
-  if (message.reasoning_details != null) return message.reasoning_details;
-  const alias = (message as { reasoning_content?: unknown }).reasoning_content;
-  const text = message.reasoning ?? (typeof alias === 'string' ? alias : undefined);
-  return text ? [{ type: 'reasoning.text', text, format: 'unknown' }] : [];
-}
-
-type Counts = { reasoning: number; text: number; call: number; native: number };
-
-/**
- * The slots to walk, one entry each: the remembered order, and after it whatever it does not visit (a client may have
- * changed the message), in canonical order. Without one, all in canonical order.
- */
-function orderOf(message: Message, counts: Counts): Slot[] {
-  const order: Slot[] = [];
-  const visited = new Set<string>();
-  const visit = (kind: Slot['kind'], at: number, ext?: Slot['ext']) => {
-    const key = `${kind} ${at}`;
-    if (visited.has(key)) return;
-    visited.add(key);
-    order.push(ext === undefined ? { kind, at } : { kind, at, ext });
-  };
-  for (const { kind, at, span = 1, ext } of message.ext?.order ?? []) {
-    if (kind === 'image' || kind === 'audio' || kind === 'refusal') {
-      visit(kind, at, ext);
-      continue;
-    }
-    for (let i = at; i < Math.min(at + span, counts[kind]); i += 1) visit(kind, i, ext);
-  }
-  for (let i = 0; i < counts.reasoning; i += 1) visit('reasoning', i);
-  for (let i = 0; i < counts.text; i += 1) visit('text', i);
-  if (message.refusal) visit('refusal', 0);
-  if (message.images != null && message.images.length > 0) visit('image', 0);
-  if (message.audio != null) visit('audio', 0);
-  for (let i = 0; i < counts.call; i += 1) visit('call', i);
-  for (let i = 0; i < counts.native; i += 1) visit('native', i);
-  return order;
 }
 
 function encodeDetail(
@@ -293,26 +246,4 @@ function fileSource(file_data: string, field: string): WireDocument['source'] {
 function webAddress(url: string, field: string): string {
   if (/^https?:\/\//i.test(url)) return url;
   throw new GatewayError(400, `${field}: the address must be an http(s) or a data URL.`);
-}
-
-/** A data URL (RFC 2397) with its content as base64; undefined when it is none. */
-function readDataUrl(url: string): { media_type: string; base64: string } | undefined {
-  if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
-  const comma = url.indexOf(',');
-  if (comma === -1) return undefined;
-  const [type = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';');
-  const content = url.slice(comma + 1);
-  const isBase64 = parameters.some((parameter) => parameter.trim() === 'base64');
-  return {
-    media_type: type.trim() || 'text/plain',
-    base64: isBase64 ? content : Buffer.from(decodePercent(content), 'utf8').toString('base64'),
-  };
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,8 +1,9 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { asArray, asObject } from '../json-shape.ts';
 import { constrainSchema } from './schema.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
-import { asArray, asObject, restOf, WIRE, type WireBlock, type WireTool, type WireToolChoice } from './wire.ts';
+import { restOf, WIRE, type WireBlock, type WireTool, type WireToolChoice } from './wire.ts';
 
 /** The tools, how they may be chosen, and the output format, which may itself need a tool. */
 export interface ToolPlan {

@@ -1,8 +1,9 @@
 import type { ChatChunk, Delta, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asText, remainder } from '../json-shape.ts';
 import { annotationsOf } from './citations.ts';
 import { mintCallId } from './names.ts';
-import { ANTHROPIC_FORMAT, asArray, asText, extOf, nativeOf, remainder, type WireBlock } from './wire.ts';
+import { ANTHROPIC_FORMAT, extOf, nativeOf, type WireBlock } from './wire.ts';
 
 /** What decoding must know of the attempt's request. */
 export interface DecoderState {

@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, remainder } from './wire.ts';
+import { asArray, asObject, remainder } from '../json-shape.ts';
 
 const COUNTED = [
   'input_tokens',

@@ -1,5 +1,6 @@
 import type { Ext, Native, Wire } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asObject } from '../json-shape.ts';
 
 export const WIRE = 'anthropic-messages' satisfies Wire;
 export const ANTHROPIC_FORMAT = 'anthropic-claude-v1';
@@ -82,35 +83,10 @@ export type WireRequest = {
   stream?: boolean;
 };
 
-/** The value as an object, or undefined. */
-export function asObject(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
-}
-
-/** The value as text; empty when it is none. */
-export function asText(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-/** The value as a list; empty when it is none. */
-export function asArray(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
-}
-
 /** The value as a block: an object that names its type. */
 export function asBlock(value: JsonValue | undefined): WireBlock | undefined {
   const object = asObject(value);
   return typeof object?.['type'] === 'string' ? (object as WireBlock) : undefined;
-}
-
-/** The object without these fields, without nulls and without empty lists: what is left is worth remembering. */
-export function remainder(object: JsonObject, known: readonly string[]): JsonObject {
-  const rest: JsonObject = {};
-  for (const [key, value] of Object.entries(object)) {
-    if (value == null || known.includes(key) || (Array.isArray(value) && value.length === 0)) continue;
-    rest[key] = value;
-  }
-  return rest;
 }
 
 /** The remainder of one of this wire's objects; undefined when nothing remains. */

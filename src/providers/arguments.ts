@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asObject } from './wire.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { asObject } from './json-shape.ts';
 
 /** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
 const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;

@@ -1,0 +1,21 @@
+/** A data URL (RFC 2397) with its content as base64; undefined when it is none. */
+export function readDataUrl(url: string): { media_type: string; base64: string } | undefined {
+  if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
+  const comma = url.indexOf(',');
+  if (comma === -1) return undefined;
+  const [type = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';');
+  const content = url.slice(comma + 1);
+  const isBase64 = parameters.some((parameter) => parameter.trim() === 'base64');
+  return {
+    media_type: type.trim() || 'text/plain',
+    base64: isBase64 ? content : Buffer.from(decodePercent(content), 'utf8').toString('base64'),
+  };
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
