@@ -1,3 +1,4 @@
+import { dialects } from '../providers/dialects.ts';
 import type { Provider, Quirks } from '../providers/provider.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
@@ -13,6 +14,8 @@ export interface DeclaredEndpoint extends Partial<DatedPrices> {
   /** What stands after the slash of the tag; tells two endpoints of one provider apart. */
   variant?: string;
   upstream_model: string;
+  /** Absent: the provider's. */
+  dialect?: Wire;
   context_length?: number;
   max_completion_tokens?: number;
   max_prompt_tokens?: number;
@@ -164,11 +167,19 @@ function mergeModel(
   const rest = (bundled?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);
     if (!provider || replaced.has(endpoint.provider)) return [];
-    // An endpoint that speaks another wire than its provider's row waits for that wire.
-    if (endpoint.dialect !== undefined && endpoint.dialect !== provider.dialect) return [];
+    if (!isReached(endpoint, provider)) return [];
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
   return { ...facts, description: declared?.description ?? describe(facts), endpoints: [...own, ...rest] };
+}
+
+/**
+ * Whether a bundled endpoint that speaks another wire than its provider's row is there: its wire must be one that this
+ * version speaks, and an operator who gave the provider another wire has said what its address speaks.
+ */
+function isReached({ dialect }: BundledEndpoint, provider: Provider): boolean {
+  if (dialect === undefined || dialect === provider.dialect) return true;
+  return dialects.has(dialect) && provider.dialect === providerRow.get(provider.slug)?.dialect;
 }
 
 /** What an operator says of the model holds for all its endpoints, whatever the bundle says of them. */
@@ -198,23 +209,26 @@ function declaredEndpoint(
 ): Endpoint {
   const tag = declared.variant === undefined ? provider.slug : `${provider.slug}/${declared.variant}`;
   const prices = declaredPrices(declared, known);
+  const dialect = declared.dialect ?? known?.dialect;
+  const wire = dialect ?? provider.dialect;
   return {
     id: `${tag}|${facts.id}`,
     model: facts.id,
     provider: provider.slug,
     tag,
     upstream_model: declared.upstream_model,
+    ...(wire === provider.dialect ? {} : { dialect: wire }),
     context_length: declared.context_length ?? known?.context_length ?? facts.context_length,
     max_completion_tokens: declared.max_completion_tokens ?? known?.max_completion_tokens,
     max_prompt_tokens: declared.max_prompt_tokens ?? known?.max_prompt_tokens,
     ...prices,
     supported_parameters: declared.supported_parameters ?? known?.supported_parameters,
     quantization: declared.quantization ?? known?.quantization ?? 'unknown',
-    supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(provider, prices.pricing),
+    supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(wire, prices.pricing),
     input_modalities: known?.input_modalities ?? facts.input_modalities,
     quirks: {
       ...(known?.quirks ?? provider.quirks),
-      ...context.modelQuirks?.(provider.dialect, declared.upstream_model),
+      ...context.modelQuirks?.(wire, declared.upstream_model),
       ...declared.quirks,
     },
   };
@@ -228,14 +242,16 @@ function bundledEndpoint(
 ): Endpoint {
   const tag = bundled.variant === undefined ? provider.slug : `${provider.slug}/${bundled.variant}`;
   const pricing = bundled.price ?? {};
-  const refused = refusedParameters(provider, bundled);
-  const modelQuirks = context.modelQuirks?.(provider.dialect, bundled.model);
+  const wire = bundled.dialect ?? provider.dialect;
+  const refused = refusedParameters(provider, wire, bundled);
+  const modelQuirks = context.modelQuirks?.(wire, bundled.model);
   return {
     id: `${tag}|${facts.id}`,
     model: facts.id,
     provider: provider.slug,
     tag,
     upstream_model: bundled.model,
+    ...(wire === provider.dialect ? {} : { dialect: wire }),
     context_length: bundled.context ?? facts.context_length,
     max_completion_tokens: bundled.completion_max,
     max_prompt_tokens: bundled.prompt_max,
@@ -250,14 +266,14 @@ function bundledEndpoint(
       modelQuirks?.effort_max !== undefined,
     ),
     quantization: bundled.quantization ?? 'unknown',
-    supports_implicit_caching: cachesUnasked(provider, pricing),
+    supports_implicit_caching: cachesUnasked(wire, pricing),
     input_modalities: bundled.input ?? facts.input_modalities,
     quirks: {
       ...provider.quirks,
       ...(refused.length === 0
         ? {}
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
-      ...(tellsNoEffort(provider, bundled) ? { reasoning_field: 'none' as const } : {}),
+      ...(tellsNoEffort(provider, wire, bundled) ? { reasoning_field: 'none' as const } : {}),
       ...bundled.quirks,
       ...modelQuirks,
     },
@@ -265,13 +281,17 @@ function bundledEndpoint(
 }
 
 /** A price for cache reads shows that there is a cache; on the Messages wire it must be asked for. */
-function cachesUnasked(provider: Provider, pricing: Prices): boolean {
-  return pricing.input_cache_read !== undefined && provider.dialect !== 'anthropic-messages';
+function cachesUnasked(wire: Wire, pricing: Prices): boolean {
+  return pricing.input_cache_read !== undefined && wire !== 'anthropic-messages';
 }
 
 /** What a model refuses although its provider takes it from others. */
-function refusedParameters(provider: Provider, { can, model }: BundledEndpoint): readonly EndpointParameter[] {
-  if (can.includes('sampling') || provider.dialect !== 'openai-chat') return [];
+function refusedParameters(
+  provider: Provider,
+  wire: Wire,
+  { can, model }: BundledEndpoint,
+): readonly EndpointParameter[] {
+  if (can.includes('sampling') || !isOfOpenAi(wire)) return [];
   if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure'))
     return samplingParameters;
   // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create),
@@ -285,9 +305,14 @@ function refusedParameters(provider: Provider, { can, model }: BundledEndpoint):
 }
 
 /** Whether the model thinks without levels, which the usual field would be refused for. */
-function tellsNoEffort(provider: Provider, { can }: BundledEndpoint): boolean {
+function tellsNoEffort(provider: Provider, wire: Wire, { can }: BundledEndpoint): boolean {
   const field = provider.quirks.reasoning_field ?? 'reasoning_effort';
-  return provider.dialect === 'openai-chat' && field === 'reasoning_effort' && !can.includes('effort');
+  return isOfOpenAi(wire) && field === 'reasoning_effort' && !can.includes('effort');
+}
+
+/** The two wires whose servers refuse what a model does not take, and whose models tell what that is. */
+function isOfOpenAi(wire: Wire): boolean {
+  return wire === 'openai-chat' || wire === 'openai-responses';
 }
 
 const needs: [Ability, readonly EndpointParameter[]][] = [

@@ -1,4 +1,5 @@
 import type { Quirks } from '../providers/provider.ts';
+import type { Wire } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 
 /** The price list that holds from a number of prompt tokens on, in place of the endpoint's plain one. */
@@ -64,6 +65,8 @@ export interface Endpoint extends DatedPrices {
   tag: string;
   /** What the provider calls the model. */
   upstream_model: string;
+  /** Where it speaks another wire than its provider's row. */
+  dialect?: Wire;
   context_length: number | undefined;
   max_completion_tokens: number | undefined;
   max_prompt_tokens: number | undefined;

@@ -179,6 +179,7 @@ const EndpointSection = Type.Object(
       Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*$', description: 'a short name such as turbo or eu-west' }),
     ),
     upstream_model: text('what the provider calls the model'),
+    dialect: Type.Optional(oneOf(wires)),
     pricing: Type.Optional(PricingSection),
     context_length: Type.Optional(count),
     max_completion_tokens: Type.Optional(count),

@@ -1,4 +1,5 @@
 import type { DeclaredEndpoint, DeclaredModel } from '../catalog/catalog.ts';
+import { dialects } from '../providers/dialects.ts';
 import { didYouMean } from './config-error.ts';
 import type { EndpointSection, ModelSection } from './file-schema.ts';
 import { declaredPricing } from './pricing.ts';
@@ -49,6 +50,9 @@ function declaredEndpoint(
       [...path, 'provider'],
       `must be the slug of a provider, not "${facts.provider}"${didYouMean(facts.provider, providers)}`,
     );
+  }
+  if (facts.dialect !== undefined && !dialects.has(facts.dialect)) {
+    throw file.wrong([...path, 'dialect'], `must be one that this version speaks: ${[...dialects.keys()].join(', ')}`);
   }
   return pricing === undefined ? facts : { ...facts, ...declaredPricing(file, [...path, 'pricing'], pricing) };
 }
