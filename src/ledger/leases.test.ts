@@ -1,65 +1,23 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
+import { budgetOf, recorders } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { Ask, Hold } from './hold.ts';
-import { realClock } from './ledger-clock.ts';
-import { type Recorder, startRecorder } from './recorder.ts';
-
-const cleanups: (() => Promise<void> | void)[] = [];
-async function startNode(database: Database): Promise<Recorder> {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
-  cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
-  const recorder = await startRecorder({
-    data_dir,
-    store: ledgerStore(database.queries, database.engine),
-    journal_sync: 'os',
-    unknown_outcome: 'hold',
-    clock: realClock(Date.now),
-    log: { info() {}, warn() {}, error: (facts) => expect(facts).toBeUndefined() },
-  });
-  cleanups.push(() => recorder.stop());
-  return recorder;
-}
-
-async function budgetOf(database: Database, limit_nano: number, over: Partial<Budget> = {}): Promise<Budget> {
-  const budget: Budget = {
-    id: 'key:a:never',
-    scope: 'key',
-    label: 'the limit of this API key',
-    reset_interval: 'never',
-    limit_nano,
-    include_byok: false,
-    ...over,
-  };
-  const { scope, label, reset_interval, include_byok } = budget;
-  await database.queries
-    .insertInto('ledger_budgets')
-    .values({
-      id: budget.id,
-      scope,
-      subject: 'key:a',
-      guardrail_id: null,
-      label,
-      reset_interval,
-      limit_nano,
-      include_byok,
-      version: 1,
-    })
-    .execute();
-  return budget;
-}
+import type { Recorder } from './recorder.ts';
 
 let ordinal = 0;
 function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {
   ordinal += 1;
   return { id: `gen-${ordinal}`, budgets, is_byok: false, full_nano, least_nano: full_nano, ...over };
+}
+
+function sent(hold: Hold) {
+  const record = generation({ id: hold.id, outcome: 'unknown', attempts: [], cost_nano: 0 });
+  return { id: hold.id, attempt: 1, endpoint: 'e', record, hold };
 }
 
 async function settle(recorder: Recorder, hold: Hold, cost_nano: number, byok_cost_nano = 0): Promise<void> {
@@ -77,10 +35,12 @@ function windowsOf({ queries }: Database) {
 }
 
 describeStores('budgets', ({ open }) => {
-  // Here, so that it comes before the store is closed: a node gives back what it has.
-  afterEach(async () => {
-    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
-  });
+  const { asKilled, freshDir, start, stop } = recorders(open);
+  const startNode = ({ queries, engine }: Database) =>
+    start(ledgerStore(queries, engine), freshDir(), {
+      journal_sync: 'os',
+      log: { info() {}, warn() {}, error: (facts) => expect(facts).toBeUndefined() },
+    });
 
   test('a limit that pays for exactly 500 of 5,000 requests on three nodes lets 500 pass', {
     timeout: 60_000,
@@ -260,27 +220,13 @@ describeStores('budgets', ({ open }) => {
   ] as const)('what was metered of an unknown end is charged where the budgets are %s', async (mode, spent) => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
-    const copy = `${data_dir}-copy`;
-    for (const dir of [data_dir, copy]) cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
-    const options = {
-      data_dir,
-      store: ledgerStore(database.queries, database.engine),
-      journal_sync: 'group' as const,
-      unknown_outcome: 'metered' as const,
-      clock: realClock(Date.now),
-      log: { info() {}, warn() {}, error() {} },
-    };
-    const killed = await startRecorder(options);
-    cleanups.push(() => killed.stop());
+    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const killed = await start(store, data_dir, { unknown_outcome: 'metered' });
     const hold = await killed.reserve(ask([budget], 7_000, { mode }));
-    const record = generation({ id: hold.id, outcome: 'unknown', attempts: [], cost_nano: 0 });
-    await killed.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
+    await killed.attempt(sent(hold));
     killed.progress(hold.id, { out_text: 5 }, 2_500);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    cpSync(data_dir, copy, { recursive: true });
-    const next = await startRecorder({ ...options, data_dir: copy });
-    cleanups.push(() => next.stop());
+    await sleep(50);
+    const next = await start(store, asKilled(data_dir), { unknown_outcome: 'metered' });
     await next.flush();
     expect(await windowsOf(database)).toMatchObject([{ spent }]);
   });
@@ -288,29 +234,14 @@ describeStores('budgets', ({ open }) => {
   test('a node that was killed charges what it does not know of at what was set aside', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
-    const data_dir = mkdtempSync(join(tmpdir(), 'gateway-leases-'));
-    cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
-    const options = {
-      data_dir,
-      store: ledgerStore(database.queries, database.engine),
-      journal_sync: 'group' as const,
-      unknown_outcome: 'hold' as const,
-      clock: realClock(Date.now),
-      log: { info() {}, warn() {}, error() {} },
-    };
-    const killed = await startRecorder(options);
-    cleanups.push(() => killed.stop());
+    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const killed = await start(store, data_dir);
     const hold = await killed.reserve(ask([budget], 7_000));
-    const record = generation({ id: hold.id, outcome: 'unknown', attempts: [], cost_nano: 0 });
-    await killed.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
-    const copy = `${data_dir}-copy`;
-    cpSync(data_dir, copy, { recursive: true });
-    cleanups.push(() => rmSync(copy, { recursive: true, force: true }));
-    const next = await startRecorder({ ...options, data_dir: copy });
-    cleanups.push(() => next.stop());
+    await killed.attempt(sent(hold));
+    const next = await start(store, asKilled(data_dir));
     await next.flush();
     expect(await windowsOf(database)).toMatchObject([{ spent: 7_000 }]);
-    await next.stop();
+    await stop(next);
     expect(await windowsOf(database)).toMatchObject([{ spent: 7_000, leased: 0 }]);
   });
 

@@ -1,27 +1,12 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
+import { budgetOf, recorders } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
-import type { Budget } from '../schemas/budget.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { realClock } from './ledger-clock.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
-import { startRecorder } from './recorder.ts';
 import type { GenerationRecord } from './records.ts';
 
-const cleanups: (() => Promise<void> | void)[] = [];
-
-const budget: Budget = {
-  id: 'key:a:never',
-  scope: 'key',
-  label: 'the limit of this API key',
-  reset_interval: 'never',
-  limit_nano: 1_000_000,
-  include_byok: false,
-};
 const found = (cost_nano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },
   cost_nano,
@@ -29,63 +14,32 @@ const found = (cost_nano: number): FoundAttempt => ({
   upstream_id: 'up-1',
 });
 
-/** What is charged, and what is recorded, of one generation whose gateway was killed in its second attempt. */
-async function killed(database: Database, lookup: Lookup) {
-  const { id, scope, label, reset_interval, limit_nano, include_byok } = budget;
-  await database.queries
-    .insertInto('ledger_budgets')
-    .values({
-      id,
-      scope,
-      subject: 'key:a',
-      guardrail_id: null,
-      label,
-      reset_interval,
-      limit_nano,
-      include_byok,
-      version: 1,
-    })
-    .execute();
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-lookup-'));
-  cleanups.push(() => rmSync(data_dir, { recursive: true, force: true }));
-  const options = {
-    data_dir,
-    store: ledgerStore(database.queries, database.engine),
-    journal_sync: 'group' as const,
-    unknown_outcome: 'hold' as const,
-    clock: realClock(Date.now),
-    log: { info() {}, warn() {}, error() {} },
-  };
-  const gone = await startRecorder(options);
-  cleanups.push(() => gone.stop());
-  const ask = { id: 'gen-1', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
-  const hold = await gone.reserve(ask);
-  const open = generation({ id: 'gen-1', outcome: 'unknown', attempts: [], cost_nano: 0, usage: null });
-  await gone.attempt({ id: 'gen-1', attempt: 1, endpoint: 'e1', record: open, hold });
-  gone.keep(hold, 2_000, false);
-  await gone.reserve(ask, hold);
-  const failed = { ...generation({ id: 'gen-1' }).attempts[0]!, cost_nano: 2_000, failure: 'timeout' };
-  const record = { ...open, attempts: [failed] };
-  await gone.attempt({ id: 'gen-1', attempt: 2, endpoint: 'e2', record, hold });
-  const copy = `${data_dir}-copy`;
-  cpSync(data_dir, copy, { recursive: true });
-  cleanups.push(() => rmSync(copy, { recursive: true, force: true }));
-  const next = await startRecorder({ ...options, data_dir: copy, lookup });
-  cleanups.push(() => next.stop());
-  const early = next.find('gen-1');
-  await next.flush();
-  const windows = await database.queries.selectFrom('ledger_windows').select('spent').execute();
-  const [row] = await database.queries.selectFrom('ledger_generations').select('record').execute();
-  const stored = JSON.parse(row?.record ?? '') as GenerationRecord;
-  expect(early).toEqual(stored);
-  return { spent: windows.map(({ spent }) => spent), stored };
-}
-
 describeStores('attempts whose gateway was killed', ({ open }) => {
-  // Here, so that it comes before the store is closed.
-  afterEach(async () => {
-    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
-  });
+  const { asKilled, freshDir, start } = recorders(open);
+
+  /** What is charged, and what is recorded, of one generation whose gateway was killed in its second attempt. */
+  async function killed(database: Database, lookup: Lookup) {
+    const budget = await budgetOf(database, 1_000_000);
+    const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
+    const gone = await start(store, data_dir);
+    const ask = { id: 'gen-1', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
+    const hold = await gone.reserve(ask);
+    const unended = generation({ id: 'gen-1', outcome: 'unknown', attempts: [], cost_nano: 0, usage: null });
+    await gone.attempt({ id: 'gen-1', attempt: 1, endpoint: 'e1', record: unended, hold });
+    gone.keep(hold, 2_000, false);
+    await gone.reserve(ask, hold);
+    const failed = { ...generation({ id: 'gen-1' }).attempts[0]!, cost_nano: 2_000, failure: 'timeout' };
+    const record = { ...unended, attempts: [failed] };
+    await gone.attempt({ id: 'gen-1', attempt: 2, endpoint: 'e2', record, hold });
+    const next = await start(store, asKilled(data_dir), { lookup });
+    const early = next.find('gen-1');
+    await next.flush();
+    const windows = await database.queries.selectFrom('ledger_windows').select('spent').execute();
+    const [row] = await database.queries.selectFrom('ledger_generations').select('record').execute();
+    const stored = JSON.parse(row?.record ?? '') as GenerationRecord;
+    expect(early).toEqual(stored);
+    return { spent: windows.map(({ spent }) => spent), stored };
+  }
 
   test('cost what the provider says, on top of what earlier attempts may have cost', async () => {
     const asked: LostAttempt[] = [];

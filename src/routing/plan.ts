@@ -40,6 +40,8 @@ export interface PlanContext {
   /** Credentials of the caller's workspace that are not disabled. */
   own?: readonly OwnCredential[];
   caller?: CredentialUser;
+  /** Why an endpoint cannot serve the operation at all. */
+  refuses?: ((candidate: Candidate) => string | undefined) | undefined;
 }
 
 /** What a cool-down is remembered by: a credential that an organization brought fails for nobody else. */
@@ -129,6 +131,7 @@ function filters(request: ChatRequest, context: PlanContext): Filter[] {
   const media = [...inputModalities(request)];
   const output = request.modalities ?? [];
   const list: Filter[] = [
+    ...(context.refuses ? [{ step: 'Filter by Operation', reason: context.refuses }] : []),
     {
       step: 'Filter by Input Modalities',
       reason: ({ model, endpoint }) => {

@@ -1,0 +1,100 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { generation, noHold } from '../../test/generation-fixture.ts';
+import { down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import type { Database } from '../storage/database.ts';
+import { ledgerStore } from '../storage/ledger.ts';
+import type { Recorder } from './recorder.ts';
+
+describeStores('a store that forgets', ({ open }) => {
+  const { asKilled, start, stop, setUp } = recorders(open);
+
+  /** Records calls one batch each, and takes the store back to what it was after the first. */
+  async function forgetAllButFirst(database: Database, recorder: Recorder, ids: string[]) {
+    for (const id of ids) {
+      await recorder.outcome(generation({ id }), noHold());
+      await recorder.flush();
+    }
+    return async () => {
+      await database.queries
+        .deleteFrom('ledger_generations')
+        .where('id', '<>', ids[0] ?? '')
+        .execute();
+      await database.queries.updateTable('usage_days').set({ usage_nano: 669_000, requests: 1 }).execute();
+      await database.queries.updateTable('ledger_nodes').set({ batch: 1 }).execute();
+    };
+  }
+
+  test('a store that forgot acknowledged batches gets them again', async () => {
+    const { database, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+    await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
+  });
+
+  test('a store restored to an earlier batch of the same epoch, while the gateway was down, gets what it misses', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+  });
+
+  test('damage in a kept segment costs what is damaged, not the start and not the rest of what a store forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    const [kept = ''] = files(data_dir);
+    expect(kept).toMatch(/\.settled$/);
+    const file = join(data_dir, 'slots', '0', kept);
+    const bytes = readFileSync(file);
+    const damaged = bytes.indexOf('"t":"O","id":"g2"');
+    bytes[damaged + 30] = (bytes[damaged + 30] ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    const error = vi.fn();
+    await start(store, data_dir, { log: { info() {}, warn() {}, error } });
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(['g1', 'g3']);
+    await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
+    const at = bytes.lastIndexOf(10, damaged) + 1;
+    expect(error).toHaveBeenCalledWith({ file, at }, expect.stringContaining('damaged'));
+  });
+
+  test('a kill while a restored store is being sent what it misses loses nothing of it', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    const broken = faulty(ledgerStore(database.queries, database.engine));
+    broken.settle = down;
+    await start(broken, data_dir);
+    const first = asKilled(data_dir);
+    const second = asKilled(first);
+    await start(broken, first);
+    await start(store, second);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+    await expect.poll(() => files(second).filter((name) => name.startsWith('owed'))).toEqual([]);
+    broken.settle = store.settle;
+  });
+
+  test('a store restored from a backup while the gateway was down gets what it misses', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
+    await stop(recorder);
+    for (const table of ['ledger_generations', 'usage_days', 'ledger_nodes'] as const) {
+      await database.queries.deleteFrom(table).execute();
+    }
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(['g1']);
+  });
+});

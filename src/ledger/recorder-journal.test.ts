@@ -1,0 +1,119 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { generation, noHold } from '../../test/generation-fixture.ts';
+import { attempt, down, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
+import { ledgerStore } from '../storage/ledger.ts';
+import { LineBuffer } from './journal-format.ts';
+import { realClock } from './ledger-clock.ts';
+
+describeStores('the files of the recorder', ({ open }) => {
+  const { freshDir, asKilled, start, stop, setUp } = recorders(open);
+
+  test('a journal that was deleted under the running gateway is gone on with in a new file', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries, database.engine);
+    const data_dir = freshDir();
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, data_dir);
+      for (const name of files(data_dir)) rmSync(join(data_dir, 'slots', '0', name));
+      vi.advanceTimersByTime(limits.journal_sweep_ms);
+      await expect.poll(() => files(data_dir)).toHaveLength(1);
+      await recorder.attempt(attempt('g1'));
+      await (await start(store, asKilled(data_dir))).flush();
+      expect(await stored(database)).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('a journal of a newer version stops the start', async () => {
+    const { store, data_dir, recorder } = await setUp();
+    await recorder.attempt(attempt('g1'));
+    const copy = asKilled(data_dir);
+    const lines = new LineBuffer();
+    lines.add(JSON.stringify({ t: 'S', node: 'n', epoch: 1, boot: '', format: 2 }));
+    writeFileSync(join(copy, 'slots', '0', files(copy)[0] ?? ''), lines.take());
+    await expect(start(store, copy)).rejects.toThrow(/newer version/);
+  });
+
+  test('a damaged journal in one slot that nobody came back for does not keep the others waiting', async () => {
+    const { database, store, data_dir } = await setUp();
+    store.settle = down;
+    const [second, third] = [await start(store, data_dir), await start(store, data_dir)];
+    await second.attempt(attempt('damaged'));
+    await second.outcome(generation({ id: 'damaged' }), noHold());
+    await third.outcome(generation({ id: 'left behind' }), noHold());
+    const copy = asKilled(data_dir);
+    const file = join(copy, 'slots', '1', files(copy, 1)[0] ?? '');
+    const bytes = readFileSync(file);
+    bytes[bytes.indexOf(10) + 30] = 0;
+    writeFileSync(file, bytes);
+    const whole = ledgerStore(database.queries, database.engine);
+    const next = await start(whole, copy);
+    await expect.poll(() => stored(database)).toMatchObject([{ id: 'left behind' }]);
+    await stop(next);
+    store.settle = whole.settle;
+  });
+
+  test('a damaged journal stops the start with its name and offset, and frees the slot', async () => {
+    const { store, data_dir, recorder } = await setUp();
+    await recorder.attempt(attempt('g1'));
+    await recorder.attempt(attempt('g2'));
+    const copy = asKilled(data_dir);
+    const file = join(copy, 'slots', '0', files(copy)[0] ?? '');
+    const bytes = readFileSync(file);
+    const damaged = bytes.indexOf(10) + 30;
+    bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    await expect(start(store, copy)).rejects.toThrow(`${file} is damaged at byte ${bytes.indexOf(10) + 1}`);
+    rmSync(file);
+    expect((await start(store, copy)).state().node).toBe(recorder.state().node);
+  });
+
+  test('a journal that cannot be written refuses attempts with 503, and outcomes still reach the store', async () => {
+    const { database, recorder } = await setUp();
+    const id = 'g'.repeat(limits.journal_record_bytes_max);
+    await expect(recorder.attempt(attempt(id))).rejects.toMatchObject({ status: 503 });
+    await recorder.outcome(generation({ id: 'g1', title: id }), noHold());
+    await recorder.flush();
+    expect(await stored(database)).toHaveLength(1);
+  });
+
+  test('an unreachable slot folder fails the start', async () => {
+    const { store } = await setUp();
+    const data_dir = freshDir();
+    mkdirSync(join(data_dir, 'slots'));
+    writeFileSync(join(data_dir, 'slots', '0'), 'a file where a folder should be');
+    await expect(start(store, data_dir)).rejects.toThrow(/EEXIST|ENOTDIR/);
+  });
+
+  test('full segments are settled in order, and deleted when they were kept long enough', async () => {
+    const database = await open();
+    let skew_ms = 0;
+    const data_dir = freshDir();
+    const recorder = await start(ledgerStore(database.queries, database.engine), data_dir, {
+      clock: realClock(() => Date.now() + skew_ms),
+    });
+    const segments = async (count: number) => {
+      const long = 'x'.repeat(100_000);
+      for (let index = 0; files(data_dir).length < count; index++) {
+        await recorder.outcome(generation({ id: `g${count}-${index}`, title: long }), noHold());
+      }
+      await recorder.flush();
+    };
+    await recorder.attempt(attempt('open'));
+    await segments(2);
+    expect(files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal', 'journal']);
+    await recorder.outcome(generation({ id: 'open' }), noHold());
+    await recorder.flush();
+    await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
+    skew_ms = limits.journal_keep_ms + 60_000;
+    await recorder.outcome(generation({ id: 'last' }), noHold());
+    await recorder.flush();
+    await expect.poll(() => files(data_dir)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import { ONE, PROVIDERS, TWO } from '../../test/routing-fixture.ts';
+import type { Model } from '../catalog/model.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { ProviderPreferences } from '../schemas/inner.ts';
+import { createHealth, type Health } from './health.ts';
+import type { OwnCredential } from './own-credential.ts';
+import { healthId, plan } from './plan.ts';
+
+describe('own credentials', () => {
+  const own = (id: string, provider: string, over: Partial<OwnCredential> = {}): OwnCredential => ({
+    id,
+    version: 1,
+    provider,
+    label: 'l',
+    name: null,
+    is_fallback: false,
+    allow_shared_fallback: true,
+    sort_order: 0,
+    allowed_models: null,
+    allowed_api_key_hashes: null,
+    allowed_user_ids: null,
+    unusable: undefined,
+    secret: () => 's',
+    ...over,
+  });
+  const planned = (
+    credentials: OwnCredential[],
+    provider?: ProviderPreferences,
+    { models = [ONE], health = createHealth() }: { models?: Model[]; health?: Health } = {},
+  ) => {
+    const request = { messages: [{ role: 'user' as const, content: 'x' }], ...(provider ? { provider } : {}) };
+    const found = plan(request, {
+      models,
+      provider: (slug) =>
+        slug === 'gamma' ? ({ ...PROVIDERS['gamma'], is_own_only: true } as Provider) : PROVIDERS[slug],
+      health,
+      now_ms: 1000,
+      allow_unpriced: true,
+      own: credentials,
+      caller: { key_hash: 'k', user_id: 'u' },
+    });
+    return { ...found, names: found.attempts.map((one) => `${one.own?.id ?? 'shared'}@${one.endpoint.tag}`) };
+  };
+  const SHARED = ['shared@beta', 'shared@beta/turbo', 'shared@alpha'];
+
+  test.each<[string, OwnCredential[], ProviderPreferences | undefined, string[]]>([
+    ['stand before all others', [own('1', 'alpha')], undefined, ['1@alpha', ...SHARED]],
+    ['stand at every endpoint of their provider', [own('1', 'beta')], undefined, ['1@beta', '1@beta/turbo', ...SHARED]],
+    [
+      'stand in sort_order at each endpoint',
+      [own('2', 'beta', { sort_order: 2 }), own('1', 'beta', { sort_order: 1 })],
+      { ignore: ['alpha', 'beta/turbo'] },
+      ['1@beta', '2@beta', 'shared@beta'],
+    ],
+    [
+      'keep the order of the client among them, and before it',
+      [own('1', 'alpha'), own('2', 'beta')],
+      { order: ['alpha'], ignore: ['beta/turbo'] },
+      ['1@alpha', '2@beta', 'shared@alpha', 'shared@beta'],
+    ],
+    ['stand behind as fallbacks', [own('1', 'alpha', { is_fallback: true })], undefined, [...SHARED, '1@alpha']],
+    ['open a provider that has no other', [own('1', 'gamma')], { only: ['gamma'] }, ['1@gamma']],
+    [
+      'close the shared endpoints of every provider',
+      [own('1', 'alpha', { allow_shared_fallback: false })],
+      undefined,
+      ['1@alpha'],
+    ],
+    [
+      'close them where one of two does',
+      [own('1', 'alpha'), own('2', 'alpha', { allow_shared_fallback: false })],
+      undefined,
+      ['1@alpha', '2@alpha'],
+    ],
+    [
+      'close nothing as fallbacks',
+      [own('1', 'alpha', { is_fallback: true, allow_shared_fallback: false })],
+      undefined,
+      [...SHARED, '1@alpha'],
+    ],
+    [
+      'close nothing where the client goes elsewhere',
+      [own('1', 'alpha', { allow_shared_fallback: false })],
+      { only: ['beta'] },
+      ['shared@beta', 'shared@beta/turbo'],
+    ],
+    ['of other keys are not there', [own('1', 'alpha', { allowed_api_key_hashes: ['x'] })], undefined, SHARED],
+    ['of other users are not there', [own('1', 'alpha', { allowed_user_ids: ['x'] })], undefined, SHARED],
+    ['for other models are not there', [own('1', 'alpha', { allowed_models: ['a/two'] })], undefined, SHARED],
+    ['of providers that do not serve the model change nothing', [own('1', 'nobody')], undefined, SHARED],
+    [
+      'without fallbacks: those of the first endpoint',
+      [own('1', 'beta'), own('2', 'beta')],
+      { allow_fallbacks: false },
+      ['1@beta', '2@beta'],
+    ],
+  ])('%s', (_title, credentials, preferences, expected) => {
+    expect(planned(credentials, preferences).names).toEqual(expected);
+  });
+
+  test('close each model by itself', () => {
+    const closed = own('1', 'beta', { allow_shared_fallback: false });
+    expect(planned([closed], undefined, { models: [ONE, TWO] }).names).toEqual([
+      '1@beta',
+      '1@beta/turbo',
+      'shared@alpha',
+    ]);
+  });
+
+  test('that cannot be used say why, and the funnel counts endpoints, not credentials', () => {
+    const dead = own('1', 'alpha', { unusable: 'it is dead', allow_shared_fallback: false });
+    try {
+      planned([dead, own('2', 'alpha', { is_fallback: true, unusable: 'it is dead too' })]);
+      expect.unreachable();
+    } catch (error) {
+      expect(error).toMatchObject({ status: 404 });
+      const { candidates, funnel } = (error as { plan: ReturnType<typeof plan> }).plan;
+      expect(candidates.map(({ excluded }) => excluded?.reason)).toContain('it is dead too');
+      expect(funnel.map(({ endpoint_count }) => endpoint_count)).toEqual(
+        funnel.map(({ step }) => (step === 'Filter by Own Credentials' ? 0 : 3)),
+      );
+    }
+  });
+
+  test('that fail stand behind others, and nobody else’s stand elsewhere for it; a rotated one starts afresh', () => {
+    const health = createHealth();
+    const [one, two] = [own('1', 'beta'), own('2', 'alpha')];
+    const [first] = planned([one, two]).attempts;
+    if (first === undefined) throw new Error('nothing is planned');
+    health.failed(healthId(first), 'credential', undefined, 1000);
+    expect(planned([one, two], undefined, { health }).names.slice(0, 3)).toEqual(['1@beta/turbo', '2@alpha', '1@beta']);
+    expect(planned([own('3', 'beta')], undefined, { health }).names[0]).toBe('3@beta');
+    expect(planned([], undefined, { health }).names).toEqual(SHARED);
+    expect(planned([own('1', 'beta', { version: 2 }), two], undefined, { health }).names[0]).toBe('1@beta');
+  });
+});
