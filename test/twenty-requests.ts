@@ -36,7 +36,7 @@ const clock: FunctionTool = {
     parameters: { type: 'object', properties: { zone: { type: 'string' } }, required: ['zone'] },
   },
 };
-const user = (content: Message['content'] & ({} | null)): Message => ({ role: 'user', content });
+const user = (content: NonNullable<Message['content']>): Message => ({ role: 'user', content });
 const call = (id: string, name: string, told: object) => ({
   id,
   type: 'function' as const,
