@@ -1,29 +1,11 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startGateway } from '../../test/harness.ts';
+import { gatewayWithCommands } from '../../test/command-line.ts';
 import { describeStores } from '../../test/store-variants.ts';
-
-const MAIN = join(import.meta.dirname, '..', 'main.ts');
 
 describeStores('model-gateway keys', ({ freshUrl }) => {
   async function setUp() {
-    const url = await freshUrl();
-    const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
-    const gateway = await startGateway({ environment });
-    const run = async (...args: string[]) => {
-      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
-      try {
-        const done = await promisify(execFile)(process.execPath, [MAIN, 'keys', ...args], {
-          env,
-          cwd: gateway.data_dir,
-        });
-        return { code: 0, ...done };
-      } catch (error) {
-        return error as { code: number; stdout: string; stderr: string };
-      }
-    };
+    const { gateway, run: runAny } = await gatewayWithCommands({ freshUrl });
+    const run = (...args: string[]) => runAny('keys', ...args);
     const ask = (key: string, path: string) => gateway.call('GET', path, undefined, { authorization: `Bearer ${key}` });
     return { gateway, run, ask };
   }

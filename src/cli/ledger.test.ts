@@ -1,29 +1,13 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startGateway } from '../../test/harness.ts';
+import { gatewayWithCommands, runProgram } from '../../test/command-line.ts';
 import { spendingNode } from '../../test/spending.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 
-const MAIN = join(import.meta.dirname, '..', 'main.ts');
-
 describeStores('model-gateway ledger', ({ freshUrl }) => {
   async function setUp() {
-    const url = await freshUrl();
-    const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
-    const gateway = await startGateway({ environment });
-    const run = async (...args: string[]) => {
-      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
-      try {
-        const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, cwd: gateway.data_dir });
-        return { code: 0, ...done };
-      } catch (error) {
-        return error as { code: number; stdout: string; stderr: string };
-      }
-    };
+    const { gateway, run, url } = await gatewayWithCommands({ freshUrl });
     const manage = (path: string) =>
       gateway.call('GET', path, undefined, { authorization: `Bearer ${gateway.management_key}` });
     return { gateway, run, manage, database: await openDatabase({ data_dir: gateway.data_dir, database_url: url }) };
@@ -152,7 +136,6 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     [['credits', 'grant', '0', '--reason', 'r'], 2, /USD must be an amount/],
     [['credits', 'grant', 'five', '--reason', 'r'], 2, /USD must be an amount/],
   ])('%j is refused', async (args, code, message) => {
-    const answer = promisify(execFile)(process.execPath, [MAIN, ...args], { env: process.env });
-    await expect(answer).rejects.toMatchObject({ code, stderr: expect.stringMatching(message) });
+    expect(await runProgram(args)).toMatchObject({ code, stderr: expect.stringMatching(message) });
   });
 });

@@ -1,33 +1,16 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startGateway } from '../../test/harness.ts';
+import { gatewayWithCommands, runProgram } from '../../test/command-line.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { openDatabase } from '../storage/database.ts';
 
-const MAIN = join(import.meta.dirname, '..', 'main.ts');
-
 describeStores('model-gateway users', ({ freshUrl }) => {
   async function setUp() {
-    const url = await freshUrl();
-    const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
-    const gateway = await startGateway({ environment });
-    const run = async (...args: string[]) => {
-      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
-      try {
-        const done = await promisify(execFile)(process.execPath, [MAIN, 'users', ...args], {
-          env,
-          cwd: gateway.data_dir,
-        });
-        return { code: 0, ...done };
-      } catch (error) {
-        return error as { code: number; stdout: string; stderr: string };
-      }
-    };
+    const { gateway, run: runAny, url } = await gatewayWithCommands({ freshUrl });
+    const run = (...args: string[]) => runAny('users', ...args);
     const authorization = `Bearer ${gateway.management_key}`;
     const read = async (path: string) => {
       const answer = await gateway.call('GET', path, undefined, { authorization });
@@ -142,9 +125,8 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     const url = await freshUrl();
     const store: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
     try {
-      const env = { ...process.env, ...store, GATEWAY_DATA_DIR: join(home, 'data') };
-      const command = [MAIN, 'users', 'add', '--email', 'ada@example.com'];
-      const added = await promisify(execFile)(process.execPath, command, { env, cwd: home });
+      const env = { ...store, GATEWAY_DATA_DIR: join(home, 'data') };
+      const added = await runProgram(['users', 'add', '--email', 'ada@example.com'], { env, cwd: home });
       expect(added.stdout).toMatch(/^[0-9a-f-]{36}\n$/);
       expect(added.stderr).toMatch(/Management key[\s\S]*sk-gw-v1-[0-9a-f]{64}/);
     } finally {
