@@ -1,6 +1,7 @@
-import type { ChatChunk, Delta, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
+import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asText, remainder } from '../json-shape.ts';
+import { countCodePoints, createSlot } from '../slot.ts';
 import { annotationsOf } from './citations.ts';
 import { mintCallId } from './names.ts';
 import { ANTHROPIC_FORMAT, extOf, nativeOf, type WireBlock } from './wire.ts';
@@ -102,23 +103,6 @@ function createReader(content: WireBlock, counts: Counts, state: DecoderState, i
     default:
       return createNativeReader(content, counts);
   }
-}
-
-/** A slot opens with its first chunk: a block that says nothing is no slot. */
-function createSlot(counts: Counts, opening: NonNullable<SlotEvent['open']>) {
-  let n: number | undefined;
-  const say = (delta: Delta, event: Omit<SlotEvent, 'n' | 'open'> = {}): ChatChunk => {
-    if (n !== undefined) return { delta, ext: { slot: { n, ...event } } };
-    n = counts.slots;
-    counts.slots += 1;
-    return { delta, ext: { slot: { n, open: opening, ...event } } };
-  };
-  return {
-    say,
-    isOpen: () => n !== undefined,
-    close: (delta: Delta = {}, told: NonNullable<SlotEvent['close']> = {}): ChatChunk[] =>
-      n === undefined ? [] : [say(delta, { close: told })],
-  };
 }
 
 /** How a slot opens, with what remains of its block. */
@@ -288,14 +272,4 @@ type DetailBody =
 
 function detailOf(body: DetailBody, index: number): ReasoningDetail {
   return { ...body, format: ANTHROPIC_FORMAT, id: null, index };
-}
-
-/** Low surrogates are not counted, so a pair counts once, also when it is split over two deltas. */
-function countCodePoints(text: string): number {
-  let count = 0;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0xdc00 || unit > 0xdfff) count += 1;
-  }
-  return count;
 }
