@@ -3,23 +3,15 @@ import { GatewayError } from '../errors.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
+import type { Report } from '../providers/dialect.ts';
+import type { Candidate } from '../routing/plan.ts';
 import type { BudgetMode } from '../schemas/budget.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano } from '../schemas/money.ts';
-import type { PreparedAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { SpendBound } from './fit-request.ts';
-import { estimatePrompt, type Meter } from './meter.ts';
-import type { Tokenizer } from './tokenizer.ts';
-import {
-  costOf,
-  type Exposure,
-  exposureOf,
-  mediaOf,
-  outputFor,
-  promptTokens,
-  textBytes,
-  textOf,
-} from './worst-case.ts';
+import type { Meter } from './meter.ts';
+import { costOf, type Exposure, outputFor } from './worst-case.ts';
 
 /** How spend limits are kept: the settings of the configuration's `ledger`. */
 export interface SpendingRules {
@@ -40,21 +32,49 @@ export interface Grant {
   mode: BudgetMode;
 }
 
+/** What every prepared attempt says of itself, whatever it asks for. */
+export interface Prepared {
+  candidate: Candidate;
+  /** As the endpoint gets it. */
+  request: ChatRequest;
+  /** The output bound that is sent; undefined: none; 0 where no bound is needed, because everything that it may cost is in its exposure. */
+  output_tokens: number | undefined;
+  /** The service tier it asks for; undefined: none. */
+  service_tier: string | undefined;
+  report: Report[];
+}
+
+/** What an attempt may cost. */
+export interface Measured {
+  /** For sure. */
+  exposure: Exposure;
+  /** What it may still cost if `count` found the least. */
+  floor: Exposure;
+  /** The smallest output bound that the request makes sense with. */
+  least_tokens: number;
+  /** Knows it better, at a price; undefined: cannot. */
+  count(): Promise<Exposure | undefined>;
+}
+
+/** Finds what an attempt may cost with so many output tokens: for sure, or in soft mode by our count. */
+export type Measure<P extends Prepared> = (prepared: P, output_tokens: number, mode: BudgetMode) => Measured;
+
 /** An attempt that may be sent. */
-export interface Admitted {
-  prepared: PreparedAttempt;
+export interface Admitted<P extends Prepared> {
+  prepared: P;
   hold: Hold;
   /** Undefined where nothing is counted: nothing is held, bounded or cut. */
   grant: Grant | undefined;
 }
 
 /** An attempt that asks to be let in. */
-interface Asking {
+interface Asking<P extends Prepared> {
   call: Call;
   hold: Hold;
   is_byok: boolean;
   /** Encodes the attempt under an output bound. */
-  prepare(spend?: SpendBound): PreparedAttempt;
+  prepare(spend?: SpendBound): P;
+  measure: Measure<P>;
 }
 
 /** Lets attempts in: the one place where inference asks for money. */
@@ -63,19 +83,13 @@ export interface Admission {
    * Sets aside what the attempt may cost, in every budget that it counts against; where they pay for less output than was
    * asked, the attempt comes back with a lower bound. Rejects with the ledger's 402 or 503.
    */
-  admit(asking: Asking): Admitted | Promise<Admitted>;
+  admit<P extends Prepared>(asking: Asking<P>): Admitted<P> | Promise<Admitted<P>>;
   /**
    * Why a stream must end here; undefined while it may go on. A slice that runs out is followed by the next one, which is
    * durable before it is relied on.
    */
   cutReason(facts: { hold: Hold; grant: Grant; meter: Meter }): string | undefined | Promise<string | undefined>;
 }
-
-/** Our count against a tokenizer's, where it is not wrong by more than a quarter. */
-const ESTIMATE_MARGIN = 1.25;
-
-/** The longest token of the vocabularies that we count with is so many spaces. */
-const TOKEN_BYTES_MAX = 128;
 
 /** Whether a refusal could turn into a yes if the prompt were counted: not where what is left does not pay for the least. */
 function mayHelp(error: unknown, least_nano: number): boolean {
@@ -84,56 +98,24 @@ function mayHelp(error: unknown, least_nano: number): boolean {
   return typeof left_usd !== 'number' || least_nano <= toNano(left_usd);
 }
 
-/** The thinking budget that the client itself wrote for the upstream: the output bound must stay above it. */
-function toldThinking({ encoded, request }: PreparedAttempt): number {
-  const { thinking } = encoded.body as { thinking?: { budget_tokens?: unknown } };
-  const is_ours = request.reasoning != null || request.reasoning_effort != null;
-  return !is_ours && typeof thinking?.budget_tokens === 'number' ? thinking.budget_tokens + 1 : 0;
-}
-
-export function createAdmission(options: {
-  recorder: Recorder;
-  tokenizer: Tokenizer;
-  rules: SpendingRules;
-}): Admission {
-  const { recorder, tokenizer, rules } = options;
-
-  /**
-   * What the attempt may cost by its bytes, of which each is a token at most; in soft mode, what it will cost by our count.
-   * `count` knows it better at a price, where it can; `floor` is what it may still cost then.
-   */
-  function measure(prepared: PreparedAttempt, output_tokens: number, mode: BudgetMode) {
-    if (mode === 'soft') {
-      const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
-      const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, output_tokens);
-      return { exposure, floor: exposure, count: async () => undefined };
-    }
-    const media = mediaOf(prepared);
-    const exposureFor = (text_tokens: number) =>
-      exposureOf(prepared, promptTokens(prepared, text_tokens, media), output_tokens);
-    const bytes = textBytes(prepared, media);
-    const exposure = exposureFor(bytes);
-    return {
-      exposure,
-      floor: exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
-      async count(): Promise<Exposure | undefined> {
-        const tokens = await tokenizer.count(textOf(prepared, media), prepared.candidate);
-        return tokens === undefined || tokens >= bytes ? undefined : exposureFor(tokens);
-      },
-    };
-  }
-
-  async function admitLimited({ call, hold: held, is_byok, prepare }: Asking): Promise<Admitted> {
+export function createAdmission({ recorder, rules }: { recorder: Recorder; rules: SpendingRules }): Admission {
+  async function admitLimited<P extends Prepared>({
+    call,
+    hold: held,
+    is_byok,
+    prepare,
+    measure,
+  }: Asking<P>): Promise<Admitted<P>> {
     const { budgets } = call.principal;
     const mode = call.principal.budget_mode ?? rules.budgets;
     const default_tokens = rules.default_output_tokens;
     const prepared = prepare({ default_tokens });
     const output_tokens = prepared.output_tokens ?? default_tokens;
-    const { exposure: sure, floor, count } = measure(prepared, output_tokens, mode);
+    const { exposure: sure, floor, count, least_tokens: needed } = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
     const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
-    const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, toldThinking(prepared)));
+    const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, needed));
     const reserve = async (exposure: Exposure) => {
       const full_nano = costOf(exposure, full_tokens);
       const least_nano = costOf(exposure, least_tokens);
@@ -162,7 +144,7 @@ export function createAdmission(options: {
   }
 
   /** An attempt at the organization's own account that no limit counts: what was set aside for an earlier one is told of. */
-  async function admitUncounted({ call, hold, is_byok, prepare }: Asking): Promise<Admitted> {
+  async function admitUncounted<P extends Prepared>({ call, hold, is_byok, prepare }: Asking<P>): Promise<Admitted<P>> {
     const { budgets } = call.principal;
     const prepared = prepare();
     const ask = { id: call.generation_id, budgets, is_byok, full_nano: 0, least_nano: 0 };

@@ -17,7 +17,7 @@ import { createMeter, type Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import { requestedModels } from './requested-models.ts';
 import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
-import { createSteps, type StepsOptions } from './steps.ts';
+import { createSteps, type StepsOptions, wireOf } from './steps.ts';
 import { runTask, type Task, type TaskAnswer } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
@@ -86,8 +86,9 @@ export function createInference(options: InferenceOptions): Inference {
     const { request } = session.call;
     return steps.tryInOrder(session, {
       prepare(candidate, strip_state, spend) {
-        const dialect = options.dialect(candidate.provider.dialect);
-        if (dialect === undefined) throw new Error(`no dialect ${candidate.provider.dialect} is registered`);
+        const wire = wireOf(candidate);
+        const dialect = options.dialect(wire);
+        if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
         return prepareAttempt(request, candidate, dialect, strip_state, spend);
       },
       measure,

@@ -1,5 +1,6 @@
 import type { Principal } from '../http/principal.ts';
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
+import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
 export interface Clock {
@@ -11,22 +12,24 @@ export interface Clock {
 export interface Cancellation {
   readonly cancelled: boolean;
   cancel(): void;
-  /** One listener at a time; called at once when already cancelled. */
-  onCancel(listener: (() => void) | undefined): void;
+  /** Called once, at once when already cancelled. What comes back takes the listener away again. */
+  onCancel(listener: () => void): () => void;
 }
 
 export function createCancellation(): Cancellation {
-  let notify: (() => void) | undefined;
+  const listeners = new Set<() => void>();
   const cancellation = {
     cancelled: false,
     cancel() {
       if (cancellation.cancelled) return;
       cancellation.cancelled = true;
-      notify?.();
+      for (const listener of [...listeners]) listener();
+      listeners.clear();
     },
-    onCancel(listener: (() => void) | undefined) {
-      notify = listener;
-      if (cancellation.cancelled) listener?.();
+    onCancel(listener: () => void) {
+      if (cancellation.cancelled) listener();
+      else listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
   return cancellation;
@@ -45,7 +48,11 @@ export interface Attribution {
 
 /** One request for inference, past the door: what is wanted, by whom, under which id. */
 export interface Call {
+  api_type: GenerationRecord['api_type'];
+  /** Of a call that is not chat: its inputs as messages, so that routing, prices and records read every call alike. */
   request: ChatRequest;
+  /** What it uses by our own count, where its messages do not show it. */
+  estimate?: () => TokenClasses;
   /** The id of the generation, `gen-…`; also the seed of minted tool call ids. */
   generation_id: string;
   request_id: string;

@@ -7,7 +7,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
-import type { Meter } from './meter.ts';
+import type { Account } from './settlement.ts';
 
 /** What the request holds besides text. */
 function mediaCounts(request: ChatRequest): { media: number; audio: number; images: number } {
@@ -32,7 +32,7 @@ export function openRecord(call: Call, candidate: Candidate): GenerationRecord {
     id: call.generation_id,
     request_id: call.request_id,
     upstream_id: null,
-    api_type: 'completions',
+    api_type: call.api_type,
     created_at: new Date(call.accepted_ms).toISOString(),
     key_hash: principal.key_hash ?? '',
     workspace_id: principal.workspace_id,
@@ -101,7 +101,7 @@ function bounded(word: string | null | undefined): string | null {
 export function closeRecord(
   open: GenerationRecord,
   facts: {
-    meter: Meter | undefined;
+    meter: Account | undefined;
     usage: TokenClasses | null;
     charge: Charge;
     attempts: AttemptRecord[];

@@ -4,7 +4,7 @@ import { buildCatalog } from '../catalog/catalog.ts';
 import type { LostAttempt } from '../ledger/lookup.ts';
 import type { Provider } from '../providers/provider.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { clientRequestId } from './attempt.ts';
+import { clientRequestId } from './exchange.ts';
 import { createLookup } from './lookup.ts';
 
 const sandboxes: Sandbox[] = [];

@@ -7,7 +7,7 @@ import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens } from '../schemas/usage.ts';
-import { clientRequestId } from './attempt.ts';
+import { clientRequestId } from './exchange.ts';
 
 /** What a provider says of one attempt; the sandbox's form (`src/sandbox/memory.ts`). */
 interface Told {

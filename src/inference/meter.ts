@@ -168,7 +168,7 @@ export function createMeter(): Meter {
 }
 
 /** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */
-function believable(usage: TokenClasses): TokenClasses | undefined {
+export function believable(usage: TokenClasses): TokenClasses | undefined {
   const { counts, extra, estimated: _, ...classes } = usage;
   const told = [...Object.values(classes), ...Object.values(counts ?? {})];
   const sane = told.every((count) => Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max);

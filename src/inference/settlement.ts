@@ -8,8 +8,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Grant, SpendingRules } from './admission.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import type { Grant, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
@@ -57,11 +56,14 @@ export interface Session {
 
 /** The attempt that answered, and what came of it. */
 export interface Answered {
-  meter: Meter;
+  meter: Account;
   candidate: Candidate;
-  prepared: PreparedAttempt;
+  prepared: Prepared;
   attempt: AttemptRecord;
 }
+
+/** What an answer says of itself at its end. */
+export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'>;
 
 const NO_USAGE: AnswerUsage = {
   ...publicUsage({}),
@@ -80,6 +82,8 @@ export interface AttemptEnd {
   failure: string | null;
   /** It was sent, and nobody can say whether the provider answered and bills it. */
   is_unknown?: boolean;
+  /** What of it was answered all the same, and is billed. */
+  used?: TokenClasses | null | undefined;
 }
 
 /** What is left of a call: each attempt noted, and one record written at its end. */
@@ -87,7 +91,7 @@ export interface Settlement {
   /** Also keeps aside what the attempt may have cost, if it failed. */
   note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
   /** What an answer has used and cost until now. */
-  soFar(session: Session, answered: Answered): { usage: TokenClasses; cost_nano: number };
+  soFar(session: Session, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
   /** Writes the record, once a call; the journal has it when this resolves. */
   settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
 }
@@ -128,18 +132,21 @@ export function createSettlement(options: {
     const { call, grant, hold } = session;
     const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
     if (!is_metered) return { cost_nano: hold.granted_nano };
-    const usage = { in_uncached: estimatePrompt(call.request) };
-    const { cost_nano, lines, is_unpriced } = priceAttempt(
-      usage,
-      call.request,
-      candidate,
-      pricesOf(session),
-      session.service_tier,
-    );
-    return { cost_nano, charges: lines, ...(is_unpriced ? { is_unpriced: true } : {}) };
+    return usedCost(session, candidate, call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) });
   }
 
-  function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false }: AttemptEnd) {
+  function usedCost(session: Session, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
+    const { request } = session.call;
+    const charge = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
+    return {
+      cost_nano: charge.cost_nano,
+      charges: charge.lines,
+      ...(charge.is_unpriced ? { is_unpriced: true } : {}),
+      ...(usage.estimated ? { estimated: true } : {}),
+    };
+  }
+
+  function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false, used }: AttemptEnd) {
     const attempt: AttemptRecord = {
       endpoint_id: candidate.endpoint.id,
       provider_name: candidate.provider.name,
@@ -151,6 +158,7 @@ export function createSettlement(options: {
       upstream_id: null,
       failure,
       cost_nano: 0,
+      ...(used ? usedCost(session, candidate, used) : {}),
       ...(is_unknown ? { ...unknownCost(session, candidate), estimated: true } : {}),
     };
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
@@ -166,7 +174,7 @@ export function createSettlement(options: {
     return attempt;
   }
 
-  function soFar(session: Session, answered: Answered) {
+  function soFar(session: Session, answered: Answered & { meter: Meter }) {
     const { request } = session.call;
     const usage = answered.meter.progress(request);
     const charge = priceAttempt(usage, request, answered.candidate, pricesOf(session), tierOf(answered));

@@ -62,6 +62,7 @@ export function callOf(request: FastifyRequest, body: ChatRequest, clock: Clock)
   const accepted_ms = clock.now_ms();
   const shown = headerOf(request.raw.headers, 'x-gateway-experimental-metadata');
   return {
+    api_type: 'completions',
     request: body,
     generation_id: generationId(accepted_ms),
     request_id: request.id,

@@ -1,0 +1,174 @@
+import { limits } from '../limits.ts';
+import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
+import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import type { Call } from './call.ts';
+
+/** What an attempt needs of its surroundings. */
+export interface AttemptContext {
+  upstream: Upstream;
+  call: Call;
+  /** Counted from 1 in each call. */
+  attempt: number;
+  first_token_ms_max: number;
+  total_ms_max: number;
+}
+
+/** How a wire shows a credential and tells its errors: whatever operation a request is of. */
+export type WireManners = Pick<ChatDialect, 'authorize' | 'decodeError'>;
+
+/** One request to a provider, ready to be sent. */
+export interface Outgoing {
+  candidate: Candidate;
+  dialect: WireManners;
+  method: 'POST';
+  /** Appended to the provider's base URL; starts with `/`. */
+  path: string;
+  /** The wire's own, over those that every request has. */
+  headers: Record<string, string>;
+  payload: string;
+  accept: string;
+}
+
+/** What an attempt is called at the provider: under this name it can be asked about afterwards. */
+export function clientRequestId(generation_id: string, attempt: number): string {
+  return `${generation_id}.${attempt}`;
+}
+
+/** Thrown by an attempt whose client has left. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+  /** The upstream goes on without us, and its bill with it. */
+  readonly may_be_billed: boolean;
+
+  constructor({ may_be_billed }: { may_be_billed: boolean }) {
+    super();
+    this.may_be_billed = may_be_billed;
+  }
+}
+
+/** One try's grip on the connection: ends it by time or by wish. */
+export interface Grip {
+  exchange: Exchange;
+  /** The first meaningful chunk is here: only the total time counts from now on. */
+  started(): void;
+  /** Lets go; what is still under way is ended. */
+  release(): void;
+}
+
+/**
+ * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed whole wherever
+ * the connection is closed (the public service's documentation, "Stream cancellation").
+ */
+export function abortStopsBilling({ provider }: Candidate, { request }: Call): boolean {
+  return provider.abort_stops_billing && request.stream === true;
+}
+
+/**
+ * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
+ * it does not, the answer is read on for a bounded time, so that what is billed is known.
+ */
+export function start(outgoing: Outgoing, context: AttemptContext): Grip {
+  const { upstream, call, first_token_ms_max, total_ms_max } = context;
+  const url = outgoing.candidate.provider.base_url + outgoing.path;
+  const exchange = upstream.send({ url, payload: outgoing.payload, headers: headersFor(outgoing, url, context) });
+  let drain: NodeJS.Timeout | undefined;
+  const off = call.cancellation.onCancel(() => {
+    if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
+    else drain = setTimeout(() => exchange.abort(new ClientGone({ may_be_billed: true })), limits.drain_ms_max);
+  });
+  const began_ms = performance.now();
+  const late = () => exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
+  const silent = () =>
+    exchange.abort(new UpstreamError('timeout', 'The provider did not send anything of an answer in time'));
+  // One timer at a time: until something meaningful has come the shorter limit counts.
+  let timer =
+    first_token_ms_max < total_ms_max ? setTimeout(silent, first_token_ms_max) : setTimeout(late, total_ms_max);
+  return {
+    exchange,
+    started() {
+      if (first_token_ms_max >= total_ms_max) return;
+      clearTimeout(timer);
+      timer = setTimeout(late, Math.max(0, total_ms_max - (performance.now() - began_ms)));
+    },
+    release() {
+      clearTimeout(timer);
+      clearTimeout(drain);
+      off();
+      if (!exchange.ended) exchange.abort(new ClientGone({ may_be_billed: false }));
+    },
+  };
+}
+
+/** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'openai-organization',
+  'openai-project',
+]);
+
+/** What goes with another's credential: nothing that lets the gateway's account pay. */
+function withoutAccount(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
+}
+
+function headersFor(
+  { candidate, dialect, method, payload, accept, headers: own_headers }: Outgoing,
+  url: string,
+  { call, attempt }: AttemptContext,
+) {
+  const { provider, own } = candidate;
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept,
+    'accept-encoding': 'identity',
+    'user-agent': 'model-gateway',
+    'x-client-request-id': clientRequestId(call.generation_id, attempt),
+    ...(own === undefined ? provider.headers : withoutAccount(provider.headers)),
+    ...own_headers,
+  };
+  if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
+  if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
+  const signable = { method, url, headers, payload };
+  return {
+    ...headers,
+    ...dialect.authorize(
+      own === undefined ? provider.credential : own.secret(),
+      signable,
+      call.accepted_ms,
+      candidate.endpoint.quirks,
+    ),
+  };
+}
+
+/** Waits for the headers; an answer that is a refusal is read and thrown. */
+export async function headersOf(dialect: WireManners, { exchange }: Grip): Promise<UpstreamResponse> {
+  const response = await exchange.response;
+  if (response.status < 300) return response;
+  const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  if (response.status < 400) {
+    throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {
+      status: response.status,
+    });
+  }
+  throw dialect.decodeError(response.status, response.headers, text);
+}
+
+/** Reads a whole answer that must be JSON. */
+export async function readJson(dialect: WireManners, response: UpstreamResponse): Promise<JsonValue> {
+  const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false });
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    const type = String(response.headers['content-type'] ?? 'no content type');
+    const told = dialect.decodeError(502, response.headers, text);
+    throw new UpstreamError('invalid_response', `The provider's answer is not JSON (${type.slice(0, 100)})`, {
+      status: response.status,
+      raw: told.raw,
+    });
+  }
+}

@@ -1,0 +1,41 @@
+import { limits } from '../limits.ts';
+import { UpstreamError } from '../providers/dialect.ts';
+import type { ChatChunk } from '../schemas/inner.ts';
+import type { OpenStream } from './attempt.ts';
+import { abortStopsBilling, ClientGone } from './exchange.ts';
+import type { Meter } from './meter.ts';
+import type { Answered, Session, SettlementLog } from './settlement.ts';
+
+type Metered = Answered & { meter: Meter };
+
+/** Ends an answer from our side, as if the output bound had been reached. */
+export function cut(session: Session, { meter, candidate }: Metered, reason: string, log: SettlementLog): ChatChunk {
+  const chunk: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
+  meter.chunk(chunk);
+  session.report = [...session.report, { kind: 'clamped', field: 'max_tokens', reason }];
+  const tokens = meter.outputTokens();
+  log.warn(
+    { generation: session.call.generation_id, endpoint: candidate.endpoint.id, tokens, reason },
+    'an answer was cut',
+  );
+  return chunk;
+}
+
+/** After a cut, where closing the connection does not end the bill: reads on for a bounded time, so that what is billed is known. */
+export async function readOn(session: Session, stream: OpenStream, { meter, candidate }: Metered): Promise<void> {
+  if (abortStopsBilling(candidate, session.call)) {
+    stream.close();
+    return;
+  }
+  const late = setTimeout(() => stream.close(), limits.drain_ms_max);
+  try {
+    for (let chunks = await stream.next(); chunks !== undefined; chunks = await stream.next()) {
+      for (const { finish_reason: _theirs, ...chunk } of chunks) meter.chunk(chunk);
+      if (meter.outputTokens() > limits.drain_tokens_max) return;
+    }
+  } catch (error) {
+    if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+  } finally {
+    clearTimeout(late);
+  }
+}

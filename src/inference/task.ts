@@ -1,0 +1,135 @@
+import type { ChatDialect } from '../providers/dialect.ts';
+import type { Upstream } from '../providers/upstream.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { TokenClasses, Wire } from '../schemas/inner.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import type { Measure, Prepared } from './admission.ts';
+import type { Call, Clock } from './call.ts';
+import { ClientGone, headersOf, type Outgoing, readJson, start, type WireManners } from './exchange.ts';
+import { believable } from './meter.ts';
+import type { Account, AnswerUsage, Session, Settlement } from './settlement.ts';
+import { type Steps, type Wanted, wireOf } from './steps.ts';
+
+/** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */
+export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
+  /** Where the wire of the operation shows its credential or tells its errors in another way than the provider's chat. */
+  manners?: WireManners;
+}
+
+/** The way of one attempt to its provider. */
+export interface Line {
+  /** Sends one request and reads its answer as JSON. Throws `UpstreamError`, or `ClientGone`. Several may be under way at once. */
+  ask(request: Request): Promise<{ body: JsonValue; headers: Record<string, string | string[] | undefined> }>;
+  /**
+   * Told what each answer used as soon as it is there, so that it is charged whatever becomes of the rest. Counts that no
+   * answer can have are not believed: false is returned, and the caller counts itself.
+   */
+  bill(usage: TokenClasses, upstream_id?: string): boolean;
+  /** The client has left: nothing more should be begun. */
+  isCancelled(): boolean;
+}
+
+/** A kind of call that is not chat: what is peculiar to it. Everything else is the flow's, as for chat. */
+export interface Task<P extends Prepared, A> extends Wanted {
+  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  prepare(candidate: Candidate): P;
+  /** What it may cost. */
+  measure: Measure<P>;
+  /**
+   * Asks the endpoint, with one request or several, and bills each. When it throws, nothing of it may still be under way: what was
+   * billed until then is charged, and the next endpoint begins anew.
+   */
+  send(prepared: P, line: Line): Promise<A>;
+}
+
+/** What came of a task. */
+export interface TaskAnswer<A> {
+  answer: A;
+  served: { model: string; provider: string };
+  usage: AnswerUsage;
+  metadata: Record<string, unknown> | undefined;
+}
+
+/** Adds up what the answers of one attempt used. */
+class Tally implements Account {
+  finish_reason = null;
+  native_finish_reason = null;
+  service_tier = null;
+  upstream_id: string | null = null;
+  #sum: TokenClasses | null = null;
+
+  add(usage: TokenClasses, upstream_id: string | undefined): boolean {
+    if (believable(usage) === undefined) return false;
+    this.upstream_id ??= upstream_id ?? null;
+    const { counts: _counts, extra: _extra, estimated, ...classes } = usage;
+    const sum: TokenClasses = { ...this.#sum };
+    for (const [name, count] of Object.entries(classes) as [keyof typeof classes, number][]) {
+      sum[name] = (sum[name] ?? 0) + count;
+    }
+    if (estimated) sum.estimated = true;
+    this.#sum = sum;
+    return true;
+  }
+
+  usage(): TokenClasses | null {
+    return this.#sum;
+  }
+}
+
+/** What a task needs of the flow. */
+interface Surroundings extends Pick<Steps, 'open' | 'tryInOrder' | 'metadataOf'>, Pick<Settlement, 'note' | 'settle'> {
+  dialect(wire: Wire): ChatDialect | undefined;
+  upstream: Upstream;
+  clock: Clock;
+  total_ms_max: number;
+}
+
+/** Takes a task through the steps of every call: plan, money, journal, endpoints in order, one record. */
+export async function runTask<P extends Prepared, A>(
+  call: Call,
+  task: Task<P, A>,
+  flow: Surroundings,
+): Promise<TaskAnswer<A>> {
+  const session = await flow.open(call, task);
+  let tally = new Tally();
+  const { value, prepared, candidate } = await flow.tryInOrder(session, {
+    prepare: (candidate) => task.prepare(candidate),
+    measure: task.measure,
+    send(prepared) {
+      tally = new Tally();
+      return task.send(prepared, lineOf(session, prepared.candidate, tally, flow));
+    },
+    used: () => tally.usage(),
+  });
+  session.first_token_ms = flow.clock.monotonic_ms();
+  const attempt = flow.note(session, candidate, { status: 200, failure: null });
+  const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
+  const usage = await flow.settle(session, outcome, { meter: tally, candidate, prepared, attempt });
+  const served = { model: candidate.model.id, provider: candidate.provider.name };
+  return { answer: value, served, usage, metadata: flow.metadataOf(session, candidate) };
+}
+
+function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surroundings): Line {
+  const { call, attempts } = session;
+  const { upstream, total_ms_max } = flow;
+  const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max: total_ms_max, total_ms_max };
+  const theirs = flow.dialect(wireOf(candidate));
+  return {
+    async ask({ manners = theirs, ...request }) {
+      if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
+      if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+      const held = start(
+        { ...request, candidate, dialect: manners, method: 'POST', accept: 'application/json' },
+        context,
+      );
+      try {
+        const response = await headersOf(manners, held);
+        return { body: await readJson(manners, response), headers: response.headers };
+      } finally {
+        held.release();
+      }
+    },
+    bill: (usage, upstream_id) => tally.add(usage, upstream_id),
+    isCancelled: () => call.cancellation.cancelled,
+  };
+}
