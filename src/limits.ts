@@ -129,6 +129,19 @@ export const limits = {
   /** An id, a finish reason or a tier of an upstream's, as records keep it. */
   upstream_word_chars_max: 256,
   upstream_connections_per_origin_max: 1_024,
+  /** What one request may have fetched for it: how many addresses, how long each, how much of each and in all. */
+  media_urls_max: 64,
+  media_url_chars_max: 8_192,
+  media_ms_max: 20_000,
+  media_connect_ms_max: 5_000,
+  media_bytes_max: 32 * 1024 * 1024,
+  media_request_bytes_max: 64 * 1024 * 1024,
+  media_redirects_max: 5,
+  /** Fetches at once: of one request, and of all. */
+  media_fetches_per_request_max: 4,
+  media_fetches_max: 16,
+  /** Fetches that wait for their turn. */
+  media_fetches_waiting_max: 256,
   /** Bytes of an answer held for a reader that is slower than the upstream; above, the connection is paused. */
   upstream_unread_bytes_max: 64 * 1024,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */

@@ -45,7 +45,8 @@ const ROOMS: Record<string, readonly string[]> = {
 /** Packages that only one place may import. */
 const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
-  undici: [/^src\/providers\/upstream\.ts$/],
+  undici: [/^src\/providers\/(upstream|fetch-media)\.ts$/],
+  'ipaddr.js': [/^src\/providers\/addresses\.ts$/],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],
   'prom-client': [/^src\/telemetry\//, /^src\/cli\//],
@@ -59,7 +60,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
 const PURE = /^src\/(schemas|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
-  /^src\/(providers\/upstream|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
+  /^src\/(providers\/(?:upstream|fetch-media)|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
   const [, first = '', second] = file.split('/');
@@ -153,13 +154,20 @@ test('getters stand in classes, not in objects that a function makes', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-test('every operation has a test beside it: of its own, or in its folder and registering it', () => {
+test('every operation has a test beside it: of its own, or in its folder and registering it, itself or by its set-up', () => {
   const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
   expect(operations.length).toBeGreaterThan(5);
   const tests = sources.filter(({ file }) => file.endsWith('.test.ts'));
+  const setUps = new Map(
+    globSync('test/*-server.ts', { cwd: root }).map((file) => [basename(file), readFileSync(join(root, file), 'utf8')]),
+  );
   const missing = operations.filter(({ file }) => {
     const import_of_it = `from './${basename(file)}'`;
-    return !tests.some((one) => dirname(one.file) === dirname(file) && one.text.includes(import_of_it));
+    const registers = (text: string) =>
+      [...setUps].some(([name, code]) => text.includes(`/test/${name}'`) && code.includes(`from '../${file}'`));
+    return !tests.some(
+      (one) => dirname(one.file) === dirname(file) && (one.text.includes(import_of_it) || registers(one.text)),
+    );
   });
   const own = missing.filter(({ file }) => !existsSync(join(root, file.replace(/\.ts$/, '.test.ts'))));
   expect(own.map(({ file }) => file)).toEqual([]);

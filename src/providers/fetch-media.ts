@@ -1,0 +1,250 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
+import { Client, type Dispatcher } from 'undici';
+import { limits } from '../limits.ts';
+import { isPublicAddress } from './addresses.ts';
+import type { MediaNeed } from './dialect.ts';
+import { fitsKind, mediaTypeOf } from './media-type.ts';
+
+/** What the operator allows beside the public internet at the usual ports. */
+export interface MediaRules {
+  ports: readonly number[];
+  /** Lower case: `host`, or `host:port` for one port alone. */
+  private_hosts: readonly string[];
+}
+
+export interface FetchedMedia {
+  /** By the bytes themselves. */
+  mime_type: string;
+  base64: string;
+  bytes: number;
+}
+
+/** Why something is not fetched, as the client may be told: it says nothing of addresses. */
+export class MediaRefused extends Error {
+  override readonly name = 'MediaRefused';
+}
+
+export interface MediaFetcher {
+  /** Throws `MediaRefused`, or the reason of the signal. */
+  fetch(need: MediaNeed, options: { signal: AbortSignal; bytes_max: number }): Promise<FetchedMedia>;
+}
+
+/** Every address of a host; throws, or finds none, where there is no such host. */
+export type Resolve = (host: string, is_private: boolean) => Promise<readonly string[]>;
+
+/**
+ * The name service alone for hosts that anybody may name: no search domain, no file of this machine, and no thread of the
+ * pool that the journal writes with. Hosts that the operator named may be known to this machine only.
+ */
+function systemResolve(): Resolve {
+  const resolver = new Resolver({ timeout: limits.media_connect_ms_max / 2, tries: 2 });
+  return async (host, is_private) => {
+    if (is_private) {
+      const { lookup } = await import('node:dns/promises');
+      return (await lookup(host, { all: true })).map(({ address }) => address);
+    }
+    const found = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    return found.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  };
+}
+
+/** Where one request goes: an address that was checked, and nothing else, whatever the name says the next time. */
+interface Target {
+  url: URL;
+  addresses: readonly string[];
+}
+
+const NOT_PUBLIC = 'its host does not resolve to a public address';
+
+/** Takes turns, so that many requests for media cannot hold all memory at once. */
+function createTurns() {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return {
+    async take(signal: AbortSignal): Promise<void> {
+      if (running < limits.media_fetches_max) {
+        running += 1;
+        return;
+      }
+      if (waiting.length >= limits.media_fetches_waiting_max) throw new MediaRefused('too much is being fetched');
+      await new Promise<void>((resolve, reject) => {
+        const leave = () => {
+          waiting.splice(waiting.indexOf(start), 1);
+          reject(signal.reason as Error);
+        };
+        const start = () => {
+          signal.removeEventListener('abort', leave);
+          resolve();
+        };
+        waiting.push(start);
+        signal.addEventListener('abort', leave, { once: true });
+      });
+    },
+    give(): void {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    },
+  };
+}
+
+/**
+ * Fetches what requests point at, from nowhere but the public internet: every address of every hop is checked after its name was
+ * resolved, and the connection goes to the address that was checked. No proxy of the environment is asked.
+ */
+export function createMediaFetcher(
+  rules: MediaRules,
+  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
+): MediaFetcher {
+  const turns = createTurns();
+
+  async function targetOf(url: URL, signal: AbortSignal): Promise<Target> {
+    checkUrl(url);
+    const { hostname } = url;
+    const host = hostname.replace(/\.$/, '');
+    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+    const at_port = rules.private_hosts.includes(`${host}:${port}`);
+    const is_private = at_port || rules.private_hosts.includes(host);
+    if (!at_port && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
+    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    if (isIP(literal) !== 0) {
+      if (!is_private && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
+      return { url, addresses: [literal] };
+    }
+    const found = await withSignal(
+      resolve(host, is_private).catch(() => []),
+      signal,
+    );
+    // A name with a public and a private address is meant to pass a check of the first.
+    const may = found.length > 0 && (is_private || found.every(isPublicAddress));
+    if (!may) throw new MediaRefused(NOT_PUBLIC);
+    return { url, addresses: found };
+  }
+
+  async function fetchFrom(need: MediaNeed, signal: AbortSignal, bytes_max: number): Promise<FetchedMedia> {
+    let url = parseUrl(need.url);
+    for (let hops = 0; ; hops += 1) {
+      const answer = await visit(await targetOf(url, signal), signal, bytes_max);
+      if ('bytes' in answer) return describe(answer, need.kind);
+      if (hops === limits.media_redirects_max) {
+        throw new MediaRefused(`it redirects more than ${limits.media_redirects_max} times`);
+      }
+      url = parseUrl(answer.location, url);
+    }
+  }
+
+  return {
+    async fetch(need, { signal, bytes_max }) {
+      const late = AbortSignal.timeout(ms_max);
+      const either = AbortSignal.any([signal, late]);
+      try {
+        await turns.take(either);
+        try {
+          return await fetchFrom(need, either, Math.min(bytes_max, limits.media_bytes_max));
+        } finally {
+          turns.give();
+        }
+      } catch (error) {
+        if (error instanceof MediaRefused) throw error;
+        if (signal.aborted) throw signal.reason;
+        if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
+        throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
+      }
+    },
+  };
+}
+
+function parseUrl(text: string, base?: URL): URL {
+  const url = text.length > limits.media_url_chars_max ? null : URL.parse(text, base?.href);
+  if (url === null) throw new MediaRefused('it is not a URL');
+  return url;
+}
+
+function checkUrl({ protocol, username, password }: URL): void {
+  if (protocol !== 'http:' && protocol !== 'https:') throw new MediaRefused('it must be an http(s) URL');
+  if (username !== '' || password !== '') throw new MediaRefused('it must not hold a user name or password');
+}
+
+/** Waits no longer than the signal allows; what is waited for goes on by itself. */
+function withSignal<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason as Error);
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
+}
+
+/** Answers with the addresses that were checked, in place of the name service. */
+function pinned(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }));
+  return (_host, options, callback) => {
+    if (options.all) callback(null, all);
+    else callback(null, all[0]!.address, all[0]!.family);
+  };
+}
+
+type Visited = { location: string } | { bytes: Buffer; declared: string | undefined };
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+async function visit({ url, addresses }: Target, signal: AbortSignal, bytes_max: number): Promise<Visited> {
+  const client = new Client(url.origin, {
+    connect: { lookup: pinned(addresses), timeout: limits.media_connect_ms_max },
+    headersTimeout: limits.media_ms_max,
+    bodyTimeout: limits.media_ms_max,
+    maxHeaderSize: limits.header_bytes_max,
+  });
+  try {
+    const answer = await client.request({
+      method: 'GET',
+      path: `${url.pathname}${url.search}`,
+      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
+      signal,
+    });
+    return await readAnswer(answer, bytes_max);
+  } finally {
+    // What was not read is not waited for.
+    await client.destroy();
+  }
+}
+
+async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData, bytes_max: number): Promise<Visited> {
+  // Whatever becomes of a body that is given up, nobody waits for it.
+  body.on('error', () => {});
+  const { location } = headers;
+  if (REDIRECTS.has(statusCode) && typeof location === 'string') return { location };
+  if (statusCode !== 200) throw new MediaRefused(`its server answered with status ${statusCode}`);
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') throw new MediaRefused('its server sent it compressed');
+  const type = headers['content-type'];
+  return {
+    bytes: await readBytes(body, Number(headers['content-length']), bytes_max),
+    declared: typeof type === 'string' ? type : undefined,
+  };
+}
+
+/** Reads into one piece of memory where the length is told, so that no second copy is made. */
+async function readBytes(body: AsyncIterable<Buffer>, told: number, bytes_max: number): Promise<Buffer> {
+  const tooLarge = () => new MediaRefused(`it is larger than ${bytes_max} bytes`);
+  if (told > bytes_max) throw tooLarge();
+  const whole = told > 0 ? Buffer.allocUnsafeSlow(told) : undefined;
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of body) {
+    if (length + part.length > (whole?.length ?? bytes_max)) throw tooLarge();
+    if (whole) part.copy(whole, length);
+    else parts.push(part);
+    length += part.length;
+  }
+  return whole ? whole.subarray(0, length) : Buffer.concat(parts, length);
+}
+
+function describe({ bytes, declared }: { bytes: Buffer; declared: string | undefined }, kind: MediaNeed['kind']) {
+  if (bytes.length === 0) throw new MediaRefused('it is empty');
+  const mime_type = mediaTypeOf(bytes, declared);
+  if (mime_type === undefined) throw new MediaRefused(`it is of no type that is known (${kind} expected)`);
+  if (!fitsKind(mime_type, kind)) throw new MediaRefused(`it is ${mime_type}, not ${kind}`);
+  return { mime_type, base64: bytes.toString('base64'), bytes: bytes.length };
+}
