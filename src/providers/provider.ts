@@ -57,6 +57,18 @@ export interface Quirks {
   /** Fields added to every request (Groq's `reasoning_format`, vLLM's `chat_template_kwargs`); the encoder's own win. */
   extra_body?: JsonObject;
 
+  // openai-responses
+  /** Whose reasoning items these are: they go back to the same vendor only. Default: `openai-responses-v1`. */
+  reasoning_format?: 'openai-responses-v1' | 'azure-openai-responses-v1' | 'xai-responses-v1';
+  /** The model has no encrypted reasoning: asking for it is refused. */
+  no_encrypted_reasoning?: boolean;
+  /** Takes reasoning items back that have no encrypted content (DeepSeek). */
+  plain_reasoning_items?: boolean;
+  /** The summary asked for where a client names none. Default: none, which OpenAI gives to organizations it has not verified too. */
+  reasoning_summary?: 'auto' | 'concise' | 'detailed';
+  /** No message may stand between the calls of a turn and their results (DeepSeek): the turn's texts go before its calls. */
+  text_before_calls?: boolean;
+
   // anthropic-messages
   /** The model has no sampling parameters (temperature, top_p, top_k are refused). */
   no_sampling?: boolean;
