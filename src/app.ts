@@ -27,6 +27,7 @@ import { createTokenizer } from './inference/tokenizer.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
+import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createHealth } from './routing/health.ts';
 import { budgetStore } from './storage/budgets.ts';
@@ -119,6 +120,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ownCredentials,
     dialect: (wire) => dialects.get(wire),
     upstream,
+    media: createMediaFetcher(config.media),
     recorder,
     tokenizer,
     health: createHealth(),

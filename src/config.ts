@@ -10,6 +10,7 @@ import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { limits } from './limits.ts';
+import type { MediaRules } from './providers/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
 
 export type { Environment };
@@ -59,6 +60,8 @@ export interface Config {
     min_output_tokens: number;
   };
   auth: AuthConfig;
+  /** Where media that requests point at may be fetched from. */
+  media: MediaRules;
   /** What one management credential may ask in a minute. */
   management_requests_per_minute: number;
   /** Unix seconds. */
@@ -126,6 +129,10 @@ export function loadConfig(environment: Environment, options: { config_file?: st
       min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
     auth,
+    media: {
+      ports: read?.value.media?.ports ?? [80, 443],
+      private_hosts: (read?.value.media?.private_hosts ?? []).map((host) => host.toLowerCase()),
+    },
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
@@ -169,6 +176,8 @@ export function describeConfig(config: Config): Record<string, unknown> {
     models_declared: config.models.length,
     timeouts: config.timeouts,
     public_url: config.auth.public_origin ?? 'none',
+    media_ports: config.media.ports,
+    media_private_hosts: config.media.private_hosts,
     oidc_issuer: config.auth.issuer?.issuer ?? 'none',
     management_requests_per_minute: config.management_requests_per_minute,
     journal_sync: config.ledger.journal_sync,

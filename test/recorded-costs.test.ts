@@ -91,7 +91,8 @@ function prepare(wire: Wire, { recording }: NamedRecording): PreparedAttempt {
   const encoded = { method: 'POST' as const, path: '', headers: {}, body, report: [], state: {} };
   const output_tokens = Number(body['max_tokens']);
   const payload = JSON.stringify(body);
-  return { candidate, dialect, request, encoded, payload, output_tokens, service_tier: undefined, report: [] };
+  const nothing = { service_tier: undefined, report: [], media: new Map() };
+  return { candidate, dialect, request, encoded, payload, output_tokens, ...nothing };
 }
 
 /** What the provider told of its usage, as our decoders read it; undefined where it told none. */

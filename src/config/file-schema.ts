@@ -295,6 +295,28 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with management_requests_per_minute' },
       ),
     ),
+    media: Type.Optional(
+      Type.Object(
+        {
+          private_hosts: Type.Optional(
+            Type.Array(
+              Type.String({
+                pattern: '^[^\\s/@?#]+$',
+                description: 'a host, or host:port, without a scheme or a path',
+              }),
+              { description: 'a list of hosts' },
+            ),
+          ),
+          ports: Type.Optional(
+            Type.Array(Type.Integer({ minimum: 1, maximum: 65_535, description: 'the number of a port' }), {
+              description: 'a list of ports',
+              minItems: 1,
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with private_hosts and ports' },
+      ),
+    ),
     logging: Type.Optional(
       Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
     ),

@@ -2,17 +2,26 @@ import type { GatewayError } from '../errors.ts';
 import { internalError } from '../errors.ts';
 import { METERED, type Metered } from '../http/metered.ts';
 import { limits } from '../limits.ts';
-import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
+import { type ChatDialect, type Media, UpstreamError } from '../providers/dialect.ts';
+import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './admission.ts';
-import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt, prepareAttempt } from './attempt.ts';
+import {
+  attemptStream,
+  attemptWhole,
+  factsOf,
+  type OpenStream,
+  type PreparedAttempt,
+  prepareAttempt,
+} from './attempt.ts';
 import type { Call } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import { createMeasure } from './measure.ts';
+import { createCallMedia, NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import { requestedModels } from './requested-models.ts';
@@ -24,6 +33,8 @@ import type { Tokenizer } from './tokenizer.ts';
 export interface InferenceOptions extends StepsOptions {
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
+  /** Fetches what an upstream does not fetch itself. */
+  media: MediaFetcher;
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog;
@@ -82,15 +93,30 @@ export function createInference(options: InferenceOptions): Inference {
     return steps.open(call, { models: (catalog) => requestedModels(call.request, catalog, options.default_model) });
   }
 
+  function dialectOf(candidate: Candidate): ChatDialect {
+    const wire = wireOf(candidate);
+    const dialect = options.dialect(wire);
+    if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
+    return dialect;
+  }
+
   function tryChat<T>(session: Session, send: (prepared: PreparedAttempt) => Promise<T>) {
-    const { request } = session.call;
+    const { call } = session;
+    const { request } = call;
+    const fetched = createCallMedia(call, options.media);
+    /** What the attempt under way needs. */
+    let media: Media = NO_MEDIA;
     return steps.tryInOrder(session, {
-      prepare(candidate, strip_state, spend) {
-        const wire = wireOf(candidate);
-        const dialect = options.dialect(wire);
-        if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
-        return prepareAttempt(request, candidate, dialect, strip_state, spend);
+      ready(candidate) {
+        media = NO_MEDIA;
+        const needs = dialectOf(candidate).requiredMedia(request, factsOf(candidate));
+        if (needs.length === 0) return undefined;
+        return fetched.gather(needs).then((found) => {
+          media = found;
+        });
       },
+      prepare: (candidate, strip_state, spend) =>
+        prepareAttempt(request, candidate, dialectOf(candidate), strip_state, spend, media),
       measure,
       send(prepared) {
         session.bodies.push(prepared.encoded.body);

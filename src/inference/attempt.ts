@@ -6,6 +6,7 @@ import {
   type ChatDialect,
   type DialectEndpoint,
   type EncodedRequest,
+  type Media,
   type Report,
   UpstreamError,
 } from '../providers/dialect.ts';
@@ -17,6 +18,7 @@ import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
+import { NO_MEDIA } from './media.ts';
 import { isMeaningful } from './meter.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
@@ -33,6 +35,8 @@ export interface PreparedAttempt {
   /** The service tier it asks for; undefined: none. */
   service_tier: string | undefined;
   report: Report[];
+  /** What was fetched for it. */
+  media: Media;
 }
 
 /** Fields that multiply the price of every token, by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
@@ -89,17 +93,9 @@ function withOptions(
   });
 }
 
-/** Encodes a request for one endpoint. Pure but for the request it is given. */
-export function prepareAttempt(
-  request: ChatRequest,
-  candidate: Candidate,
-  dialect: ChatDialect,
-  strip_state: boolean,
-  spend?: SpendBound,
-): PreparedAttempt {
-  const { endpoint } = candidate;
-  const fitted = fitRequest(request, endpoint, spend);
-  const facts: DialectEndpoint = {
+/** What a dialect is told of the endpoint. */
+export function factsOf({ endpoint }: Candidate): DialectEndpoint {
+  return {
     model: endpoint.model,
     provider: endpoint.provider,
     upstream_model: endpoint.upstream_model,
@@ -108,13 +104,25 @@ export function prepareAttempt(
     input_modalities: endpoint.input_modalities,
     quirks: endpoint.quirks,
   };
-  const encoded = dialect.encodeRequest(fitted.request, facts, { media: new Map(), strip_state });
+}
+
+/** Encodes a request for one endpoint. Pure but for the request it is given. */
+export function prepareAttempt(
+  request: ChatRequest,
+  candidate: Candidate,
+  dialect: ChatDialect,
+  strip_state: boolean,
+  spend?: SpendBound,
+  media = NO_MEDIA,
+): PreparedAttempt {
+  const fitted = fitRequest(request, candidate.endpoint, spend);
+  const encoded = dialect.encodeRequest(fitted.request, factsOf(candidate), { media, strip_state });
   const report = [...fitted.report, ...encoded.report];
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   const payload = serialize(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
-  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, service_tier, report };
+  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, service_tier, report, media };
 }
 
 function serialize(body: JsonObject): string {

@@ -45,6 +45,8 @@ export interface Wanted {
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
+  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. Absent: nothing is needed. */
+  ready?(candidate: Candidate): Promise<void> | undefined;
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
   prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P;
   /** What it may cost. */
@@ -216,6 +218,8 @@ export function createSteps(
     work: Work<P, T>,
   ): Promise<{ value: T; prepared: P }> {
     const { call } = session;
+    const waiting = work.ready?.(candidate);
+    if (waiting !== undefined) await waiting;
     const { prepared, hold, grant } = await admit({
       call,
       hold: session.hold,

@@ -57,6 +57,36 @@ const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{
 const base64 = 'QUJD'.repeat(25_000);
 const text: InnerPart = { type: 'text', text: 'What is this?' };
 
+describe('what was fetched', () => {
+  const url = 'https://files.example/a.png';
+  const asked = {
+    messages: [{ role: 'user', content: [text, { type: 'image_url', image_url: { url } }] }],
+  } as ChatRequest;
+  const media = new Map([[url, { mime_type: 'image/png', base64 }]]);
+
+  test('is an image where its bytes are sent, and not the text that they are written in', () => {
+    const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
+    const attempt = prepareAttempt(asked, candidate, dialects.get('openai-chat')!, false, undefined, media);
+    expect(attempt.payload).toContain(base64);
+    expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
+    expect(promptOf(attempt).text).toBeLessThan(1_000);
+    expect(textOf(attempt, mediaOf(attempt))).not.toContain(base64);
+  });
+
+  test('is counted as what the address shows where the address is sent all the same', () => {
+    const attempt = prepareAttempt(
+      asked,
+      candidateOf('openai-chat', {}),
+      dialects.get('openai-chat')!,
+      false,
+      undefined,
+      media,
+    );
+    expect(attempt.payload).toContain(url);
+    expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
+  });
+});
+
 describe('the prompt', () => {
   test('every byte of a text is a token at most, whatever its script', () => {
     for (const content of ['plain words', '人工智能是计算机科学', '🌍☕', '\n\n\t"quoted"']) {

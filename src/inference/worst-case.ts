@@ -116,7 +116,7 @@ export interface Media {
 }
 
 /** Looks at the request's parts once; the payload tells which of them were sent. */
-export function mediaOf({ request, payload, candidate }: PreparedAttempt): Media {
+export function mediaOf({ request, payload, candidate, media: fetched }: PreparedAttempt): Media {
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   for (const { content } of request.messages) {
@@ -124,9 +124,11 @@ export function mediaOf({ request, payload, candidate }: PreparedAttempt): Media
     for (const part of content) {
       if (part.type === 'text' || part.type === 'native') continue;
       const told = dataOf(part);
-      const data = told === undefined ? undefined : base64Of(told, part.type === 'input_audio');
+      const bytes = told === undefined ? undefined : fetched.get(told)?.base64;
+      const is_inlined = bytes !== undefined && payload.includes(bytes);
+      const data = is_inlined ? bytes : told && base64Of(told, part.type === 'input_audio');
       // What the dialect left out costs nothing; its length must not be taken off the others' either.
-      const is_sent = data === undefined || payload.includes(data);
+      const is_sent = data === undefined || is_inlined || payload.includes(data);
       if (!is_sent) continue;
       if (data !== undefined) media.data.push(data);
       const tokens = partTokens(part, data, image_tokens);

@@ -1,0 +1,103 @@
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Media, MediaNeed } from '../providers/dialect.ts';
+import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../providers/fetch-media.ts';
+import type { InnerPart, Message } from '../schemas/inner.ts';
+import type { Call } from './call.ts';
+import { ClientGone } from './exchange.ts';
+
+/** What one call has fetched: each address once, whichever attempts need it. */
+export interface CallMedia {
+  /**
+   * What an attempt needs, fetched where it is not there yet. Throws `GatewayError` 400 that names the field, `ClientGone`
+   * when the client left first.
+   */
+  gather(needs: readonly MediaNeed[]): Promise<Media>;
+}
+
+/** Nothing was needed. */
+export const NO_MEDIA: Media = new Map();
+
+function urlOf(part: InnerPart): [url: string | undefined, member: string] {
+  switch (part.type) {
+    case 'image_url':
+      return [part.image_url.url, 'image_url.url'];
+    case 'file':
+      return [part.file.file_data, 'file.file_data'];
+    case 'video_url':
+      return [part.video_url.url, 'video_url.url'];
+    case 'input_audio':
+      return [part.input_audio.data, 'input_audio.data'];
+    default:
+      return [undefined, ''];
+  }
+}
+
+/** Where the client wrote an address. */
+function fieldOf(messages: readonly Message[], url: string): string {
+  for (const [at, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue;
+    for (const [part_at, part] of content.entries()) {
+      const [told, member] = urlOf(part);
+      if (told === url) return `messages[${at}].content[${part_at}].${member}`;
+    }
+  }
+  return 'messages';
+}
+
+/** Starts with nothing fetched; what it holds goes with the call. */
+export function createCallMedia(call: Call, fetcher: MediaFetcher): CallMedia {
+  const fetched = new Map<string, Promise<FetchedMedia>>();
+  let bytes = 0;
+
+  function refuse(need: MediaNeed, reason: string, cause?: unknown): GatewayError {
+    const field = fieldOf(call.request.messages, need.url);
+    return new GatewayError(400, `${field} cannot be fetched: ${reason}`, { cause });
+  }
+
+  async function fetchOne(need: MediaNeed, signal: AbortSignal): Promise<FetchedMedia> {
+    const most = limits.media_request_bytes_max;
+    try {
+      const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes) });
+      bytes += found.bytes;
+      if (bytes > most) throw new MediaRefused(`with the others of the request it is larger than ${most} bytes`);
+      return found;
+    } catch (error) {
+      throw error instanceof MediaRefused ? refuse(need, error.message, error) : error;
+    }
+  }
+
+  async function fetchAll(needs: readonly MediaNeed[], signal: AbortSignal): Promise<Media> {
+    const missing = needs.filter(
+      ({ url }, at) => !fetched.has(url) && needs.findIndex((one) => one.url === url) === at,
+    );
+    if (fetched.size + missing.length > limits.media_urls_max) {
+      throw refuse(missing[0]!, `a request may have ${limits.media_urls_max} of them`);
+    }
+    const work = async () => {
+      for (let need = missing.shift(); need !== undefined; need = missing.shift()) {
+        const one = fetchOne(need, signal);
+        fetched.set(need.url, one);
+        await one;
+      }
+    };
+    await Promise.all(Array.from({ length: limits.media_fetches_per_request_max }, work));
+    const found = await Promise.all(needs.map(async ({ url }) => [url, await fetched.get(url)!] as const));
+    return new Map(found);
+  }
+
+  return {
+    async gather(needs) {
+      if (needs.length === 0) return NO_MEDIA;
+      const ending = new AbortController();
+      const forget = call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));
+      try {
+        return await fetchAll(needs, ending.signal);
+      } finally {
+        forget();
+        // One that failed ends the others, whose bytes nobody will want.
+        ending.abort();
+      }
+    },
+  };
+}
