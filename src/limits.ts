@@ -175,6 +175,14 @@ export const limits = {
   /** The range of a manual thinking budget (Anthropic, documentation page "Extended thinking"; the public API's own upper end). */
   thinking_budget_tokens_min: 1_024,
   thinking_budget_tokens_max: 128_000,
+  /** What a thinking budget leaves for the answer (Cohere, documentation page "Reasoning"), where the output bound is five times that. */
+  answer_tokens_min: 1_000,
+
+  /** The sound of one transcription, and how long it may last. */
+  sound_bytes_max: 25 * 1024 * 1024,
+  sound_ms_max: 24 * 3_600_000,
+  /** Bytes that look like the start of a frame and are none: sound has few of them. */
+  sound_false_starts_max: 200_000,
 
   upstream_connect_ms_max: 10_000,
   upstream_headers_ms_max: 300_000,

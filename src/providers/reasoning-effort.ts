@@ -24,6 +24,11 @@ export function effortOf(request: ChatRequest, most: number | undefined): Reason
   return wish?.enabled ? 'medium' : undefined;
 }
 
+/** The share of the output bound that an effort stands for as a budget; some is always left for the answer. */
+export function shareOf(effort: ReasoningEffort): number {
+  return Math.min(EFFORTS.find(([name]) => name === effort)?.[1] ?? 0, 0.95);
+}
+
 /** The effort whose share of the output is closest to the asked one. */
 function effortOfShare(share: number): ReasoningEffort {
   let best = EFFORTS[1]!;

@@ -1,0 +1,33 @@
+import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asArray, asObject, asText } from '../json-shape.ts';
+
+/**
+ * The sources of a citation that name an address, over the text that they stand for. `start` is where the citation's own
+ * offsets begin in the joined text; both count Unicode code points. Sources without an address have no public form.
+ */
+export function annotationsOf(citation: JsonObject, start: number): Annotation[] {
+  const annotations: Annotation[] = [];
+  for (const value of asArray(citation['sources'])) {
+    const source = asObject(value);
+    // A document of the request, or what a tool answered; the fields of both are the caller's own.
+    const origin = asObject(source?.['document']) ?? asObject(source?.['tool_output']);
+    const url = asText(origin?.['url']);
+    if (!/^https?:\/\//i.test(url)) continue;
+    const url_citation: UrlCitation['url_citation'] = {
+      url,
+      start_index: start + offsetOf(citation['start']),
+      end_index: start + offsetOf(citation['end']),
+    };
+    const title = asText(origin?.['title']);
+    if (title !== '') url_citation.title = title;
+    const content = asText(origin?.['snippet']) || asText(origin?.['text']);
+    if (content !== '') url_citation.content = content;
+    annotations.push({ type: 'url_citation', url_citation });
+  }
+  return annotations;
+}
+
+function offsetOf(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : 0;
+}

@@ -1,0 +1,93 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { asObject, asText } from '../json-shape.ts';
+import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
+
+/** Reads an answer that is no 200: `{id, message}`, or whatever a proxy in between wrote. Never throws. */
+export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const told = readBody(body);
+  const message = told.message || `The provider answered with status ${status} and no error of its own form.`;
+  return new UpstreamError(classify(status, message), message, {
+    status,
+    native_code: told.code,
+    retry_after_ms: retryAfterMs(headers),
+    raw: body.slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+/** The error inside a 200; it stands for the status that it tells, or for a failure of the provider. */
+export function errorInside(event: JsonObject): UpstreamError {
+  const told = readError(event);
+  const message = told.message || 'The provider reported an error without a message.';
+  const code = Number(event['status_code'] ?? event['status'] ?? told.code);
+  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : 500;
+  return new UpstreamError(classify(status, message), message, {
+    status,
+    native_code: told.code,
+    raw: JSON.stringify(event).slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+const NO_MODEL =
+  /^model '[^']*' (?:not found|was removed)|is not supported by the \w+ API|model .{0,80} (?:not found|was removed)/i;
+const BLOCKED = /blocked|toxic|safety/i;
+const SPENT = /trial key.*limited to .*month|please (?:add|update|upgrade).*(?:payment|billing|key)/i;
+
+/** By the statuses of https://docs.cohere.com/reference/errors; 498 and 499 are Cohere's own. */
+function classify(status: number, message: string): FailureClass {
+  switch (status) {
+    case 400:
+      return NO_MODEL.test(message) ? 'not_found' : 'invalid_request';
+    case 401:
+    case 403:
+      return 'credential';
+    case 402:
+      return 'payment';
+    case 404:
+    case 501:
+      return 'not_found';
+    case 408:
+    case 504:
+      return 'timeout';
+    case 409:
+    case 425:
+      return 'conflict';
+    case 429:
+      // A trial key's monthly allowance does not come back by waiting.
+      return SPENT.test(message) ? 'payment' : 'rate_limited';
+    case 498:
+      return BLOCKED.test(message) ? 'content_filter' : 'credential';
+    case 499:
+      return 'unavailable';
+    case 529:
+      return 'overloaded';
+    default:
+      if (status >= 500) return /overload/i.test(message) ? 'overloaded' : 'unavailable';
+      return status >= 400 ? 'invalid_request' : 'invalid_response';
+  }
+}
+
+function readBody(body: string): { message: string; code: string | null } {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    const text = body.trim();
+    // A page of a proxy in between says nothing to a client; plain text does.
+    return { message: text.startsWith('<') ? '' : text.slice(0, limits.upstream_raw_chars_max), code: null };
+  }
+  const object = asObject(value);
+  return object === undefined ? { message: '', code: null } : readError(object);
+}
+
+/** `{id, message}`; gateways in front of it also send `{error: …}` or `{detail: …}`. */
+function readError(object: JsonObject): { message: string; code: string | null } {
+  const error = object['error'];
+  const inner = asObject(error) ?? object;
+  const code = inner['code'] ?? inner['type'];
+  return {
+    message: asText(error) || asText(inner['message']) || asText(inner['detail']),
+    code: typeof code === 'string' && code !== 'error' ? code : typeof code === 'number' ? String(code) : null,
+  };
+}

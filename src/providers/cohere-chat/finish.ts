@@ -1,0 +1,25 @@
+import type { FinishReason } from '../../schemas/inner.ts';
+
+/**
+ * The reasons of `ChatFinishReason` (https://docs.cohere.com/reference/chat); `ERROR_LIMIT` and `ERROR_TOXIC` are those of
+ * older models. `ERROR` and `TIMEOUT` are no ends of an answer: see `stream.ts`.
+ */
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  COMPLETE: 'stop',
+  STOP_SEQUENCE: 'stop',
+  TOOL_CALL: 'tool_calls',
+  MAX_TOKENS: 'length',
+  ERROR_LIMIT: 'length',
+  ERROR_TOXIC: 'content_filter',
+};
+
+/** Our reason for the wire's. Calls that were made decide between `stop` and `tool_calls`, whatever the wire says. */
+export function finishReason(
+  native: string | undefined,
+  turn: { hasCalls(): boolean; hasOutput(): boolean },
+): FinishReason {
+  const reason = native === undefined ? 'stop' : REASONS[native];
+  if (reason === undefined && !turn.hasOutput()) return 'error';
+  if (reason !== undefined && reason !== 'stop' && reason !== 'tool_calls') return reason;
+  return turn.hasCalls() ? 'tool_calls' : 'stop';
+}

@@ -1,0 +1,27 @@
+import type { ChatDialect } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
+import { decodeError } from './errors.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { createStreamDecoder } from './stream.ts';
+import { WIRE } from './wire.ts';
+
+/** The second version of Cohere's chat: https://docs.cohere.com/reference/chat. */
+export const cohereChat: ChatDialect = {
+  wire: WIRE,
+  frames: 'sse',
+  reserved: gatewayFields,
+  // Images go by address.
+  requiredMedia: () => [],
+  encodeRequest,
+  outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
+  // Requests have a place in the queue (`priority`), but no tier with a price of its own.
+  serviceTier: () => undefined,
+  authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
+    if (credential === undefined) return {};
+    return api_key_header === undefined ? { authorization: `Bearer ${credential}` } : { [api_key_header]: credential };
+  },
+  decodeResponse,
+  createStreamDecoder,
+  decodeError,
+};

@@ -1,0 +1,25 @@
+import { limits } from '../../limits.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { type AttemptState, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { errorInside } from './errors.ts';
+import { createAnswerDecoder } from './stream.ts';
+
+/** The whole answer, read by the stream's own reader, so that the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+  const answer = asObject(body);
+  if (answer === undefined) {
+    throw new UpstreamError('invalid_response', 'The provider sent a body that is no answer.', {
+      status: 200,
+      raw: JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max),
+    });
+  }
+  // An answer's `message` is an object, an error's a text.
+  if (typeof answer['message'] === 'string') throw errorInside(answer);
+  const decoder = createAnswerDecoder(state);
+  const chunks = decoder.readWhole(answer);
+  decoder.end();
+  return accumulate(chunks, created);
+}

@@ -1,0 +1,227 @@
+import { limits } from '../../limits.ts';
+import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type AttemptState, type FailureClass, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
+import { asArray, asObject, asText } from '../json-shape.ts';
+import { errorInside } from './errors.ts';
+import { finishReason } from './finish.ts';
+import { argumentsOf, callOf, createTurn, PLAN } from './turn.ts';
+import { readUsage } from './usage.ts';
+import { WIRE } from './wire.ts';
+
+/** Turns the wire's events, in order, into chunks. `readWhole` takes a whole answer through the same code. */
+export interface AnswerDecoder {
+  push(event: JsonObject): ChatChunk[];
+  readWhole(body: JsonObject): ChatChunk[];
+  isWhole(): boolean;
+  /** Throws the failure that the answer ended with, or that it did not end. */
+  end(): ChatChunk[];
+}
+
+/** Reads one stream (https://docs.cohere.com/v2/docs/streaming). */
+export function createStreamDecoder(state: AttemptState): StreamDecoder {
+  const decoder = createAnswerDecoder(state);
+  return {
+    push: (frame) => {
+      const event = decoder.isWhole() ? undefined : parseFrame(frame);
+      return event === undefined ? [] : decoder.push(event);
+    },
+    isWhole: decoder.isWhole,
+    end: decoder.end,
+  };
+}
+
+function parseFrame(frame: Frame): JsonObject | undefined {
+  if (frame.data === '' || frame.data === '[DONE]') return undefined;
+  let value: JsonValue;
+  try {
+    value = JSON.parse(frame.data);
+  } catch {
+    throw invalid('The provider sent an event that is not JSON.', frame.data);
+  }
+  const event = asObject(value);
+  if (event === undefined) throw invalid('The provider sent an event that is not an object.', frame.data);
+  if (frame.event === 'error' || event['type'] === 'error') throw errorInside(event);
+  if (event['type'] !== undefined) return event;
+  if (event['message'] !== undefined || event['error'] !== undefined) throw errorInside(event);
+  return frame.event === undefined ? event : { ...event, type: frame.event };
+}
+
+/** Ends that are none: what they stand for elsewhere. */
+const FAILURES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+  ERROR: { failure: 'unavailable', status: 500 },
+  TIMEOUT: { failure: 'timeout', status: 504 },
+};
+
+/** Makes the decoder of one answer. */
+export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
+  const turn = createTurn(state);
+  let requestId: string | undefined;
+  let isBegun = false;
+  let isFinished = false;
+  let failure: UpstreamError | undefined;
+
+  function begin(id: JsonValue | undefined): ChatChunk[] {
+    if (isBegun) {
+      if (id === requestId) return [];
+      throw new UpstreamError('unavailable', "The provider's stream broke off and began another answer.");
+    }
+    isBegun = true;
+    requestId = typeof id === 'string' ? id : undefined;
+    return [{ delta: { role: 'assistant' }, ext: { response: responseExt() } }];
+  }
+
+  function responseExt(): ResponseExt {
+    return { wire: WIRE, rest: {}, ...(requestId === undefined ? {} : { requestId }) };
+  }
+
+  function finish(native: string | undefined, message: string, usage: JsonObject | undefined): ChatChunk[] {
+    isFinished = true;
+    const chunks = turn.closeAll();
+    const fault = FAILURES[native ?? ''] ?? (native === undefined && message !== '' ? FAILURES['ERROR'] : undefined);
+    if (fault === undefined) {
+      chunks.push({ delta: {}, finish_reason: finishReason(native, turn), native_finish_reason: native ?? null });
+    } else {
+      const told = message || `The provider ended its answer with ${native}.`;
+      failure = new UpstreamError(fault.failure, told, { status: fault.status, native_code: native ?? null });
+    }
+    const response = responseExt();
+    if (usage !== undefined) response.rest['usage'] = usage;
+    const classes = usage === undefined ? undefined : readUsage(usage);
+    if (classes !== undefined) response.usage = classes;
+    chunks.push({ delta: {}, ext: { response } });
+    return chunks;
+  }
+
+  /** What an event tells about the message, by the member it tells it in. */
+  function read(type: string, event: JsonObject): ChatChunk[] {
+    const { index } = event;
+    const delta = asObject(event['delta']) ?? {};
+    const message = asObject(delta['message']) ?? {};
+    switch (type) {
+      case 'content-start':
+      case 'content-delta': {
+        const content = asObject(message['content']) ?? {};
+        const chunks = [
+          ...turn.say('reasoning', index, asText(content['thinking'])),
+          ...turn.say('text', index, asText(content['text'])),
+        ];
+        return withLogprobs(chunks, [event['logprobs'] ?? null]);
+      }
+      case 'tool-plan-delta':
+        return turn.say('text', PLAN, asText(message['tool_plan']));
+      case 'tool-call-start': {
+        const call = firstObject(message['tool_calls']);
+        return turn.openCall(index, callOf(call, asObject(call?.['function'])));
+      }
+      case 'tool-call-delta': {
+        const definition = asObject(firstObject(message['tool_calls'])?.['function']);
+        const chunks = turn.addArguments(index, argumentsOf(definition?.['arguments']));
+        if (chunks === undefined) throw invalid('The provider sent arguments of a call that is not open.', event);
+        return chunks;
+      }
+      case 'tool-call-end':
+        return turn.closeCall(index);
+      case 'citation-start': {
+        const told = message['citations'];
+        return objectsOf(Array.isArray(told) ? told : [told ?? null]).flatMap((citation) => turn.cite(citation));
+      }
+      case 'message-end':
+        return finish(nativeReason(delta), asText(delta['error']), asObject(delta['usage']));
+      default:
+        // The ends of contents and citations, `debug`, and what is still to come say nothing.
+        return [];
+    }
+  }
+
+  return {
+    push(event) {
+      if (isFinished) return [];
+      const { type } = event;
+      if (type === 'message-start') return begin(event['id']);
+      if (!isBegun || typeof type !== 'string')
+        throw invalid('The provider sent an answer without its beginning.', event);
+      return read(type, event);
+    },
+    readWhole(body) {
+      const message = asObject(body['message']);
+      if (message === undefined) throw invalid('The provider sent a body that is no answer.', body);
+      const chunks = begin(body['id']);
+      chunks.push(...turn.say('text', PLAN, asText(message['tool_plan'])));
+      const citations = objectsOf(message['citations']);
+      const cite = (index: number | typeof PLAN): ChatChunk[] =>
+        citations.filter((citation) => placeOf(citation) === index).flatMap((citation) => turn.cite(citation));
+      chunks.push(...cite(PLAN));
+      const { content } = message;
+      const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
+      for (const [index, block] of blocks.entries()) {
+        const told = asObject(block) ?? {};
+        chunks.push(
+          ...turn.say('reasoning', index, asText(told['thinking'])),
+          ...turn.say('text', index, asText(told['text'])),
+          ...cite(index),
+        );
+      }
+      for (const [index, call] of asArray(message['tool_calls']).entries()) {
+        const told = asObject(call);
+        chunks.push(...turn.openCall(index, callOf(told, asObject(told?.['function']))), ...turn.closeCall(index));
+      }
+      chunks.push(...withLogprobs([], asArray(body['logprobs'])));
+      chunks.push(...finish(nativeReason(body), '', asObject(body['usage'])));
+      return chunks;
+    },
+    isWhole: () => isFinished && failure === undefined,
+    end() {
+      if (failure !== undefined) throw failure;
+      if (isFinished) return [];
+      if (!isBegun) throw invalid('The provider sent no answer.', undefined);
+      throw new UpstreamError('unavailable', "The provider's stream ended before its answer did.");
+    },
+  };
+}
+
+function objectsOf(value: JsonValue | undefined): JsonObject[] {
+  return asArray(value).flatMap((entry): JsonObject | [] => asObject(entry) ?? []);
+}
+
+/** The block that a citation of a whole answer belongs to. */
+function placeOf(citation: JsonObject): number | typeof PLAN {
+  if (citation['type'] === 'PLAN') return PLAN;
+  return typeof citation['content_index'] === 'number' ? citation['content_index'] : 0;
+}
+
+function nativeReason(told: JsonObject): string | undefined {
+  return asText(told['finish_reason']) || undefined;
+}
+
+/** Calls come as an object in streams, which the reference calls a list. */
+function firstObject(value: JsonValue | undefined): JsonObject | undefined {
+  return asObject(Array.isArray(value) ? value[0] : value);
+}
+
+/**
+ * Log probabilities with the text they come with. An item may stand for several tokens whose texts are not told apart:
+ * it is then one entry with the probability of them all.
+ */
+function withLogprobs(chunks: ChatChunk[], items: readonly JsonValue[]): ChatChunk[] {
+  const content = items.flatMap((item) => {
+    const told = asObject(item);
+    const numbers = asArray(told?.['logprobs']).filter((value) => typeof value === 'number');
+    if (numbers.length === 0) return [];
+    const logprob = numbers.reduce((sum, value) => sum + value, 0);
+    return [{ token: asText(told?.['text']), logprob, bytes: null, top_logprobs: [] }];
+  });
+  if (content.length === 0) return chunks;
+  const last = chunks.at(-1);
+  if (last?.delta.content !== undefined) last.logprobs = { content };
+  else chunks.push({ delta: {}, logprobs: { content } });
+  return chunks;
+}
+
+function invalid(message: string, raw: JsonValue | undefined): UpstreamError {
+  const text = typeof raw === 'string' ? raw : raw === undefined ? undefined : JSON.stringify(raw);
+  return new UpstreamError('invalid_response', message, {
+    status: 200,
+    raw: text?.slice(0, limits.upstream_raw_chars_max),
+  });
+}
