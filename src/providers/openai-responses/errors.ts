@@ -1,0 +1,57 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
+import { asObject, asText } from '../json-shape.ts';
+import { errorInside } from '../openai-chat/errors.ts';
+
+/**
+ * The statuses that the codes of a failed response stand for (https://platform.openai.com/docs/api-reference/responses/object,
+ * `error.code`), where they do not say it themselves.
+ */
+const STATUS: Readonly<Record<string, number>> = {
+  server_error: 500,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  invalid_prompt: 400,
+  bio_policy: 400,
+  misalignment_policy_violation: 400,
+  image_content_policy_violation: 400,
+  data_residency_mismatch: 400,
+  vector_store_timeout: 504,
+  failed_to_download_image: 400,
+  image_file_not_found: 400,
+};
+
+/** Policies that the provider refuses content by; their messages do not always say so. */
+const POLICIES: ReadonlySet<string> = new Set([
+  'invalid_prompt',
+  'bio_policy',
+  'misalignment_policy_violation',
+  'image_content_policy_violation',
+]);
+
+/**
+ * The error of an `error` event, which is flat by the documentation and nested on the wire, or of a response that failed
+ * inside a 200.
+ */
+export function failureOf(told: JsonObject): UpstreamError {
+  const error = asObject(told['error']) ?? told;
+  const code = asText(error['code']);
+  const status_code = STATUS[code] ?? (/image/.test(code) ? 400 : undefined);
+  const found = errorInside({ error: { ...error, ...(status_code === undefined ? {} : { status_code }) } }, true)!;
+  const { failure, message, status, native_code } = found;
+  return new UpstreamError(POLICIES.has(code) ? 'content_filter' : failure, message, {
+    status,
+    native_code,
+    raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+/** What came is no answer of this wire. */
+export function invalid(message: string, raw: JsonValue | undefined): UpstreamError {
+  const text = typeof raw === 'string' ? raw : raw === undefined ? undefined : JSON.stringify(raw);
+  return new UpstreamError('invalid_response', message, {
+    status: 200,
+    raw: text?.slice(0, limits.upstream_raw_chars_max),
+  });
+}

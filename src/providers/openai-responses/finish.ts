@@ -1,0 +1,23 @@
+import type { FinishReason } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asObject, asText } from '../json-shape.ts';
+
+/** What the wire says of the end: the reason of an incomplete response, else its status. */
+export function nativeFinishReason(response: JsonObject): string | null {
+  return asText(asObject(response['incomplete_details'])?.['reason']) || asText(response['status']) || null;
+}
+
+/**
+ * Our reason for the wire's. There is none of its own for calls: they are told by being there. A status that is not known
+ * (`complete`, seen on Bedrock) ends an answer like `completed` where there is one.
+ */
+export function finishReason(response: JsonObject, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
+  const { status } = response;
+  if (status === 'failed' || status === 'cancelled') return 'error';
+  if (status === 'incomplete') {
+    const reason = asText(asObject(response['incomplete_details'])?.['reason']);
+    return reason === 'content_filter' ? 'content_filter' : 'length';
+  }
+  if (status !== 'completed' && !turn.hasOutput()) return 'error';
+  return turn.hasCalls() ? 'tool_calls' : 'stop';
+}

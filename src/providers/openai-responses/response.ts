@@ -1,0 +1,21 @@
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import type { AttemptState } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { failureOf, invalid } from './errors.ts';
+import { createEventDecoder } from './stream.ts';
+
+/** Reads a whole response as the last event of its stream: one reader, so the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+  const response = asObject(body);
+  if (response === undefined) throw invalid('The provider sent a body that is no response.', body);
+  const { status, output, error } = response;
+  if (status === 'failed' || (error != null && !Array.isArray(output))) throw failureOf(response);
+  if (!Array.isArray(output)) throw invalid('The provider sent a body that is no response.', body);
+  if (status === 'queued' || status === 'in_progress') {
+    throw invalid('The provider has not finished its response.', { id: response['id'], status } as JsonValue);
+  }
+  const decoder = createEventDecoder(state);
+  return accumulate([...decoder.push({ type: 'response.completed', response }), ...decoder.end()], created);
+}

@@ -1,0 +1,150 @@
+import type { ChatChunk } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asText } from '../json-shape.ts';
+import { createCallReader } from './calls.ts';
+import { createImageReader, createNativeReader } from './natives.ts';
+import { createReasoningReader } from './reasoning.ts';
+import { createMessageReader } from './text.ts';
+import { asItem, type WireItem } from './wire.ts';
+
+/** What decoding must know of the attempt's request. */
+export interface DecoderState {
+  generation_id: string;
+  /** Wire name to the client's name, for the tools that were renamed. */
+  tool_names?: Record<string, string>;
+  /** The call ids of the conversation so far. */
+  call_ids?: readonly string[];
+  /** The form of the provider's reasoning items. */
+  reasoning_format?: string;
+}
+
+/** What the items of a turn count together. */
+export interface Counts {
+  slots: number;
+  details: number;
+  calls: number;
+  images: number;
+  /** Of the joined text. */
+  codePoints: number;
+}
+
+/** What the readers of a turn's items share. */
+export interface TurnContext {
+  counts: Counts;
+  state: DecoderState;
+  /** Call ids that are taken. */
+  ids: Set<string>;
+}
+
+/**
+ * One item: what it says at its start, with an event, at its end. The finished item tells all of it once more; what the
+ * events left out is said then, so that a whole answer is one without events.
+ */
+export interface ItemReader {
+  begin(): ChatChunk[];
+  add(event: JsonObject): ChatChunk[];
+  /** `item` is the finished item; undefined where none came. */
+  end(item: WireItem | undefined): ChatChunk[];
+}
+
+/** The items of one assistant turn, as they open, grow and close: several may be open at once. `index` is the wire's own. */
+export interface Turn {
+  hasCalls(): boolean;
+  hasOutput(): boolean;
+  open(index: JsonValue | undefined, item: WireItem): ChatChunk[];
+  add(event: JsonObject): ChatChunk[];
+  close(index: JsonValue | undefined, item: WireItem): ChatChunk[];
+  /** Closes what is open; `output` is the whole list of items, where the wire has told it. */
+  finish(output: JsonValue | undefined): ChatChunk[];
+}
+
+/** The item that an event belongs to where none was opened: some servers leave the opening out. */
+const IMPLIED: readonly (readonly [prefix: string, type: string])[] = [
+  ['response.output_text.', 'message'],
+  ['response.content_part.', 'message'],
+  ['response.refusal.', 'message'],
+  ['response.reasoning_', 'reasoning'],
+];
+
+interface OpenItem {
+  reader: ItemReader;
+  id: string;
+  isClosed: boolean;
+}
+
+/** Makes an empty turn. */
+export function createTurn(state: DecoderState): Turn {
+  const context: TurnContext = {
+    counts: { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 },
+    state,
+    ids: new Set(state.call_ids),
+  };
+  const items = new Map<JsonValue | undefined, OpenItem>();
+
+  function open(index: JsonValue | undefined, item: WireItem): ChatChunk[] {
+    const former = items.get(index);
+    // Repeated by a proxy; another item under the same number ends the one before.
+    if (former !== undefined && !former.isClosed && former.id === asText(item['id'])) return [];
+    const chunks = former === undefined ? [] : end(former, undefined);
+    const reader = createReader(item, context);
+    items.set(index, { reader, id: asText(item['id']), isClosed: false });
+    chunks.push(...reader.begin());
+    return chunks;
+  }
+
+  function end(held: OpenItem, item: WireItem | undefined): ChatChunk[] {
+    if (held.isClosed) return [];
+    held.isClosed = true;
+    return held.reader.end(item);
+  }
+
+  function close(index: JsonValue | undefined, item: WireItem): ChatChunk[] {
+    const chunks = items.has(index) ? [] : open(index, item);
+    chunks.push(...end(items.get(index)!, item));
+    return chunks;
+  }
+
+  return {
+    hasCalls: () => context.counts.calls > 0,
+    hasOutput: () => context.counts.slots > 0,
+    open,
+    add(event) {
+      const index = event['output_index'];
+      const held = items.get(index);
+      if (held !== undefined) return held.isClosed ? [] : held.reader.add(event);
+      const type = asText(event['type']);
+      const implied = IMPLIED.find(([prefix]) => type.startsWith(prefix));
+      // The rest of an unknown item is not lost: the finished item tells it.
+      if (implied === undefined) return [];
+      const chunks = open(index, { type: implied[1], id: asText(event['item_id']) });
+      chunks.push(...items.get(index)!.reader.add(event));
+      return chunks;
+    },
+    close,
+    finish(output) {
+      const chunks: ChatChunk[] = [];
+      for (const [index, value] of asArray(output).entries()) {
+        const item = asItem(value);
+        if (item !== undefined) chunks.push(...close(index, item));
+      }
+      for (const held of items.values()) chunks.push(...end(held, undefined));
+      return chunks;
+    },
+  };
+}
+
+function createReader(item: WireItem, context: TurnContext): ItemReader {
+  switch (item.type) {
+    case 'message':
+      return createMessageReader(item, context.counts);
+    case 'reasoning':
+      return createReasoningReader(item, context);
+    case 'function_call':
+    case 'custom_tool_call':
+      return createCallReader(item, context);
+    case 'image_generation_call':
+      return createImageReader(item, context.counts);
+    default:
+      return createNativeReader(item, context.counts);
+  }
+}

@@ -1,0 +1,78 @@
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, asText } from '../json-shape.ts';
+import { asItem } from './wire.ts';
+
+/**
+ * The disjoint token classes of a response; undefined when it tells none. Cached and written tokens are inside
+ * `input_tokens`, reasoning inside `output_tokens` (https://platform.openai.com/docs/api-reference/responses/object).
+ */
+export function readUsage(response: JsonObject): TokenClasses | undefined {
+  const usage = asObject(response['usage']);
+  const input = count(usage?.['input_tokens']);
+  const output = count(usage?.['output_tokens']);
+  if (usage === undefined || (input === undefined && output === undefined)) return undefined;
+  const classes: TokenClasses = {};
+  if (input !== undefined) readInput(classes, input, asObject(usage['input_tokens_details']) ?? {});
+  const reasoning = count(asObject(usage['output_tokens_details'])?.['reasoning_tokens']);
+  if (output !== undefined) {
+    const thought = Math.min(reasoning ?? 0, output);
+    if (reasoning !== undefined) classes.out_reasoning = thought;
+    classes.out_text = output - thought;
+  }
+  const searches = countSearches(response);
+  if (searches !== undefined) classes.counts = { web_search: searches };
+  const extra = readImages(response);
+  if (extra !== undefined) classes.extra = [extra];
+  return classes;
+}
+
+function readInput(classes: TokenClasses, input: number, details: JsonObject): void {
+  const read = count(details['cached_tokens']);
+  const written = count(details['cache_write_tokens']);
+  let rest = input;
+  if (read !== undefined) {
+    classes.in_cache_read = Math.min(read, rest);
+    rest -= classes.in_cache_read;
+  }
+  if (written !== undefined) {
+    classes.in_cache_write_5m = Math.min(written, rest);
+    rest -= classes.in_cache_write_5m;
+  }
+  classes.in_uncached = rest;
+}
+
+/** Searches are billed; opening a page and looking in it are not (https://platform.openai.com/docs/pricing). */
+function countSearches(response: JsonObject): number | undefined {
+  const told = count(asObject(asObject(response['tool_usage'])?.['web_search'])?.['num_requests']);
+  if (told !== undefined) return told;
+  const calls = asArray(response['output']).filter((value) => {
+    const item = asItem(value);
+    return item?.type === 'web_search_call' && (asObject(item['action'])?.['type'] ?? 'search') === 'search';
+  });
+  return calls.length === 0 ? undefined : calls.length;
+}
+
+/** Tokens of pictures that a tool made, at the price of the model that made them. */
+function readImages(response: JsonObject): NonNullable<TokenClasses['extra']>[number] | undefined {
+  const made = asObject(asObject(response['tool_usage'])?.['image_gen']);
+  if (made === undefined || !count(made['total_tokens'])) return undefined;
+  const input = asObject(made['input_tokens_details']) ?? {};
+  const output = asObject(made['output_tokens_details']) ?? {};
+  const tool = asArray(response['tools'])
+    .map(asObject)
+    .find((entry) => entry?.['type'] === 'image_generation');
+  const all_in = count(made['input_tokens']) ?? 0;
+  const all_out = count(made['output_tokens']) ?? 0;
+  const in_image = Math.min(count(input['image_tokens']) ?? 0, all_in);
+  // A tool that says nothing of what it made has made pictures.
+  const out_text = Math.min(count(output['text_tokens']) ?? 0, all_out);
+  return {
+    model: asText(tool?.['model']) || 'gpt-image-1',
+    classes: { in_uncached: all_in - in_image, in_image, out_text, out_image: all_out - out_text },
+  };
+}
+
+function count(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
+}
