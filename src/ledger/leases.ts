@@ -2,53 +2,9 @@ import type { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Budget, type BudgetInterval, windowEnd, windowStart } from '../schemas/budget.ts';
 import type { Ask, Hold, HoldLine } from './hold.ts';
+import { freeOf, type Lease, LeaseBook } from './lease-book.ts';
 import { budgetRefusal, storeRefusal } from './refusal.ts';
-import type { Charged, LeaseRow, Settle, Watched, WindowAsk, WindowState } from './settle.ts';
-
-/** What this node has of one window; see `freeOf`. */
-interface Lease {
-  readonly budget_id: string;
-  readonly window_start: string;
-  /** The store's last word. */
-  stored: number;
-  /** In the batch in flight, on its way back. */
-  returning: number;
-  /** In holds. */
-  held: number;
-  /** Left by a life of this node whose last requests are not known: neither used nor returned. */
-  frozen: number;
-  /** Covers of settles that the store has not acknowledged. */
-  pending: number;
-  /** No answer has told of it yet. */
-  is_new: boolean;
-  /** What other nodes held when the store last answered; undefined: it has not. */
-  elsewhere: number | undefined;
-  /** Spent, when the store last answered; charges since then are added. */
-  spent: number;
-  /** What the store could still have given. */
-  store_free: number;
-  /** Somebody else waits for what is idle here. */
-  wanted: boolean;
-  /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
-  growth: number;
-  growth_asked_at: number;
-  /** Until then nothing is asked, so that who was given way to comes first. */
-  yields_until: number;
-  /** Until then, who needs `refused_need` or more is refused without asking, as long as the limit is the same. */
-  refused_until: number;
-  refused_need: number;
-  refused_limit: number;
-  used_at: number;
-  /** What was set aside in the span that runs and in the one before: what the next span may need. */
-  span_began: number;
-  span: number;
-  span_before: number;
-}
-
-/** A lease as others may see it. */
-export type Holding = Readonly<
-  Pick<Lease, 'budget_id' | 'window_start' | 'stored' | 'returning' | 'held' | 'pending' | 'frozen'>
->;
+import type { LeaseRow, Settle, Watched, WindowAsk, WindowState } from './settle.ts';
 
 /** A request that this node has not the money for. */
 interface Waiter {
@@ -82,10 +38,6 @@ export interface LeasesOptions {
 /** More than any limit, so asking for more changes nothing; the store's integers end not far above. */
 const NANO_MAX = limits.usd_max * 1e9;
 
-function freeOf(lease: Lease): number {
-  return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
-}
-
 /** What the next attempt of a request could be granted of one budget. */
 function roomOf({ lease, line }: Wanted): number {
   return freeOf(lease) + (line === undefined ? 0 : line.amount - line.share);
@@ -104,9 +56,8 @@ function reachOf(wanted: Wanted): number {
  */
 export class Leases {
   readonly #options: LeasesOptions;
-  readonly #leases = new Set<Lease>();
-  /** The same, by budget and window: no name to be put together for every look. */
-  readonly #by_budget = new Map<string, Map<string, Lease>>();
+  /** The sums: who has to do with holds alone changes them there. */
+  readonly book: LeaseBook;
   #waiters: Waiter[] = [];
   #nodes = 1;
   #draining = false;
@@ -116,62 +67,18 @@ export class Leases {
 
   constructor(options: LeasesOptions) {
     this.#options = options;
-  }
-
-  /** Whether the store has anything set aside for this node. */
-  get holds(): boolean {
-    for (const lease of this.#leases) if (lease.stored > 0) return true;
-    return false;
+    this.book = new LeaseBook(options.monotonic);
   }
 
   get waiting(): number {
     return this.#waiters.length;
   }
 
-  /** Live: it changes with the leases. */
-  holdings(): Holding[] {
-    return [...this.#leases];
-  }
-
-  /** Money in holds, and leased, over all windows; for the operator. */
-  sums(): { held_nano: number; leased_nano: number } {
-    const sums = { held_nano: 0, leased_nano: 0 };
-    for (const lease of this.#leases) {
-      sums.held_nano += lease.held;
-      sums.leased_nano += lease.stored;
-    }
-    return sums;
-  }
-
   /** The node is registered: what the store says that it holds, and nothing else. */
   registered(rows: readonly LeaseRow[]): void {
-    for (const lease of this.#leases) {
-      lease.stored = 0;
-      lease.returning = 0;
-    }
-    for (const { budget_id, window_start, amount } of rows) this.#lease(budget_id, window_start).stored = amount;
-    // What an operator has released is no longer in doubt.
-    for (const lease of this.#leases) lease.frozen = Math.min(lease.frozen, lease.stored);
+    this.book.registered(rows);
     for (const waiter of this.#waiters) waiter.asked_in = 0;
     if (this.#waiters.length > 0) this.#options.onNeed();
-  }
-
-  /**
-   * What may have been spent by requests nobody knows of, by what an earlier run said of it or, where this start is
-   * itself `in_doubt`, all that is not pending. Set aside for good; told, so that the next run knows it too.
-   */
-  freezeDoubtful(known: readonly LeaseRow[], in_doubt: boolean): LeaseRow[] {
-    for (const { budget_id, window_start, amount } of known) {
-      const lease = this.#lease(budget_id, window_start);
-      lease.frozen = Math.min(amount, Math.max(0, freeOf(lease)));
-    }
-    const rows: LeaseRow[] = [];
-    for (const lease of this.#leases) {
-      if (in_doubt) lease.frozen += Math.max(0, freeOf(lease));
-      const { budget_id, window_start, frozen } = lease;
-      if (frozen > 0) rows.push({ budget_id, window_start, amount: frozen });
-    }
-    return rows;
   }
 
   /** The replay is done. */
@@ -188,7 +95,7 @@ export class Leases {
       if (ask.is_byok && !budget.include_byok) continue;
       const line = hold.lines.find((known) => known.budget.id === budget.id);
       const start = line?.window_start ?? this.#startOf(budget.reset_interval, now);
-      lines.push({ budget, lease: this.#lease(budget.id, start), line });
+      lines.push({ budget, lease: this.book.of(budget.id, start), line });
     }
     if (ask.full_nano === 0 || lines.length === 0) {
       this.#take(hold, lines, ask, ask.full_nano);
@@ -214,7 +121,7 @@ export class Leases {
     if (more <= 0) return true;
     const growing = hold.lines
       .filter((line) => line.granted > 0)
-      .map((line) => ({ line, lease: this.#lease(line.budget.id, line.window_start) }));
+      .map((line) => ({ line, lease: this.book.of(line.budget.id, line.window_start) }));
     const lacking = growing.filter(({ lease }) => freeOf(lease) < more);
     if (lacking.length > 0) {
       for (const { lease } of lacking) this.#wantGrowth(lease, more - freeOf(lease));
@@ -224,7 +131,7 @@ export class Leases {
       lease.held += more;
       line.amount += more;
       line.granted += more;
-      this.#used(lease, more);
+      this.book.used(lease, more);
     }
     hold.granted_nano = granted_nano;
     return true;
@@ -237,47 +144,6 @@ export class Leases {
     lease.growth_asked_at = now;
     lease.growth = amount;
     this.#options.onNeed();
-  }
-
-  /** See `Recorder.keep`. */
-  keep(hold: Hold, cost_nano: number, is_byok: boolean): void {
-    for (const line of hold.lines) if (!is_byok || line.budget.include_byok) line.share += cost_nano;
-  }
-
-  /**
-   * The attempt that was reserved last is in the journal with its new amounts: what an earlier one held and did not cost
-   * is free. Not before: in a crash the journal would tell of the old hold, and somebody else might have its money.
-   */
-  attempted(hold: Hold): void {
-    for (const line of hold.lines) {
-      const needed = line.share + line.granted;
-      if (line.amount <= needed) continue;
-      this.#lease(line.budget.id, line.window_start).held -= line.amount - needed;
-      line.amount = needed;
-    }
-  }
-
-  /** Drops a hold; what its request cost is pending from here on. */
-  settle(hold: Hold, costs: { cost_nano: number; byok_cost_nano: number }): Charged[] {
-    const charges: Charged[] = [];
-    for (const { budget, window_start, amount: held } of hold.lines) {
-      const lease = this.#lease(budget.id, window_start);
-      const amount = costs.cost_nano + (budget.include_byok ? costs.byok_cost_nano : 0);
-      const cover = Math.min(amount, held);
-      lease.held -= held;
-      if (amount === 0) continue;
-      lease.pending += cover;
-      lease.spent += amount;
-      charges.push({ budget_id: budget.id, window_start, amount, cover });
-    }
-    hold.lines.length = 0;
-    hold.granted_nano = 0;
-    return charges;
-  }
-
-  /** Counts charges that a journal tells of as pending. */
-  owe(charges: readonly Charged[]): void {
-    for (const { budget_id, window_start, cover } of charges) this.#lease(budget_id, window_start).pending += cover;
   }
 
   /** What the batch of this number says to the windows; frozen from here on. */
@@ -293,7 +159,7 @@ export class Leases {
       return ask;
     };
     for (const { charges } of settles) {
-      for (const charge of charges) askOf(this.#lease(charge.budget_id, charge.window_start));
+      for (const charge of charges) askOf(this.book.of(charge.budget_id, charge.window_start));
     }
     if (!this.#open) return [...asks.values()];
     // Money that an outcome freed is returned only with it or after it: else a replay could charge what is gone.
@@ -305,29 +171,20 @@ export class Leases {
 
   /** The store has applied a batch: its word about each window, and what of the settles is no longer pending. */
   applied(settles: readonly Settle[], number: number, windows: readonly WindowState[]): void {
-    this.#acknowledge(settles);
+    this.book.acknowledge(settles);
     let wanted = false;
-    for (const state of windows) {
-      const lease = this.#lease(state.budget_id, state.window_start);
-      lease.stored = state.lease;
-      lease.returning = 0;
-      lease.is_new = false;
-      lease.elsewhere = state.leased - state.lease;
-      lease.spent = state.spent + lease.pending;
-      lease.store_free = state.free ?? 0;
-      lease.wanted = state.claimed;
-    }
+    for (const state of windows) this.book.told(state);
     this.#serve(number);
     for (const state of windows) {
-      if (state.claimed && freeOf(this.#lease(state.budget_id, state.window_start)) > 0) wanted = true;
+      if (state.claimed && freeOf(this.book.of(state.budget_id, state.window_start)) > 0) wanted = true;
     }
     if (wanted) this.#options.onNeed();
-    this.#forget();
+    this.book.forget(() => new Set(this.#waiters.flatMap(({ lines }) => lines.map(({ lease }) => lease))));
   }
 
   /** The store had applied a batch whose answer was lost: leases are known again, and nothing else. */
   alreadyApplied(settles: readonly Settle[], rows: readonly LeaseRow[]): void {
-    this.#acknowledge(settles);
+    this.book.acknowledge(settles);
     this.registered(rows);
     this.#serve(0);
   }
@@ -337,13 +194,12 @@ export class Leases {
     this.#nodes = Math.max(1, nodes);
     let returns = false;
     for (const { budget_id, window_start } of wanted) {
-      const lease = this.#by_budget.get(budget_id)?.get(window_start);
+      const lease = this.book.find(budget_id, window_start);
       if (lease === undefined) continue;
       lease.wanted = true;
       if (freeOf(lease) > 0) returns = true;
     }
-    const now = this.#options.monotonic();
-    for (const lease of this.#leases) if (this.#isIdle(lease, now) && freeOf(lease) > 0) returns = true;
+    for (const lease of this.book.all) if (this.book.isIdle(lease) && freeOf(lease) > 0) returns = true;
     return returns;
   }
 
@@ -381,52 +237,6 @@ export class Leases {
     return start;
   }
 
-  #lease(budget_id: string, window_start: string): Lease {
-    let windows = this.#by_budget.get(budget_id);
-    if (windows === undefined) {
-      windows = new Map();
-      this.#by_budget.set(budget_id, windows);
-    }
-    let lease = windows.get(window_start);
-    if (lease === undefined) {
-      lease = {
-        budget_id,
-        window_start,
-        stored: 0,
-        returning: 0,
-        held: 0,
-        frozen: 0,
-        pending: 0,
-        is_new: true,
-        elsewhere: undefined,
-        spent: 0,
-        store_free: 0,
-        wanted: false,
-        growth: 0,
-        growth_asked_at: Number.NEGATIVE_INFINITY,
-        yields_until: Number.NEGATIVE_INFINITY,
-        refused_until: Number.NEGATIVE_INFINITY,
-        refused_need: 0,
-        refused_limit: 0,
-        used_at: this.#options.monotonic(),
-        span_began: this.#options.monotonic(),
-        span: 0,
-        span_before: 0,
-      };
-      windows.set(window_start, lease);
-      this.#leases.add(lease);
-    }
-    return lease;
-  }
-
-  #drop(lease: Lease): void {
-    const { budget_id, window_start } = lease;
-    this.#leases.delete(lease);
-    const windows = this.#by_budget.get(budget_id);
-    windows?.delete(window_start);
-    if (windows?.size === 0) this.#by_budget.delete(budget_id);
-  }
-
   /** What an attempt could cost at most, on top of what earlier ones of the request may have cost. */
   #available(lines: readonly Wanted[]): number {
     if (!this.#open) return -1;
@@ -446,37 +256,15 @@ export class Leases {
       const more = Math.max(0, line.share + granted - line.amount);
       line.amount += more;
       lease.held += more;
-      this.#used(lease, granted);
+      this.book.used(lease, granted);
     }
-  }
-
-  #used(lease: Lease, amount: number): void {
-    const now = this.#options.monotonic();
-    lease.used_at = now;
-    if (now - lease.span_began >= limits.lease_span_ms) {
-      lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
-      lease.span = 0;
-      lease.span_began = now;
-    }
-    lease.span += amount;
-  }
-
-  /** What a lease should have beyond what is wanted now. */
-  #slackOf(lease: Lease): number {
-    const now = this.#options.monotonic();
-    if (now - lease.span_began >= 2 * limits.lease_span_ms) return 0;
-    return Math.max(lease.span, lease.span_before);
-  }
-
-  #isIdle(lease: Lease, now: number): boolean {
-    return now - lease.used_at >= limits.lease_idle_ms;
   }
 
   #return(askOf: (lease: Lease) => WindowAsk): void {
     const now = this.#options.monotonic();
-    for (const lease of this.#leases) {
+    for (const lease of this.book.all) {
       const idle = freeOf(lease);
-      if (idle <= 0 || !(lease.wanted || this.#draining || this.#isIdle(lease, now))) continue;
+      if (idle <= 0 || !(lease.wanted || this.#draining || this.book.isIdle(lease))) continue;
       if (lease.wanted) lease.yields_until = now + limits.claim_yield_ms;
       lease.wanted = false;
       lease.returning = idle;
@@ -508,7 +296,7 @@ export class Leases {
       const ask = askOf(lease);
       ask.want = Math.min(most - free, NANO_MAX);
       ask.need = Math.min(ask.want, Math.max(1, least - free));
-      ask.slack = Math.min(Math.max(largest, this.#slackOf(lease)), NANO_MAX);
+      ask.slack = Math.min(Math.max(largest, this.book.slackOf(lease)), NANO_MAX);
     }
   }
 
@@ -516,11 +304,11 @@ export class Leases {
   #askAhead(askOf: (lease: Lease) => WindowAsk): void {
     if (this.#draining) return;
     const now = this.#options.monotonic();
-    for (const lease of this.#leases) {
+    for (const lease of this.book.all) {
       const { growth } = lease;
       if (lease.wanted || now < lease.yields_until) continue;
-      if (growth === 0 && (lease.store_free <= 0 || this.#isIdle(lease, now))) continue;
-      const lacking = Math.max(growth, this.#slackOf(lease) - freeOf(lease) - lease.held);
+      if (growth === 0 && (lease.store_free <= 0 || this.book.isIdle(lease))) continue;
+      const lacking = Math.max(growth, this.book.slackOf(lease) - freeOf(lease) - lease.held);
       if (lacking <= 0) continue;
       const ask = askOf(lease);
       if (ask.want > 0 || ask.returned > 0) continue;
@@ -528,12 +316,6 @@ export class Leases {
       ask.want = Math.max(1, growth);
       ask.need = growth === 0 ? 0 : 1;
       ask.slack = lacking;
-    }
-  }
-
-  #acknowledge(settles: readonly Settle[]): void {
-    for (const { charges } of settles) {
-      for (const { budget_id, window_start, cover } of charges) this.#lease(budget_id, window_start).pending -= cover;
     }
   }
 
@@ -616,17 +398,5 @@ export class Leases {
       return ask.least_nano >= lease.refused_need && roomOf(wanted) < ask.least_nano;
     });
     return known && this.#refusal(ask, lines);
-  }
-
-  /** Windows that are over, and others that nothing is known of any more that matters. */
-  #forget(): void {
-    if (this.#leases.size < limits.leases_remembered) return;
-    const now = this.#options.monotonic();
-    const waited = new Set(this.#waiters.flatMap(({ lines }) => lines.map(({ lease }) => lease)));
-    for (const lease of this.#leases) {
-      if (waited.has(lease)) continue;
-      const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
-      if (empty && this.#isIdle(lease, now)) this.#drop(lease);
-    }
   }
 }

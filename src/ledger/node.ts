@@ -4,7 +4,8 @@ import { limits } from '../limits.ts';
 import type { Hold } from './hold.ts';
 import { Journal, type JournalSync } from './journal.ts';
 import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './last-run.ts';
-import { type Holding, Leases } from './leases.ts';
+import type { Holding } from './lease-book.ts';
+import { Leases } from './leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
@@ -97,12 +98,12 @@ class Node implements Recorder {
     { ended, last }: { ended: readonly Outcome[]; last: LastRun | undefined },
   ): Promise<void> {
     for (const settle of left.outcomes) {
-      this.#leases.owe(settle.charges);
+      this.#leases.book.owe(settle.charges);
       this.#queue(settle);
     }
     await Promise.all(
       ended.map(({ record, charges }) => {
-        this.#leases.owe(charges);
+        this.#leases.book.owe(charges);
         return this.#record(record, charges);
       }),
     );
@@ -118,7 +119,7 @@ class Node implements Recorder {
     const in_doubt = isInDoubt(last, this.#segments.disk.boot());
     // What the journal does tell is settled first: it is no part of the doubt, and the store may have it already.
     if (in_doubt) await this.#pipe.flush();
-    const frozen = this.#leases.freezeDoubtful(last?.frozen ?? [], in_doubt);
+    const frozen = this.#leases.book.freezeDoubtful(last?.frozen ?? [], in_doubt);
     // Before anything is sent: until then the slot says what it said before.
     this.#tellRun(frozen, this.#sync === 'group');
     if (frozen.length === 0) return;
@@ -147,9 +148,9 @@ class Node implements Recorder {
     return true;
   };
 
-  keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.keep(hold, cost_nano, is_byok);
+  keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.book.keep(hold, cost_nano, is_byok);
 
-  release: Recorder['release'] = (hold) => void this.#leases.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });
+  release: Recorder['release'] = (hold) => void this.#leases.book.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });
 
   attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold }) => {
     // A fallback of a request that was let in goes on.
@@ -158,7 +159,7 @@ class Node implements Recorder {
     const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
     try {
       await durable;
-      this.#leases.attempted(hold);
+      this.#leases.book.attempted(hold);
     } catch (error) {
       if (attempt === 1) {
         this.#journal.abandon(id);
@@ -173,7 +174,7 @@ class Node implements Recorder {
   outcome: Recorder['outcome'] = async (generation, hold) => {
     const { cost_nano, byok_cost_nano = 0 } = generation;
     // Set aside until here, pending from here on: nothing can come between.
-    const charges = this.#leases.settle(hold, { cost_nano, byok_cost_nano });
+    const charges = this.#leases.book.settle(hold, { cost_nano, byok_cost_nano });
     try {
       await this.#record(generation, charges);
     } catch (error) {
@@ -200,14 +201,14 @@ class Node implements Recorder {
       store_failing: failing,
       journal_bytes: this.#segments.bytes,
       batches,
-      ...this.#leases.sums(),
+      ...this.#leases.book.sums(),
       waiting: this.#leases.waiting,
     };
   };
 
   /** What this node has of each window, for whoever checks the sums. */
   holdings(): Holding[] {
-    return this.#leases.holdings();
+    return [...this.#leases.book.all];
   }
 
   admits: Recorder['admits'] = () => this.#hasRoom() && !this.#journal.failing;
@@ -223,7 +224,7 @@ class Node implements Recorder {
     else this.#log.warn({ unflushed: this.#unflushed.size }, 'stopping with outcomes that only the journal has');
     try {
       await this.#journal.close();
-      if (clean && this.#sync === 'os') this.#tellRun(this.#leases.freezeDoubtful([], false), true);
+      if (clean && this.#sync === 'os') this.#tellRun(this.#leases.book.freezeDoubtful([], false), true);
       this.#sweep();
       await this.#sweeping;
     } finally {
@@ -304,7 +305,7 @@ class Node implements Recorder {
 
   /** While the store has something set aside for this node: whether others want it, and whether it is used at all. */
   async #watch(): Promise<void> {
-    if (this.#watching || !this.#leases.holds) return;
+    if (this.#watching || !this.#leases.book.holds) return;
     this.#watching = true;
     try {
       const watched = await this.#store.watch(this.#slot.node, this.#clock.now());

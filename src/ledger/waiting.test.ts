@@ -55,7 +55,7 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
 test('what a request waits for is not forgotten', async () => {
   const { leases, time } = make();
   for (let i = 0; i < limits.leases_remembered; i++)
-    leases.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += limits.lease_idle_ms + 1;
   const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
   waiting.catch(() => {});

@@ -17,6 +17,7 @@ export interface Fault {
 }
 
 const LEASES = 'ledger/leases.ts';
+const BOOK = 'ledger/lease-book.ts';
 const NODE = 'ledger/node.ts';
 const PIPE = 'ledger/pipe.ts';
 const STORE = 'storage/ledger.ts';
@@ -67,7 +68,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'second attempt reuses the hold of a billed first one',
     paper: '100 %',
-    edits: [{ file: LEASES, text: 'line.share += cost_nano;', replacement: 'line.share += 0;' }],
+    edits: [{ file: BOOK, text: 'line.share += cost_nano;', replacement: 'line.share += 0;' }],
   },
   {
     name: 'admission one unit over the lease',
@@ -134,7 +135,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: '(hold) => void this.#leases.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });',
+        text: '(hold) => void this.#leases.book.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });',
         replacement: '() => {};',
       },
     ],
@@ -156,14 +157,14 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: 'for (const charge of charges) askOf(this.#lease(charge.budget_id, charge.window_start));',
+        text: 'for (const charge of charges) askOf(this.book.of(charge.budget_id, charge.window_start));',
         replacement:
-          'for (const charge of charges) {\n        askOf(this.#lease(charge.budget_id, charge.window_start));\n        this.#lease(charge.budget_id, charge.window_start).pending -= charge.cover;\n      }',
+          'for (const charge of charges) {\n        askOf(this.book.of(charge.budget_id, charge.window_start));\n        this.book.of(charge.budget_id, charge.window_start).pending -= charge.cover;\n      }',
       },
       {
-        file: LEASES,
-        text: 'this.#lease(budget_id, window_start).pending -= cover;',
-        replacement: 'this.#lease(budget_id, window_start).pending -= 0 * cover;',
+        file: BOOK,
+        text: 'this.of(budget_id, window_start).pending -= cover;',
+        replacement: 'this.of(budget_id, window_start).pending -= 0 * cover;',
       },
     ],
   },
@@ -182,10 +183,10 @@ export const FAULTS: Fault[] = [
     paper: '83 %',
     edits: [
       {
-        file: LEASES,
+        file: BOOK,
         text: 'for (const { budget, window_start, amount: held } of hold.lines) {',
         replacement:
-          'for (const { budget, amount: held } of hold.lines) {\n      const window_start = this.#startOf(budget.reset_interval, this.#options.now());',
+          "for (const { budget, amount: held } of hold.lines) {\n      const window_start = [...(this.#by_budget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
       },
     ],
   },
@@ -228,8 +229,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: '!(lease.wanted || this.#draining || this.#isIdle(lease, now))',
-        replacement: '!(this.#draining || this.#isIdle(lease, now))',
+        text: '!(lease.wanted || this.#draining || this.book.isIdle(lease))',
+        replacement: '!(this.#draining || this.book.isIdle(lease))',
       },
     ],
   },
@@ -256,8 +257,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: 'this.#leases.freezeDoubtful(last?.frozen ?? [], in_doubt);',
-        replacement: 'this.#leases.freezeDoubtful([], in_doubt);',
+        text: 'this.#leases.book.freezeDoubtful(last?.frozen ?? [], in_doubt);',
+        replacement: 'this.#leases.book.freezeDoubtful([], in_doubt);',
       },
     ],
   },

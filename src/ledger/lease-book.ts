@@ -1,0 +1,264 @@
+import { limits } from '../limits.ts';
+import type { Hold } from './hold.ts';
+import type { Charged, LeaseRow, Settle, WindowState } from './settle.ts';
+
+/** What this node has of one window; see `freeOf`. */
+export interface Lease {
+  readonly budget_id: string;
+  readonly window_start: string;
+  /** The store's last word. */
+  stored: number;
+  /** In the batch in flight, on its way back. */
+  returning: number;
+  /** In holds. */
+  held: number;
+  /** Left by a life of this node whose last requests are not known: neither used nor returned. */
+  frozen: number;
+  /** Covers of settles that the store has not acknowledged. */
+  pending: number;
+  /** No answer has told of it yet. */
+  is_new: boolean;
+  /** What other nodes held when the store last answered; undefined: it has not. */
+  elsewhere: number | undefined;
+  /** Spent, when the store last answered; charges since then are added. */
+  spent: number;
+  /** What the store could still have given. */
+  store_free: number;
+  /** Somebody else waits for what is idle here. */
+  wanted: boolean;
+  /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
+  growth: number;
+  growth_asked_at: number;
+  /** Until then nothing is asked, so that who was given way to comes first. */
+  yields_until: number;
+  /** Until then, who needs `refused_need` or more is refused without asking, as long as the limit is the same. */
+  refused_until: number;
+  refused_need: number;
+  refused_limit: number;
+  used_at: number;
+  /** What was set aside in the span that runs and in the one before: what the next span may need. */
+  span_began: number;
+  span: number;
+  span_before: number;
+}
+
+/** A lease as others may see it. */
+export type Holding = Readonly<
+  Pick<Lease, 'budget_id' | 'window_start' | 'stored' | 'returning' | 'held' | 'pending' | 'frozen'>
+>;
+
+export function freeOf(lease: Lease): number {
+  return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
+}
+
+/**
+ * What this node has of each window, and what is set aside of it. The sums alone: who may have how much of them is
+ * decided by `Leases`.
+ */
+export class LeaseBook {
+  readonly #monotonic: () => number;
+  readonly #leases = new Set<Lease>();
+  /** The same, by budget and window: no name to be put together for every look. */
+  readonly #by_budget = new Map<string, Map<string, Lease>>();
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+  }
+
+  /** Live: it changes with the leases. */
+  get all(): ReadonlySet<Lease> {
+    return this.#leases;
+  }
+
+  /** Whether the store has anything set aside for this node. */
+  get holds(): boolean {
+    for (const lease of this.#leases) if (lease.stored > 0) return true;
+    return false;
+  }
+
+  /** Money in holds, and leased, over all windows; for the operator. */
+  sums(): { held_nano: number; leased_nano: number } {
+    const sums = { held_nano: 0, leased_nano: 0 };
+    for (const lease of this.#leases) {
+      sums.held_nano += lease.held;
+      sums.leased_nano += lease.stored;
+    }
+    return sums;
+  }
+
+  /** Undefined: this node has never had to do with the window. */
+  find(budget_id: string, window_start: string): Lease | undefined {
+    return this.#by_budget.get(budget_id)?.get(window_start);
+  }
+
+  /** As `find`; begins one that is empty where there is none. */
+  of(budget_id: string, window_start: string): Lease {
+    let windows = this.#by_budget.get(budget_id);
+    if (windows === undefined) {
+      windows = new Map();
+      this.#by_budget.set(budget_id, windows);
+    }
+    let lease = windows.get(window_start);
+    if (lease === undefined) {
+      lease = {
+        budget_id,
+        window_start,
+        stored: 0,
+        returning: 0,
+        held: 0,
+        frozen: 0,
+        pending: 0,
+        is_new: true,
+        elsewhere: undefined,
+        spent: 0,
+        store_free: 0,
+        wanted: false,
+        growth: 0,
+        growth_asked_at: Number.NEGATIVE_INFINITY,
+        yields_until: Number.NEGATIVE_INFINITY,
+        refused_until: Number.NEGATIVE_INFINITY,
+        refused_need: 0,
+        refused_limit: 0,
+        used_at: this.#monotonic(),
+        span_began: this.#monotonic(),
+        span: 0,
+        span_before: 0,
+      };
+      windows.set(window_start, lease);
+      this.#leases.add(lease);
+    }
+    return lease;
+  }
+
+  /** What the store says that this node holds, and nothing else. */
+  registered(rows: readonly LeaseRow[]): void {
+    for (const lease of this.#leases) {
+      lease.stored = 0;
+      lease.returning = 0;
+    }
+    for (const { budget_id, window_start, amount } of rows) this.of(budget_id, window_start).stored = amount;
+    // What an operator has released is no longer in doubt.
+    for (const lease of this.#leases) lease.frozen = Math.min(lease.frozen, lease.stored);
+  }
+
+  /** What the store says of a window after a batch. */
+  told(state: WindowState): Lease {
+    const lease = this.of(state.budget_id, state.window_start);
+    lease.stored = state.lease;
+    lease.returning = 0;
+    lease.is_new = false;
+    lease.elsewhere = state.leased - state.lease;
+    lease.spent = state.spent + lease.pending;
+    lease.store_free = state.free ?? 0;
+    lease.wanted = state.claimed;
+    return lease;
+  }
+
+  /**
+   * What may have been spent by requests nobody knows of, by what an earlier run said of it or, where this start is
+   * itself `in_doubt`, all that is not pending. Set aside for good; told, so that the next run knows it too.
+   */
+  freezeDoubtful(known: readonly LeaseRow[], in_doubt: boolean): LeaseRow[] {
+    for (const { budget_id, window_start, amount } of known) {
+      const lease = this.of(budget_id, window_start);
+      lease.frozen = Math.min(amount, Math.max(0, freeOf(lease)));
+    }
+    const rows: LeaseRow[] = [];
+    for (const lease of this.#leases) {
+      if (in_doubt) lease.frozen += Math.max(0, freeOf(lease));
+      const { budget_id, window_start, frozen } = lease;
+      if (frozen > 0) rows.push({ budget_id, window_start, amount: frozen });
+    }
+    return rows;
+  }
+
+  /** See `Recorder.keep`. */
+  keep(hold: Hold, cost_nano: number, is_byok: boolean): void {
+    for (const line of hold.lines) if (!is_byok || line.budget.include_byok) line.share += cost_nano;
+  }
+
+  /**
+   * The attempt that was reserved last is in the journal with its new amounts: what an earlier one held and did not cost
+   * is free. Not before: in a crash the journal would tell of the old hold, and somebody else might have its money.
+   */
+  attempted(hold: Hold): void {
+    for (const line of hold.lines) {
+      const needed = line.share + line.granted;
+      if (line.amount <= needed) continue;
+      this.of(line.budget.id, line.window_start).held -= line.amount - needed;
+      line.amount = needed;
+    }
+  }
+
+  /** Drops a hold; what its request cost is pending from here on. */
+  settle(hold: Hold, costs: { cost_nano: number; byok_cost_nano: number }): Charged[] {
+    const charges: Charged[] = [];
+    for (const { budget, window_start, amount: held } of hold.lines) {
+      const lease = this.of(budget.id, window_start);
+      const amount = costs.cost_nano + (budget.include_byok ? costs.byok_cost_nano : 0);
+      const cover = Math.min(amount, held);
+      lease.held -= held;
+      if (amount === 0) continue;
+      lease.pending += cover;
+      lease.spent += amount;
+      charges.push({ budget_id: budget.id, window_start, amount, cover });
+    }
+    hold.lines.length = 0;
+    hold.granted_nano = 0;
+    return charges;
+  }
+
+  /** Counts charges that a journal tells of as pending. */
+  owe(charges: readonly Charged[]): void {
+    for (const { budget_id, window_start, cover } of charges) this.of(budget_id, window_start).pending += cover;
+  }
+
+  /** The store has these: what they cost is no longer pending. */
+  acknowledge(settles: readonly Settle[]): void {
+    for (const { charges } of settles) {
+      for (const { budget_id, window_start, cover } of charges) this.of(budget_id, window_start).pending -= cover;
+    }
+  }
+
+  /** So much more of it was set aside. */
+  used(lease: Lease, amount: number): void {
+    const now = this.#monotonic();
+    lease.used_at = now;
+    if (now - lease.span_began >= limits.lease_span_ms) {
+      lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
+      lease.span = 0;
+      lease.span_began = now;
+    }
+    lease.span += amount;
+  }
+
+  /** What a lease should have beyond what is wanted now. */
+  slackOf(lease: Lease): number {
+    const now = this.#monotonic();
+    if (now - lease.span_began >= 2 * limits.lease_span_ms) return 0;
+    return Math.max(lease.span, lease.span_before);
+  }
+
+  /** Nobody has used it for long. */
+  isIdle(lease: Lease): boolean {
+    return this.#monotonic() - lease.used_at >= limits.lease_idle_ms;
+  }
+
+  /** Windows that are over, and others that nothing is known of any more that matters. `needed`: who still waits for one. */
+  forget(needed: () => ReadonlySet<Lease>): void {
+    if (this.#leases.size < limits.leases_remembered) return;
+    const kept = needed();
+    for (const lease of this.#leases) {
+      const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
+      if (empty && !kept.has(lease) && this.isIdle(lease)) this.#drop(lease);
+    }
+  }
+
+  #drop(lease: Lease): void {
+    const { budget_id, window_start } = lease;
+    this.#leases.delete(lease);
+    const windows = this.#by_budget.get(budget_id);
+    windows?.delete(window_start);
+    if (windows?.size === 0) this.#by_budget.delete(budget_id);
+  }
+}
