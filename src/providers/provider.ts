@@ -1,5 +1,6 @@
 import type { Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import type { EmbeddingWire } from './embeddings/dialect.ts';
 
 /**
  * Named options of a dialect: how one provider's wire differs from the plain one. Every option is off when absent.
@@ -64,10 +65,27 @@ export interface Quirks {
   no_encrypted_reasoning?: boolean;
   /** Takes reasoning items back that have no encrypted content (DeepSeek). */
   plain_reasoning_items?: boolean;
-  /** The summary asked for where a client names none. Default: none, which OpenAI gives to organizations it has not verified too. */
+  /** The summary asked for where a client names none. Default: none, since OpenAI refuses it to organizations that it has not verified. */
   reasoning_summary?: 'auto' | 'concise' | 'detailed';
   /** No message may stand between the calls of a turn and their results (DeepSeek): the turn's texts go before its calls. */
   text_before_calls?: boolean;
+
+  // openai-embeddings
+  /** What one request for embeddings may hold, where that differs from OpenAI's. */
+  embedding_batch?: { inputs_max?: number; tokens_max?: number };
+  /** Embeds texts alone, and always answers with floats: no inputs of tokens, no `encoding_format`. */
+  embedding_texts_only?: boolean;
+  /** Mistral: `output_dimension` in place of `dimensions`. */
+  dimensions_field?: 'dimensions' | 'output_dimension';
+  /** NVIDIA: needs `input_type`, `query` or `passage`. */
+  embedding_purpose?: boolean;
+
+  // gemini-generate-content, anthropic-messages
+  /**
+   * Vertex AI: the base URL names a project and a location, models stand below `/publishers/…`, and the credential is a
+   * Google account as JSON text, which is exchanged for a token, or an API key.
+   */
+  google_cloud?: boolean;
 
   // anthropic-messages
   /** The model has no sampling parameters (temperature, top_p, top_k are refused). */
@@ -111,6 +129,8 @@ export interface Provider {
   /** What we show the upstream; undefined when it needs none. Never logged, never sent to a client. */
   credential: string | undefined;
   quirks: Quirks;
+  /** How it is asked for embeddings, where its chat wire does not tell. */
+  embeddings_dialect?: EmbeddingWire | undefined;
   data_policy: DataPolicy;
   /** Whether closing the connection ends the provider's work and its bill. */
   abort_stops_billing: boolean;

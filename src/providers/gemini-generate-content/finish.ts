@@ -1,0 +1,41 @@
+import type { FinishReason } from '../../schemas/inner.ts';
+
+/** https://ai.google.dev/api/generate-content#FinishReason; `MODEL_ARMOR` is on no list, but was recorded. */
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  LANGUAGE: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
+  MODEL_ARMOR: 'content_filter',
+  MALFORMED_FUNCTION_CALL: 'error',
+  UNEXPECTED_TOOL_CALL: 'error',
+  TOO_MANY_TOOL_CALLS: 'error',
+  MISSING_THOUGHT_SIGNATURE: 'error',
+  MALFORMED_RESPONSE: 'error',
+  IMAGE_OTHER: 'error',
+  NO_IMAGE: 'error',
+};
+
+/** Reasons with which a call may come that the client never declared, or that is broken: it is not to be run. */
+const BROKEN_CALLS: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+]);
+
+/** Whether calls beside this reason are hidden from the client. */
+export function hidesCalls(reason: string | undefined): boolean {
+  return reason !== undefined && BROKEN_CALLS.has(reason);
+}
+
+/** Our reason for the wire's. The wire says STOP for calls as well; a reason that is new is a stop if anything came. */
+export function finishReason(reason: string, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
+  const known = REASONS[reason] ?? (reason.startsWith('IMAGE_') ? 'content_filter' : undefined);
+  if (known === undefined && !turn.hasOutput()) return 'error';
+  if (known !== undefined && known !== 'stop') return known;
+  return turn.hasCalls() ? 'tool_calls' : 'stop';
+}

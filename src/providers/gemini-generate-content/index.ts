@@ -1,0 +1,56 @@
+import type { JsonObject } from '../../schemas/json.ts';
+import type { ChatDialect } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
+import { isBearer } from '../google-account.ts';
+import { decodeError } from './errors.ts';
+import { requiredMedia } from './media.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { createStreamDecoder } from './stream.ts';
+import { WIRE } from './wire.ts';
+
+/** The wire reads every field by both spellings, `maxOutputTokens` and `max_output_tokens`: each must be kept from clients. */
+const RESERVED = [
+  ...gatewayFields,
+  'contents',
+  'systemInstruction',
+  'system_instruction',
+  // Holds a prompt that nobody here has seen or counted.
+  'cachedContent',
+  'cached_content',
+  'generation_config',
+  'generationConfig.maxOutputTokens',
+  'generationConfig.max_output_tokens',
+  'generationConfig.candidateCount',
+  'generationConfig.candidate_count',
+];
+
+/** The names of tiers, as answers have them. */
+function serviceTier({ serviceTier, service_tier }: JsonObject): string | undefined {
+  const told = serviceTier ?? service_tier;
+  return typeof told === 'string' ? told.toLowerCase() : undefined;
+}
+
+/** The API of Gemini, on AI Studio and Vertex AI: https://ai.google.dev/api/generate-content. */
+export const geminiGenerateContent: ChatDialect = {
+  wire: WIRE,
+  frames: 'sse',
+  reserved: new Set(RESERVED),
+  requiredMedia,
+  encodeRequest,
+  outputBound({ generationConfig }) {
+    const { maxOutputTokens } = (generationConfig ?? {}) as JsonObject;
+    return typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined;
+  },
+  serviceTier,
+  // Never in the address, where it would be logged.
+  authorize(credential, _request, _now_ms, { api_key_header }) {
+    if (credential === undefined) return {};
+    if (isBearer(credential)) return { authorization: credential };
+    if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
+    return { [api_key_header ?? 'x-goog-api-key']: credential };
+  },
+  decodeResponse,
+  createStreamDecoder,
+  decodeError,
+};

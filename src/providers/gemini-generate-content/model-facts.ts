@@ -1,0 +1,68 @@
+import type { WireThinkingLevel } from './wire.ts';
+
+/** What the models of one generation take, as far as requests differ by it. */
+export interface ModelFacts {
+  /** 2.5, 3, 3.1 …; undefined for models that are not Gemini. */
+  generation: number | undefined;
+  /** How thinking is asked for. `none`: the model does not think, and refuses the field. */
+  thinking: 'budget' | 'level' | 'none';
+  /** The range of `thinkingBudget`, and whether 0 turns thinking off: Pro models always think. */
+  budget: { least: number; most: number; can_rest: boolean };
+  /** The values of `thinkingLevel`, weakest first. */
+  levels: readonly WireThinkingLevel[];
+  /** Declared functions and JSON output go together. */
+  is_json_with_tools: boolean;
+  /** Results of functions may hold media. */
+  has_media_results: boolean;
+  has_penalties: boolean;
+  has_system: boolean;
+}
+
+const PRO: readonly WireThinkingLevel[] = ['LOW', 'HIGH'];
+const NEWER_PRO: readonly WireThinkingLevel[] = ['LOW', 'MEDIUM', 'HIGH'];
+const FLASH: readonly WireThinkingLevel[] = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'];
+const IMAGE: readonly WireThinkingLevel[] = ['MINIMAL', 'HIGH'];
+
+/** The newest generation: what a name that moves on (`gemini-flash-latest`) stands for. */
+const NEWEST = 3.5;
+
+/**
+ * What a model takes, told by the provider's name of it. Sources: https://ai.google.dev/gemini-api/docs/thinking (levels,
+ * budgets), /docs/gemini-3 (signatures, media in function results, JSON output with tools), /docs/image-generation,
+ * /gemma/docs/core/gemma_on_gemini_api (no system instructions), as of November 2026, and recorded exchanges.
+ */
+export function modelFacts(upstream_model: string): ModelFacts {
+  const name = upstream_model.toLowerCase();
+  const told = /gemini-(\d+(?:\.\d+)?)/.exec(name)?.[1];
+  const generation = told === undefined ? (/gemini-.*latest/.test(name) ? NEWEST : undefined) : Number(told);
+  const isNew = generation !== undefined && generation >= 3;
+  const makesOther = /-(?:image|tts|audio|live|embedding|robotics)/.test(name);
+  return {
+    generation,
+    thinking: thinkingOf(generation, makesOther, name),
+    budget: budgetOf(name),
+    levels: levelsOf(generation, name),
+    is_json_with_tools: isNew,
+    has_media_results: isNew,
+    has_penalties: !isNew,
+    has_system: !/gemma-[123]/.test(name) && !/-tts/.test(name),
+  };
+}
+
+function thinkingOf(generation: number | undefined, makesOther: boolean, name: string): ModelFacts['thinking'] {
+  if (generation === undefined || generation < 2.5) return 'none';
+  if (generation >= 3) return /-(?:tts|live)/.test(name) ? 'none' : 'level';
+  return makesOther && !name.includes('robotics') ? 'none' : 'budget';
+}
+
+function budgetOf(name: string): ModelFacts['budget'] {
+  if (/flash-lite/.test(name)) return { least: 512, most: 24_576, can_rest: true };
+  if (/flash|robotics/.test(name)) return { least: 1, most: 24_576, can_rest: true };
+  return { least: 128, most: 32_768, can_rest: false };
+}
+
+function levelsOf(generation: number | undefined, name: string): readonly WireThinkingLevel[] {
+  if (/-image/.test(name)) return /pro/.test(name) ? ['HIGH'] : IMAGE;
+  if (!/pro/.test(name)) return FLASH;
+  return generation !== undefined && generation > 3 ? NEWER_PRO : PRO;
+}

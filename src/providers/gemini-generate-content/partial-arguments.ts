@@ -1,0 +1,83 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject } from '../json-shape.ts';
+
+/** No list of a call's arguments is longer: an index above it is no index. */
+const INDEX_MAX = 100_000;
+
+/** The arguments of a call that come value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
+export interface PartialArguments {
+  /** False where a piece cannot be understood. */
+  add(pieces: JsonValue | undefined): boolean;
+  text(): string;
+}
+
+export function createPartialArguments(): PartialArguments {
+  const root = emptyObject();
+
+  function put(piece: JsonObject): boolean {
+    const path = parsePath(piece['jsonPath']);
+    if (path === undefined) return false;
+    let at: JsonObject | JsonValue[] = root;
+    for (const [i, step] of path.slice(0, -1).entries()) {
+      const inside: JsonValue | undefined = read(at, step);
+      const next: JsonValue[] | JsonObject = isContainer(inside)
+        ? inside
+        : typeof path[i + 1] === 'number'
+          ? []
+          : emptyObject();
+      if (next !== inside && !write(at, step, next)) return false;
+      at = next;
+    }
+    const last = path.at(-1)!;
+    const { stringValue, numberValue, boolValue } = piece;
+    if (typeof stringValue !== 'string') return write(at, last, numberValue ?? boolValue ?? null);
+    const former = read(at, last);
+    return write(at, last, typeof former === 'string' ? former + stringValue : stringValue);
+  }
+
+  return {
+    add: (pieces) => asArray(pieces).every((piece) => put(asObject(piece) ?? {})),
+    text: () => JSON.stringify(root),
+  };
+}
+
+/** Without a prototype, no name of a member means anything but itself. */
+function emptyObject(): JsonObject {
+  return Object.create(null) as JsonObject;
+}
+
+function isContainer(value: JsonValue | undefined): value is JsonObject | JsonValue[] {
+  return typeof value === 'object' && value !== null;
+}
+
+function read(at: JsonObject | JsonValue[], step: string | number): JsonValue | undefined {
+  if (Array.isArray(at)) return typeof step === 'number' ? at[step] : undefined;
+  return at[step];
+}
+
+function write(at: JsonObject | JsonValue[], step: string | number, value: JsonValue): boolean {
+  if (!Array.isArray(at)) {
+    at[step] = value;
+    return true;
+  }
+  if (typeof step !== 'number' || step > INDEX_MAX) return false;
+  while (at.length < step) at.push(null);
+  at[step] = value;
+  return true;
+}
+
+const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]/y;
+
+/** RFC 9535, as far as it names one place: `$.a[0]['b c']`. */
+function parsePath(value: JsonValue | undefined): (string | number)[] | undefined {
+  if (typeof value !== 'string' || !value.startsWith('$')) return undefined;
+  const path: (string | number)[] = [];
+  STEP.lastIndex = 1;
+  for (let at = 1; at < value.length; at = STEP.lastIndex) {
+    const found = STEP.exec(value);
+    if (found === null) return undefined;
+    const [, name, index, single, double] = found;
+    path.push(index === undefined ? (name ?? (single ?? double)!.replace(/\\(.)/g, '$1')) : Number(index));
+  }
+  return path.length === 0 ? undefined : path;
+}

@@ -1,0 +1,217 @@
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
+import { spokenToGateway } from '../gateway-fields.ts';
+import { asText } from '../json-shape.ts';
+import { encodeConversation } from './contents.ts';
+import { createToolNames, type Encoding } from './encoding.ts';
+import { modelFacts } from './model-facts.ts';
+import { planThinking } from './thinking.ts';
+import { planTools, type ToolPlan } from './tools.ts';
+import type { DecoderState } from './turn.ts';
+import type { WireGenerationConfig, WireRequest } from './wire.ts';
+
+/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+const READ: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'top_k',
+  'seed',
+  'stop',
+  'frequency_penalty',
+  'presence_penalty',
+  'logprobs',
+  'top_logprobs',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+  'modalities',
+  'audio',
+  'image_config',
+  'service_tier',
+  'metadata',
+]);
+
+/** Builds the request of `generateContent` (https://ai.google.dev/api/generate-content) for AI Studio or Vertex AI. */
+export function encodeRequest(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  { strip_state, media }: EncodeOptions,
+): EncodedRequest {
+  const report: Report[] = [];
+  const names = createToolNames();
+  const encoding: Encoding = {
+    facts: modelFacts(endpoint.upstream_model),
+    is_cloud: endpoint.quirks.google_cloud === true,
+    media,
+    names,
+    strip_state,
+    report(kind, field, reason) {
+      if (report.length < limits.reports_max) report.push({ kind, field, reason });
+    },
+  };
+  for (const field in request) {
+    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
+    encoding.report('dropped', field, 'this upstream has no such parameter');
+  }
+  if (hasCacheHints(request)) {
+    encoding.report('dropped', 'cache_control', 'this upstream caches prompts by itself');
+  }
+
+  const conversation = encodeConversation(request.messages, encoding);
+  const tools = planTools(request, encoding);
+  const generationConfig = configOf(request, endpoint, tools, encoding);
+  const body: WireRequest = {
+    contents: conversation.contents,
+    ...(conversation.system.length > 0 ? { systemInstruction: { parts: conversation.system } } : {}),
+    ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
+    ...(tools.toolConfig === undefined ? {} : { toolConfig: tools.toolConfig }),
+    ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
+    ...labelsOf(request, encoding),
+    ...tierOf(request, encoding),
+  };
+  const state: Omit<DecoderState, 'generation_id'> = { tool_names: names.renamed(), call_ids: conversation.call_ids };
+  if (tools.shim !== undefined) state.shim = tools.shim;
+  if (encoding.facts.generation !== undefined) state.generation = encoding.facts.generation;
+  const method = request.stream === true ? 'streamGenerateContent?alt=sse' : 'generateContent';
+  return {
+    method: 'POST',
+    path: `${encoding.is_cloud ? '/publishers/google' : ''}/models/${encodeURIComponent(endpoint.upstream_model)}:${method}`,
+    headers: {},
+    body: { ...body },
+    report,
+    state: { ...state },
+  };
+}
+
+function hasCacheHints({ messages, tools }: ChatRequest): boolean {
+  return (
+    messages.some(
+      ({ cache_control, content }) =>
+        cache_control != null ||
+        (Array.isArray(content) && content.some((part) => part.type !== 'native' && part.cache_control != null)),
+    ) || (tools ?? []).some((tool) => (tool as { cache_control?: unknown }).cache_control != null)
+  );
+}
+
+function configOf(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  tools: ToolPlan,
+  encoding: Encoding,
+): WireGenerationConfig {
+  const config: WireGenerationConfig = {
+    ...sampling(request, encoding),
+    ...tools.format,
+    ...outputOf(request, encoding),
+  };
+  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const most = endpoint.max_completion_tokens;
+  if (wanted !== undefined) config.maxOutputTokens = most === undefined ? wanted : Math.min(wanted, most);
+  if (most !== undefined && wanted !== undefined && wanted > most) {
+    encoding.report('clamped', 'max_tokens', `the endpoint gives at most ${most} tokens`);
+  }
+  const thinkingConfig = planThinking(request, wanted, encoding);
+  if (thinkingConfig !== undefined) config.thinkingConfig = thinkingConfig;
+  return config;
+}
+
+const STOP_SEQUENCES_MAX = 5;
+const LOGPROBS_MAX = 20;
+const SEED_MAX = 2 ** 31 - 1;
+
+function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenerationConfig {
+  const config: WireGenerationConfig = {};
+  if (request.temperature != null) config.temperature = request.temperature;
+  if (request.top_p != null) config.topP = request.top_p;
+  if (request.top_k != null) {
+    config.topK = Math.floor(request.top_k);
+    if (config.topK !== request.top_k) report('changed', 'top_k', 'whole numbers only');
+  }
+  if (request.seed != null) {
+    config.seed = Math.abs(Math.trunc(request.seed)) % (SEED_MAX + 1);
+    if (config.seed !== request.seed) report('changed', 'seed', 'whole numbers of 31 bits only');
+  }
+  for (const [field, name] of [
+    ['presence_penalty', 'presencePenalty'],
+    ['frequency_penalty', 'frequencyPenalty'],
+  ] as const) {
+    const value = request[field];
+    if (value == null || value === 0) continue;
+    if (facts.has_penalties) config[name] = value;
+    else report('dropped', field, 'the model has no penalties');
+  }
+  const stop = (typeof request.stop === 'string' ? [request.stop] : (request.stop ?? [])).filter((one) => one !== '');
+  if (stop.length > 0) config.stopSequences = stop.slice(0, STOP_SEQUENCES_MAX);
+  if (stop.length > STOP_SEQUENCES_MAX) report('clamped', 'stop', `at most ${STOP_SEQUENCES_MAX} sequences`);
+  if (request.logprobs === true) {
+    config.responseLogprobs = true;
+    if (request.top_logprobs) config.logprobs = Math.min(request.top_logprobs, LOGPROBS_MAX);
+  }
+  return config;
+}
+
+/** What is to come out beside text (https://ai.google.dev/gemini-api/docs/image-generation, /docs/speech-generation). */
+function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationConfig {
+  const config: WireGenerationConfig = {};
+  const wanted = (request.modalities ?? []).map((modality) => modality.toUpperCase());
+  if (wanted.some((modality) => modality !== 'TEXT')) config.responseModalities = wanted;
+  const { voice, format } = request.audio ?? {};
+  if (typeof voice === 'string') {
+    config.speechConfig = { voiceConfig: { prebuiltVoiceConfig: { voiceName: voice } } };
+  }
+  if (format != null && format !== 'pcm16') report('dropped', 'audio.format', 'this upstream makes raw sound only');
+  const { aspect_ratio, image_size, ...others } = request.image_config ?? {};
+  const imageConfig = {
+    ...(asText(aspect_ratio) === '' ? {} : { aspectRatio: asText(aspect_ratio) }),
+    ...(asText(image_size) === '' ? {} : { imageSize: asText(image_size) }),
+  };
+  if (Object.keys(imageConfig).length > 0) config.imageConfig = imageConfig;
+  for (const name in others) report('dropped', `image_config.${name}`, 'this upstream has no such parameter');
+  return config;
+}
+
+/** https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference, `labels` */
+const LABEL = /^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u;
+const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
+
+function labelsOf({ metadata }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'labels'> {
+  if (metadata == null) return {};
+  if (!is_cloud) {
+    report('dropped', 'metadata', 'this upstream has no such parameter');
+    return {};
+  }
+  const labels: Record<string, string> = {};
+  for (const [key, value] of Object.entries(metadata)) {
+    if (LABEL_KEY.test(key) && LABEL.test(value)) labels[key] = value;
+    else report('dropped', `metadata.${key}`, 'labels are lower-case letters, digits, _ and -');
+  }
+  return Object.keys(labels).length === 0 ? {} : { labels };
+}
+
+/** https://ai.google.dev/api/generate-content, `serviceTier`; on Vertex AI the tier is a matter of the contract. */
+function tierOf({ service_tier }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'serviceTier'> {
+  switch (is_cloud ? undefined : service_tier) {
+    case 'flex':
+      return { serviceTier: 'flex' };
+    case 'priority':
+      return { serviceTier: 'priority' };
+    case 'default':
+    case 'standard':
+      return { serviceTier: 'standard' };
+    default:
+      if (service_tier != null && service_tier !== 'auto') {
+        report('dropped', 'service_tier', `this upstream has no tier ${service_tier}`);
+      }
+      return {};
+  }
+}

@@ -1,0 +1,23 @@
+import { limits } from '../../limits.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { type AttemptState, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { createEventDecoder } from './stream.ts';
+
+/** The whole answer: read as the one event of a stream, so that one reading serves both and they cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+  // A stream that was asked for without `alt=sse` is a list of its events.
+  const events = Array.isArray(body) ? body : [body];
+  const decoder = createEventDecoder(state);
+  const chunks = events.flatMap((value) => {
+    const event = asObject(value);
+    if (event === undefined) {
+      const raw = JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max);
+      throw new UpstreamError('invalid_response', 'The provider sent a body that is no answer.', { status: 200, raw });
+    }
+    return decoder.push(event);
+  });
+  return accumulate([...chunks, ...decoder.end()], created);
+}

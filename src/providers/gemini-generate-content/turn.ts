@@ -1,0 +1,248 @@
+import type { ChatChunk, Delta, ReasoningDetail } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { type BlockSlot, createSlot } from '../slot.ts';
+import { mintCallId } from '../tool-ids.ts';
+import { createPartialArguments, type PartialArguments } from './partial-arguments.ts';
+import { createPcm } from './pcm.ts';
+import { extOf, GEMINI_FORMAT, nativeOf } from './wire.ts';
+
+/** What decoding must know of the attempt's request. */
+export interface DecoderState {
+  generation_id: string;
+  /** Wire name to the client's name, for the functions that were renamed. */
+  tool_names?: Record<string, string>;
+  /** The call ids of the conversation so far. */
+  call_ids?: readonly string[];
+  /** The function whose arguments are the answer's text. */
+  shim?: string;
+  /** The model's: 2.5, 3 … */
+  generation?: number;
+}
+
+/** The parts of one answer, as they come: prose in pieces, everything else whole. */
+export interface Turn {
+  hasCalls(): boolean;
+  hasOutput(): boolean;
+  /** The text so far: what offsets of citations count in. */
+  text(): string;
+  /** `undefined` for a part that cannot be read. */
+  take(part: JsonObject): ChatChunk[] | undefined;
+  closeAll(): ChatChunk[];
+}
+
+/** What the parts of a turn count together. */
+interface Counts {
+  slots: number;
+  details: number;
+  calls: number;
+}
+
+/** The prose that goes on until another kind of part comes, or its signature. */
+interface Prose {
+  kind: 'text' | 'reasoning';
+  slot: BlockSlot;
+  /** Of the detail that the thoughts make. */
+  index: number;
+}
+
+/** A call whose arguments come in pieces. */
+interface OpenCall {
+  finish(): ChatChunk[];
+  given: PartialArguments;
+}
+
+/** Makes an empty turn. */
+export function createTurn(state: DecoderState): Turn {
+  const counts: Counts = { slots: 0, details: 0, calls: 0 };
+  const ids = new Set(state.call_ids);
+  const texts: string[] = [];
+  const pcm = createPcm();
+  let prose: Prose | undefined;
+  let call: OpenCall | undefined;
+
+  function nextDetail(detail: ReasoningDetail): ReasoningDetail {
+    const index = counts.details;
+    counts.details += 1;
+    return { ...detail, format: GEMINI_FORMAT, id: detail.id ?? null, index };
+  }
+
+  function closeProse(): ChatChunk[] {
+    const chunks = prose?.slot.close() ?? [];
+    prose = undefined;
+    return chunks;
+  }
+
+  function closeCall(): ChatChunk[] {
+    const chunks = call?.finish() ?? [];
+    call = undefined;
+    return chunks;
+  }
+
+  /** A detail of its own, in a slot of its own. */
+  function sayDetail(detail: ReasoningDetail): ChatChunk[] {
+    const slot = createSlot(counts, { kind: 'reasoning' });
+    return [slot.say({ reasoning_details: [nextDetail(detail)] }), ...slot.close()];
+  }
+
+  function openProse(kind: Prose['kind'], rest: JsonObject): { prose: Prose; chunks: ChatChunk[] } {
+    if (prose?.kind === kind) return { prose, chunks: [] };
+    const chunks = closeProse();
+    const ext = extOf(rest);
+    prose = { kind, slot: createSlot(counts, ext === undefined ? { kind } : { kind, ext }), index: counts.details };
+    if (kind === 'reasoning') counts.details += 1;
+    return { prose, chunks };
+  }
+
+  function takeThought(part: JsonObject): ChatChunk[] {
+    const text = asText(part['text']);
+    const signature = asText(part['thoughtSignature']);
+    if (text === '' && signature === '') return [];
+    const { prose: open, chunks } = openProse('reasoning', remainder(part, ['text', 'thought', 'thoughtSignature']));
+    const detail = (told: { text?: string; signature?: string }): ReasoningDetail => ({
+      type: 'reasoning.text',
+      ...told,
+      format: GEMINI_FORMAT,
+      id: null,
+      index: open.index,
+    });
+    if (text !== '') chunks.push(open.slot.say({ reasoning: text, reasoning_details: [detail({ text })] }));
+    if (signature !== '') chunks.push(open.slot.say({ reasoning_details: [detail({ signature })] }), ...closeProse());
+    return chunks;
+  }
+
+  /** The signature of a text is known to clients as a detail without text; the text's slot remembers where it was. */
+  function takeText(part: JsonObject): ChatChunk[] {
+    const text = asText(part['text']);
+    const signature = asText(part['thoughtSignature']);
+    if (text === '' && signature === '') return [];
+    const chunks: ChatChunk[] = [];
+    // A signature that comes with no text is of a part of its own, and goes back as one.
+    if (text === '') chunks.push(...closeProse());
+    const { prose: open, chunks: closed } = openProse('text', remainder(part, ['text', 'thoughtSignature']));
+    chunks.push(...closed);
+    if (text !== '') {
+      texts.push(text);
+      chunks.push(open.slot.say({ content: text }));
+    }
+    if (signature === '') return chunks;
+    chunks.push(open.slot.say({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
+    prose = undefined;
+    return [...chunks, ...sayDetail({ type: 'reasoning.text', signature })];
+  }
+
+  function takeCall(part: JsonObject): ChatChunk[] | undefined {
+    const told = asObject(part['functionCall']) ?? {};
+    const name = asText(told['name']);
+    const goesOn = told['willContinue'] === true;
+    if (name === '') return continueCall(told, goesOn);
+    const chunks = [...closeProse(), ...closeCall()];
+    if (name === state.shim) return [...chunks, ...takeShim(told)];
+    const index = counts.calls;
+    counts.calls += 1;
+    const wireId = asText(told['id']);
+    const isTaken = wireId === '' || ids.has(wireId);
+    const id = isTaken ? mintCallId(state.generation_id, index) : wireId;
+    ids.add(id);
+    const signature = asText(part['thoughtSignature']);
+    if (signature !== '') chunks.push(...sayDetail({ type: 'reasoning.encrypted', data: signature, id }));
+    const ext = extOf(remainder(part, ['functionCall', 'thoughtSignature']));
+    const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
+    const own = state.tool_names?.[name] ?? name;
+    const say = (text: string): ChatChunk => slot.say({ tool_calls: [{ index, function: { arguments: text } }] });
+    const opening: Delta = { tool_calls: [{ index, id, type: 'function', function: { name: own, arguments: '' } }] };
+    chunks.push(slot.say(opening));
+    if (goesOn || told['partialArgs'] !== undefined) {
+      const given = createPartialArguments();
+      call = { given, finish: () => [say(given.text()), ...slot.close()] };
+      if (!given.add(told['partialArgs'])) return undefined;
+      return goesOn ? chunks : [...chunks, ...closeCall()];
+    }
+    chunks.push(say(JSON.stringify(told['args'] ?? {})), ...slot.close());
+    return chunks;
+  }
+
+  function continueCall(told: JsonObject, goesOn: boolean): ChatChunk[] | undefined {
+    // An end without its beginning says nothing; pieces without it are of nobody's call.
+    if (call === undefined) return told['partialArgs'] === undefined && told['args'] === undefined ? [] : undefined;
+    if (!call.given.add(told['partialArgs'])) return undefined;
+    return goesOn ? [] : closeCall();
+  }
+
+  function takeShim(told: JsonObject): ChatChunk[] {
+    const slot = createSlot(counts, { kind: 'text' });
+    const text = JSON.stringify(told['args'] ?? {});
+    texts.push(text);
+    return [slot.say({ content: text }), ...slot.close()];
+  }
+
+  function takeBlob(part: JsonObject, mime: string, data: string): ChatChunk[] {
+    const chunks = [...closeProse(), ...closeCall()];
+    const rest = remainder(part, ['inlineData']);
+    if (part['thought'] !== true && mime.startsWith('image/')) {
+      const ext = extOf(rest);
+      const slot = createSlot(counts, ext === undefined ? { kind: 'image' } : { kind: 'image', ext });
+      const url = `data:${mime};base64,${data}`;
+      return [...chunks, slot.say({ images: [{ type: 'image_url', image_url: { url } }] }), ...slot.close()];
+    }
+    if (part['thought'] !== true && mime.startsWith('audio/')) {
+      chunks.push({ delta: { audio: { data: pcm.add(data) } } });
+      return chunks;
+    }
+    return [...chunks, ...takeNative(part)];
+  }
+
+  /** Code, its result, a search of Google's own, or a kind that is still to come. */
+  function takeNative(part: JsonObject): ChatChunk[] {
+    const chunks = [...closeProse(), ...closeCall()];
+    const native = nativeOf(part);
+    const slot = createSlot(counts, { kind: 'native', native });
+    return [...chunks, slot.say({}), ...slot.close({}, { native })];
+  }
+
+  return {
+    hasCalls: () => counts.calls > 0,
+    hasOutput: () => counts.slots > 0 || pcm.hasAny(),
+    text: () => texts.join(''),
+    take(part) {
+      if (part['functionCall'] !== undefined) return takeCall(part);
+      if (part['text'] !== undefined) {
+        if (part['text'] === '' && part['thoughtSignature'] === undefined) return [];
+        const chunks = closeCall();
+        chunks.push(...(part['thought'] === true ? takeThought(part) : takeText(part)));
+        return chunks;
+      }
+      const blob = asObject(part['inlineData']);
+      if (blob !== undefined) return takeBlob(part, asText(blob['mimeType']), asText(blob['data']));
+      return Object.keys(part).length === 0 ? [] : takeNative(part);
+    },
+    closeAll() {
+      const chunks = [...closeProse(), ...closeCall()];
+      const rest = pcm.end();
+      if (rest !== '') chunks.push({ delta: { audio: { data: rest } } });
+      return chunks;
+    },
+  };
+}
+
+/** The probabilities of tokens, by the public name of everything (https://ai.google.dev/api/generate-content#LogprobsResult). */
+export function logprobsOf(value: JsonValue | undefined): JsonObject | undefined {
+  const result = asObject(value);
+  if (result === undefined) return undefined;
+  const tops = asArray(result['topCandidates']).map((top) => asArray(asObject(top)?.['candidates']).map(tokenOf));
+  const content = asArray(result['chosenCandidates']).map((chosen, i) => ({
+    ...tokenOf(chosen),
+    top_logprobs: tops[i] ?? [],
+  }));
+  return content.length === 0 ? undefined : { content };
+}
+
+function tokenOf(value: JsonValue): JsonObject {
+  const { token, logProbability } = asObject(value) ?? {};
+  const text = asText(token);
+  return {
+    token: text,
+    logprob: typeof logProbability === 'number' ? logProbability : 0,
+    bytes: [...Buffer.from(text)],
+  };
+}

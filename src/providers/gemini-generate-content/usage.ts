@@ -1,0 +1,154 @@
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject } from '../json-shape.ts';
+
+/** The counts of one `usageMetadata`; undefined is not told. */
+interface Counts {
+  prompt: number | undefined;
+  tool_prompt: number | undefined;
+  cached: number | undefined;
+  candidates: number | undefined;
+  thoughts: number | undefined;
+  modalities: Record<'promptTokensDetails' | 'cacheTokensDetails' | 'candidatesTokensDetails', Modalities>;
+}
+interface Modalities {
+  audio: number;
+  image: number;
+}
+
+const NONE: Counts = {
+  prompt: undefined,
+  tool_prompt: undefined,
+  cached: undefined,
+  candidates: undefined,
+  thoughts: undefined,
+  modalities: {
+    promptTokensDetails: { audio: 0, image: 0 },
+    cacheTokensDetails: { audio: 0, image: 0 },
+    candidatesTokensDetails: { audio: 0, image: 0 },
+  },
+};
+
+/** Follows the usage of one answer: each event tells it anew, and it starts again with every step of Google's own tools. */
+export interface UsageReader {
+  take(usage: JsonObject): void;
+  /** The classes so far: the sum of the steps, or what the last event, with the end of the answer, restated. */
+  classes(isFinal: boolean): TokenClasses | undefined;
+}
+
+export function createUsageReader(): UsageReader {
+  let last: Counts | undefined;
+  let former: Counts = NONE;
+  return {
+    take(usage) {
+      const counts = readCounts(usage);
+      if (counts === undefined) return;
+      if (last !== undefined && outOf(counts) < outOf(last)) former = sum(former, last);
+      last = counts;
+    },
+    classes(isFinal) {
+      if (last === undefined) return undefined;
+      return toClasses(isFinal ? last : sum(former, last));
+    },
+  };
+}
+
+function outOf({ candidates = 0, thoughts = 0 }: Counts): number {
+  return candidates + thoughts;
+}
+
+/**
+ * https://ai.google.dev/api/generate-content#UsageMetadata. Zeros are left out of the JSON (protocol buffers), and the total is
+ * the sum of the four others: a missing count is what the total leaves, else not told.
+ */
+function readCounts(usage: JsonObject): Counts | undefined {
+  const total = count(usage['totalTokenCount']);
+  let { prompt, tool_prompt, candidates, thoughts } = {
+    prompt: count(usage['promptTokenCount']),
+    tool_prompt: count(usage['toolUsePromptTokenCount']),
+    candidates: count(usage['candidatesTokenCount']),
+    thoughts: count(usage['thoughtsTokenCount']),
+  };
+  if (prompt === undefined && candidates === undefined && thoughts === undefined && total === undefined)
+    return undefined;
+  if (total !== undefined) {
+    const left = Math.max(0, total - (prompt ?? 0) - (tool_prompt ?? 0) - (candidates ?? 0) - (thoughts ?? 0));
+    if (prompt === undefined) prompt = left;
+    else candidates ??= left;
+    candidates ??= 0;
+    tool_prompt ??= 0;
+    thoughts ??= 0;
+  }
+  const cached = count(usage['cachedContentTokenCount']) ?? (prompt === undefined ? undefined : 0);
+  const modalities = {
+    promptTokensDetails: addModalities(usage['promptTokensDetails'], usage['toolUsePromptTokensDetails']),
+    cacheTokensDetails: addModalities(usage['cacheTokensDetails']),
+    candidatesTokensDetails: addModalities(usage['candidatesTokensDetails']),
+  };
+  return { prompt, tool_prompt, cached, candidates, thoughts, modalities };
+}
+
+/** Film and documents are priced as text. */
+function addModalities(...lists: (JsonValue | undefined)[]): Modalities {
+  const found: Modalities = { audio: 0, image: 0 };
+  for (const value of lists.flatMap(asArray)) {
+    const { modality, tokenCount } = asObject(value) ?? {};
+    if (modality === 'AUDIO') found.audio += count(tokenCount) ?? 0;
+    if (modality === 'IMAGE') found.image += count(tokenCount) ?? 0;
+  }
+  return found;
+}
+
+/** The disjoint classes: the prompt has the cached part inside, thoughts stand beside the candidates (translation rule 3.1). */
+function toClasses({ prompt, tool_prompt, cached, candidates, thoughts, modalities }: Counts): TokenClasses {
+  const classes: TokenClasses = {};
+  if (prompt !== undefined) {
+    const { promptTokensDetails: all, cacheTokensDetails: known } = modalities;
+    let left = prompt + (tool_prompt ?? 0);
+    const take = (wanted: number): number => {
+      const taken = Math.min(Math.max(0, wanted), left);
+      left -= taken;
+      return taken;
+    };
+    classes.in_cache_read = take(cached ?? 0);
+    // A class is told where the provider told of that modality.
+    if (all.audio > 0) classes.in_audio = take(all.audio - known.audio);
+    if (all.image > 0) classes.in_image = take(all.image - known.image);
+    classes.in_uncached = left;
+  }
+  if (candidates !== undefined) {
+    const { audio, image } = modalities.candidatesTokensDetails;
+    const out_audio = Math.min(audio, candidates);
+    const out_image = Math.min(image, candidates - out_audio);
+    if (out_audio > 0) classes.out_audio = out_audio;
+    if (out_image > 0) classes.out_image = out_image;
+    classes.out_text = candidates - out_audio - out_image;
+  }
+  if (thoughts !== undefined) classes.out_reasoning = thoughts;
+  return classes;
+}
+
+function sum(one: Counts, other: Counts): Counts {
+  const add = (a: number | undefined, b: number | undefined) =>
+    a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+  const join = (name: keyof Counts['modalities']): Modalities => ({
+    audio: one.modalities[name].audio + other.modalities[name].audio,
+    image: one.modalities[name].image + other.modalities[name].image,
+  });
+  return {
+    prompt: add(one.prompt, other.prompt),
+    tool_prompt: add(one.tool_prompt, other.tool_prompt),
+    cached: add(one.cached, other.cached),
+    candidates: add(one.candidates, other.candidates),
+    thoughts: add(one.thoughts, other.thoughts),
+    modalities: {
+      promptTokensDetails: join('promptTokensDetails'),
+      cacheTokensDetails: join('cacheTokensDetails'),
+      candidatesTokensDetails: join('candidatesTokensDetails'),
+    },
+  };
+}
+
+function count(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
+}
