@@ -8,7 +8,7 @@ import type { Clock } from '../inference/call.ts';
 import { createLookup } from '../inference/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
-import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
+import { modelQuirks } from '../providers/model-quirks.ts';
 import { openDatabase } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
@@ -52,14 +52,14 @@ function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, con
   return `http://${host}:${address.port}`;
 }
 
-/** The catalog of a configuration; models of the Anthropic wire bring what their names tell about them. */
+/** The catalog of a configuration; models bring what their names tell about them. */
 export function catalogOf(config: Config, providers = config.providers): Catalog {
   return buildCatalog({
     bundled: readBundledCatalog(),
     config,
     providers,
     created_default: config.loaded_at,
-    modelQuirks: (wire, upstream_model) => (wire === 'anthropic-messages' ? anthropicModelQuirks(upstream_model) : {}),
+    modelQuirks,
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Wire } from '../schemas/inner.ts';
 import { anthropicMessages } from './anthropic-messages/index.ts';
+import { cohereChat } from './cohere-chat/index.ts';
 import type { ChatDialect } from './dialect.ts';
 import { openaiChat } from './openai-chat/index.ts';
 
@@ -7,4 +8,5 @@ import { openaiChat } from './openai-chat/index.ts';
 export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialect>([
   ['openai-chat', openaiChat],
   ['anthropic-messages', anthropicMessages],
+  ['cohere-chat', cohereChat],
 ]);

@@ -165,28 +165,13 @@ const laboratories: readonly ProviderRow[] = [
   {
     slug: 'cohere',
     name: 'Cohere',
-    dialect: 'openai-chat',
-    // https://docs.cohere.com/docs/compatibility-api
-    base_url: 'https://api.cohere.ai/compatibility/v1',
+    dialect: 'cohere-chat',
+    base_url: 'https://api.cohere.com/v2',
     credential_variables: ['COHERE_API_KEY', 'CO_API_KEY'],
     source: 'cohere',
-    parameters: without(chat, 'logit_bias', 'top_logprobs', 'parallel_tool_calls'),
-    quirks: {
-      ...compatible,
-      refused_parameters: [
-        'store',
-        'metadata',
-        'logit_bias',
-        'top_logprobs',
-        'n',
-        'modalities',
-        'prediction',
-        'audio',
-        'service_tier',
-        'parallel_tool_calls',
-        'user',
-      ],
-    },
+    // https://docs.cohere.com/reference/chat
+    parameters: [...without(chat, 'logit_bias', 'top_logprobs', 'parallel_tool_calls'), 'top_k'],
+    quirks: {},
     abort_stops_billing: true,
   },
   {

@@ -123,9 +123,10 @@ function assistantParts(message: Message, field: string, encoding: Encoding): (W
 
 /** What the wire itself told about the sources of a former answer. */
 function citationsOf(message: Message): JsonObject[] {
-  return (message.ext?.order ?? []).flatMap(({ ext }) =>
-    asArray(restOf(ext)['citations']).flatMap((citation): JsonObject | [] => asObject(citation) ?? []),
-  );
+  return (message.ext?.order ?? [])
+    .flatMap(({ ext }) => asArray(restOf(ext)['citations']))
+    .map(asObject)
+    .filter((citation) => citation !== undefined);
 }
 
 /** The results of one turn in the order of its calls; their images follow in a user's message. */

@@ -181,7 +181,9 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
 }
 
 function objectsOf(value: JsonValue | undefined): JsonObject[] {
-  return asArray(value).flatMap((entry): JsonObject | [] => asObject(entry) ?? []);
+  return asArray(value)
+    .map(asObject)
+    .filter((entry) => entry !== undefined);
 }
 
 /** The block that a citation of a whole answer belongs to. */
