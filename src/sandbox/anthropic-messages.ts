@@ -248,6 +248,7 @@ function errorBody(refusal: Refusal, id: string): JsonObject {
 
 /** The wire of `POST /v1/messages`. https://docs.anthropic.com/en/api/messages */
 export const anthropicMessages: SandboxWire = {
+  path: /^\/v1\/messages$/,
   credentialOf: (headers) =>
     (headers['x-api-key'] as string | undefined) ?? headers.authorization?.replace(/^Bearer /, ''),
   credentialRefused: () => new Refusal(401, 'invalid x-api-key'),

@@ -1,9 +1,10 @@
+import type { Wire } from '../schemas/inner.ts';
 import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
 
 /** A row of the configuration's `providers` section, as an operator would write it. */
 interface ProviderRow {
   name: string;
-  dialect: 'openai-chat' | 'anthropic-messages';
+  dialect: Wire;
   base_url: string;
   data_policy: { training: boolean; retention: string };
   abort_stops_billing: boolean;
@@ -33,13 +34,29 @@ const prices = {
   sandbox: { prompt: 0.1, completion: 0.4, input_cache_read: 0.025, input_cache_write: 0.1 },
   'sandbox-anthropic': { prompt: 0.2, completion: 0.8, input_cache_read: 0.02, input_cache_write: 0.25 },
 };
+
+/** A provider that speaks one more wire, with models of its own: `sandbox/<name>-echo` and so on. */
+interface ApartRow {
+  name: string;
+  dialect: Wire;
+  /** Appended to the sandbox's address. */
+  path: string;
+  /** What the provider calls a model: some wires tell from the name what a model takes. */
+  upstream_model(slug: string): string;
+}
+const apart: Readonly<Record<string, ApartRow>> = {};
+
 const first_release_s = Date.UTC(2026, 0, 1) / 1000;
 
-function endpoint(provider: keyof typeof prices, upstream_model: string): EndpointRow {
-  return { provider, upstream_model, pricing: prices[provider], max_completion_tokens: model_output_tokens };
+function endpoint(
+  provider: string,
+  upstream_model: string,
+  pricing: EndpointRow['pricing'] = prices.sandbox,
+): EndpointRow {
+  return { provider, upstream_model, pricing, max_completion_tokens: model_output_tokens };
 }
 
-function model(slug: string, description: string, first: string, second: string): ModelRow {
+function model(slug: string, description: string, endpoints: EndpointRow[]): ModelRow {
   return {
     name: `Sandbox ${slug}`,
     description,
@@ -48,11 +65,16 @@ function model(slug: string, description: string, first: string, second: string)
     input_modalities: ['text', 'image', 'file'],
     output_modalities: ['text'],
     tokenizer: 'Other',
-    endpoints: [endpoint('sandbox', first), endpoint('sandbox-anthropic', second)],
+    endpoints,
   };
 }
 
-/** The two providers that a running sandbox is, in the form of the configuration's `providers` section. */
+function atBoth(slug: string, description: string, first: string, second: string): ModelRow {
+  const dearer = endpoint('sandbox-anthropic', second, prices['sandbox-anthropic']);
+  return model(slug, description, [endpoint('sandbox', first), dearer]);
+}
+
+/** The providers that a running sandbox is, in the form of the configuration's `providers` section. */
 export function sandboxProviders(url: string): Record<string, ProviderRow> {
   const shared = {
     base_url: `${url}/v1`,
@@ -62,16 +84,25 @@ export function sandboxProviders(url: string): Record<string, ProviderRow> {
   return {
     sandbox: { name: 'Sandbox', dialect: 'openai-chat', ...shared },
     'sandbox-anthropic': { name: 'Sandbox Anthropic', dialect: 'anthropic-messages', ...shared },
+    ...Object.fromEntries(
+      Object.entries(apart).map(([short, { name, dialect, path }]) => [
+        `sandbox-${short}`,
+        { name, dialect, ...shared, base_url: url + path },
+      ]),
+    ),
   };
 }
 
-/** Every sandbox model at both providers, and one whose first endpoint always fails; in the form of the `models` section. */
+/** Every sandbox model at the first two providers and apart at each other, and one whose first endpoint always fails; in the form of the `models` section. */
 export const sandboxModels: Record<string, ModelRow> = {
   ...Object.fromEntries(
-    Object.entries(sandbox_models).map(([slug, { description }]) => [
-      `sandbox/${slug}`,
-      model(slug, description, slug, slug),
+    Object.entries(sandbox_models).flatMap(([slug, { description }]) => [
+      [`sandbox/${slug}`, atBoth(slug, description, slug, slug)],
+      ...Object.entries(apart).map(([short, { upstream_model }]) => [
+        `sandbox/${short}-${slug}`,
+        model(`${short} ${slug}`, description, [endpoint(`sandbox-${short}`, upstream_model(slug))]),
+      ]),
     ]),
   ),
-  'sandbox/fallback': model('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
+  'sandbox/fallback': atBoth('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
 };

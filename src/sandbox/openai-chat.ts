@@ -193,6 +193,7 @@ function errorBody(refusal: Refusal): JsonObject {
 
 /** The wire of `POST /v1/chat/completions`. https://platform.openai.com/docs/api-reference/chat */
 export const openAiChat: SandboxWire = {
+  path: /^\/v1\/chat\/completions$/,
   credentialOf: (headers) => headers.authorization?.replace(/^Bearer /, ''),
   credentialRefused: () => new Refusal(401, 'Incorrect API key provided.', 'invalid_api_key'),
   modelUnknown: (model) =>

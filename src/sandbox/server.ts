@@ -45,15 +45,16 @@ export interface SandboxOptions {
   clock?: () => number;
 }
 
-const wires: Readonly<Record<string, SandboxWire>> = {
-  '/v1/chat/completions': openAiChat,
-  '/v1/messages': anthropicMessages,
-};
+const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages];
 
 interface Context {
   options: SandboxOptions;
   counters: SandboxCounters;
   memory: Memory;
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split('?', 1)[0]!;
 }
 
 async function readBody(request: IncomingMessage): Promise<{ body: JsonObject; bytes: number }> {
@@ -121,11 +122,13 @@ async function answer(
   const { options, memory, counters } = context;
   if (options.api_key !== undefined && wire.credentialOf(request.headers) !== options.api_key)
     throw wire.credentialRefused();
-  const { body, bytes } = await readBody(request);
+  const { body: given, bytes } = await readBody(request);
+  const target = wire.targetOf?.(pathOf(request));
+  const body: JsonObject = target === undefined ? given : { ...given, ...target };
   const { name, faults: from_name } = splitModel(textOf(body['model']));
   const model = Object.hasOwn(sandbox_models, name) ? sandbox_models[name] : undefined;
   memory.noteBody(attempt, textOf(body['model']), body, bytes);
-  wire.check(body, request.headers);
+  wire.check(given, request.headers);
   if (model === undefined) throw wire.modelUnknown(name);
   let faults = readFaults({ ...model.faults, ...from_name }, body, request.headers);
   const prompt = wire.readPrompt(body);
@@ -236,8 +239,8 @@ function listModels(request: IncomingMessage): JsonObject {
 }
 
 function route(request: IncomingMessage, response: ServerResponse, context: Context): void {
-  const path = (request.url ?? '/').split('?', 1)[0]!;
-  const wire = wires[path];
+  const path = pathOf(request);
+  const wire = wires.find((one) => one.path.test(path));
   if (wire !== undefined && request.method === 'POST') {
     void exchange(wire, request, response, context);
     return;
@@ -258,7 +261,7 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     });
 }
 
-/** Starts a simulated upstream that speaks `openai-chat` and `anthropic-messages`, deterministic but for ids and times. */
+/** Starts a simulated upstream that speaks the wires of `wires`, deterministic but for ids and times. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const counters: SandboxCounters = { requests: 0, open: 0, completed: 0, aborted: 0, chunks: 0, by_status: {} };
   const context: Context = { options, counters, memory: createMemory(options.clock ?? Date.now) };

@@ -13,12 +13,22 @@ export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The request as received. */
+  /** The request as received, with what its address says: `model` and `stream`. */
   body: JsonObject;
+}
+
+/** What the address of a request says on wires whose body does not. */
+export interface Target {
+  model: string;
+  stream: boolean;
 }
 
 /** One wire of the sandbox: how a request is read and an answer written. */
 export interface SandboxWire {
+  /** Addresses that this wire answers; the path without its query. */
+  path: RegExp;
+  /** Model and mode, where the path tells them. Absent: the body does. */
+  targetOf?(path: string): Target;
   /** What the request shows as credential. */
   credentialOf(headers: IncomingHttpHeaders): string | undefined;
   credentialRefused(): Refusal;
