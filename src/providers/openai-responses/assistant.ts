@@ -1,0 +1,246 @@
+import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asObject, asText } from '../json-shape.ts';
+import { detailsOf, orderOf } from '../slot-order.ts';
+import type { Encoding } from './parts.ts';
+import { OPENAI_FORMAT, restOf, WIRE, type WireItem } from './wire.ts';
+
+/** Ids of other vendors' servers look otherwise and are refused; an item goes without one then. */
+const ID_PREFIX: Readonly<Record<string, string>> = { message: 'msg', function_call: 'fc', custom_tool_call: 'ctc' };
+
+/** An assistant turn's items, in the order the model made them. `callIds` gives each call its id on this wire. */
+export function encodeAssistant(
+  message: Message,
+  field: string,
+  encoding: Encoding,
+  callIds: ReadonlyMap<ToolCall, string>,
+): WireItem[] {
+  const details = detailsOf(message);
+  const content = message.content ?? null;
+  const parts: readonly InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+  const calls = message.tool_calls ?? [];
+  const natives = message.ext?.natives ?? [];
+  const isOwn = message.ext?.wire === WIRE;
+  const counts = { reasoning: details.length, text: parts.length, call: calls.length, native: natives.length };
+  const order = orderOf(message, counts);
+  const reasoning = planReasoning(order, details, isOwn, field, encoding);
+  // What was made after reasoning that is missing is refused by its id, or, the provider's own items, altogether.
+  const isOwnStill = isOwn && !reasoning.isDropped;
+  const items: WireItem[] = [];
+
+  for (const { kind, at, ext } of order) {
+    const rest = isOwnStill ? restOf(ext) : {};
+    switch (kind) {
+      case 'reasoning': {
+        const item = reasoning.items.get(at);
+        if (item !== undefined) items.push(item);
+        break;
+      }
+      case 'text':
+        addText(parts[at]!, rest, `${field}.content[${at}]`, encoding, items);
+        break;
+      case 'refusal':
+        addPart(items, { type: 'refusal', refusal: message.refusal ?? '' }, rest);
+        break;
+      case 'call': {
+        const call = calls[at]!;
+        const id = callIds.get(call) ?? call.id;
+        if (id !== call.id) encoding.report('changed', `${field}.tool_calls[${at}].id`, 'too long, or used twice');
+        items.push(encodeCall(call, id, reasoning.isDropped, encoding));
+        break;
+      }
+      case 'native': {
+        const native = natives[at]!;
+        if (native.wire === WIRE && isOwnStill) items.push(native.block as WireItem);
+        else
+          encoding.report(
+            'dropped',
+            `${field}.ext`,
+            'what another provider did, or did with lost reasoning, stays here',
+          );
+        break;
+      }
+      case 'image': {
+        const item = pictureItem(message, at, rest);
+        if (item !== undefined) items.push(item);
+        else encoding.report('dropped', `${field}.images`, 'images of former answers are not sent back');
+        break;
+      }
+      default:
+        encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no sound of the assistant back');
+    }
+  }
+  // Reasoning that nothing follows is refused (translation M11).
+  while (items.at(-1)?.type === 'reasoning') {
+    encoding.report('dropped', `${field}.reasoning_details`, 'nothing follows the reasoning');
+    items.pop();
+  }
+  return encoding.quirks.text_before_calls ? callsLast(items) : items;
+}
+
+function callsLast(items: readonly WireItem[]): WireItem[] {
+  return [...items.filter((item) => !isCall(item)), ...items.filter(isCall)];
+}
+
+function isCall({ type }: WireItem): boolean {
+  return type === 'function_call' || type === 'custom_tool_call';
+}
+
+// ---------------------------------------------------------------- text
+
+function addText(part: InnerPart, rest: JsonObject, field: string, encoding: Encoding, items: WireItem[]): void {
+  if (part.type === 'native' && part.wire === WIRE) items.push(part.block as WireItem);
+  else if (part.type !== 'text')
+    encoding.report('dropped', field, 'this upstream takes no media of the assistant back');
+  // Without an id an empty text says nothing.
+  else if (part.text !== '' || rest['id'] !== undefined) {
+    addPart(items, { type: 'output_text', text: part.text, annotations: [] }, { ...restOf(part.ext), ...rest });
+  }
+}
+
+/**
+ * A part of a message: it joins the message before where both are of one id, which tells that they were one. A text that
+ * has no remainder is a message as it is easy to write.
+ */
+function addPart(items: WireItem[], told: WireItem, { part, ...rest }: JsonObject): void {
+  const content: JsonObject = { ...told, ...asObject(part) };
+  const id = ownId(rest['id'], 'message');
+  const last = items.at(-1);
+  if (last?.type === 'message' && id !== undefined && last['id'] === id) {
+    (last['content'] as JsonObject[]).push(content);
+    return;
+  }
+  if (id !== undefined) {
+    // Typed messages have a status (https://platform.openai.com/docs/api-reference/responses/create).
+    items.push({
+      ...rest,
+      type: 'message',
+      role: 'assistant',
+      status: rest['status'] ?? 'completed',
+      content: [content],
+    });
+    return;
+  }
+  const text = asText(told['text']) + asText(told['refusal']);
+  const phase = rest['phase'];
+  if (last?.type === 'message' && typeof last['content'] === 'string' && last['phase'] === phase) {
+    last['content'] += text;
+    return;
+  }
+  items.push({ type: 'message', role: 'assistant', content: text, ...(phase === undefined ? {} : { phase }) });
+}
+
+function ownId(value: unknown, type: string): string | undefined {
+  const id = typeof value === 'string' ? value : '';
+  return id.startsWith(ID_PREFIX[type] ?? '') && id !== '' ? id : undefined;
+}
+
+// ---------------------------------------------------------------- calls, pictures
+
+function encodeCall(call: ToolCall, call_id: string, isNameless: boolean, encoding: Encoding): WireItem {
+  const { id: told, ...rest } = restOf(call.ext);
+  const type = rest['type'] === 'custom_tool_call' ? 'custom_tool_call' : 'function_call';
+  const id = isNameless ? undefined : ownId(told, type);
+  const name = encoding.toolName(call.function.name);
+  const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id, name };
+  if (type === 'custom_tool_call') return { ...item, input: customInput(call.function.arguments) };
+  return { ...item, arguments: call.function.arguments.trim() === '' ? '{}' : call.function.arguments };
+}
+
+/** The text that `calls.ts` wrapped; anything else is the input itself. */
+function customInput(text: string): string {
+  try {
+    const input = asObject(JSON.parse(text))?.['input'];
+    return typeof input === 'string' ? input : text;
+  } catch {
+    return text;
+  }
+}
+
+/** A picture that this wire's tool made goes back as the item it was. */
+function pictureItem(message: Message, at: number, rest: JsonObject): WireItem | undefined {
+  const url = message.images?.[at]?.image_url.url ?? '';
+  const comma = url.indexOf(',');
+  if (rest['type'] !== 'image_generation_call' || comma === -1) return undefined;
+  return { ...rest, type: 'image_generation_call', result: url.slice(comma + 1) };
+}
+
+// ---------------------------------------------------------------- reasoning
+
+interface ReasoningPlan {
+  /** The items, each by its first detail. */
+  items: Map<number, WireItem>;
+  /** Reasoning of this vendor that does not go back: whole or not at all (translation M11). */
+  isDropped: boolean;
+}
+
+interface Group {
+  first: number;
+  ext: Slot['ext'];
+  item: WireItem;
+  isClosed: boolean;
+}
+
+/** Groups details into items (translation R6): one ends with its encrypted part, or where the remainder is another one. */
+function planReasoning(
+  order: readonly Slot[],
+  details: readonly ReasoningDetail[],
+  isOwn: boolean,
+  field: string,
+  encoding: Encoding,
+): ReasoningPlan {
+  const { quirks, strip_state, reasoning_ids } = encoding;
+  const format = quirks.reasoning_format ?? OPENAI_FORMAT;
+  const groups: Group[] = [];
+  for (const { kind, at, ext } of order) {
+    const detail = details[at];
+    if (kind !== 'reasoning' || detail === undefined) continue;
+    if (detail.format !== format) {
+      const of = `reasoning of format ${detail.format ?? 'unknown'} belongs to another vendor`;
+      encoding.report('dropped', `${field}.reasoning_details[${at}]`, of);
+      continue;
+    }
+    let group = groups.at(-1);
+    if (group === undefined || group.isClosed || group.ext !== ext) {
+      const item: WireItem = { ...(isOwn ? restOf(ext) : {}), type: 'reasoning', summary: [] };
+      group = { first: at, ext, item, isClosed: false };
+      groups.push(group);
+    }
+    addDetail(group.item, detail);
+    group.isClosed = detail.type === 'reasoning.encrypted';
+  }
+  const reason = whyDropped(groups, strip_state, quirks.plain_reasoning_items === true, reasoning_ids);
+  if (reason !== undefined) {
+    encoding.report('dropped', `${field}.reasoning_details`, reason);
+    return { items: new Map(), isDropped: true };
+  }
+  for (const { item } of groups) reasoning_ids.add(asText(item['id']));
+  return { items: new Map(groups.map(({ first, item }) => [first, item])), isDropped: false };
+}
+
+function whyDropped(
+  groups: readonly Group[],
+  strip_state: boolean,
+  takesPlain: boolean,
+  taken: ReadonlySet<string>,
+): string | undefined {
+  if (groups.length === 0) return undefined;
+  if (strip_state) return 'the upstream refused the reasoning state of former turns';
+  if (!takesPlain && groups.some(({ isClosed }) => !isClosed))
+    return 'reasoning without its encrypted content is refused';
+  const ids = groups.map(({ item }) => asText(item['id'])).filter((id) => id !== '');
+  const isTwice = new Set(ids).size < ids.length || ids.some((id) => taken.has(id));
+  return isTwice ? 'the same reasoning is there twice' : undefined;
+}
+
+function addDetail(item: WireItem, detail: ReasoningDetail): void {
+  if (detail.type === 'reasoning.encrypted') {
+    item['encrypted_content'] = detail.data;
+    item['id'] ??= asText(detail.id);
+  } else if (detail.type === 'reasoning.summary') {
+    (item['summary'] as JsonObject[]).push({ type: 'summary_text', text: detail.summary });
+  } else {
+    item['content'] ??= [];
+    (item['content'] as JsonObject[]).push({ type: 'reasoning_text', text: detail.text ?? '' });
+  }
+}

@@ -1,0 +1,116 @@
+import { limits } from '../../limits.ts';
+import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asText } from '../json-shape.ts';
+import { fitCallId } from '../tool-ids.ts';
+import { nameCalls, pairResults } from '../tool-results.ts';
+import { encodeAssistant } from './assistant.ts';
+import { type Encoding, encodePart } from './parts.ts';
+import { restOf, type WireItem } from './wire.ts';
+
+/** The conversation as items, and what the rest of the encoding must know of it. */
+export interface Input {
+  items: WireItem[];
+  /** From a client of this very API, who told it apart. */
+  instructions: string | undefined;
+  /** Ids of all calls, as they stand on the wire. */
+  call_ids: string[];
+}
+
+/** "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64" is what longer ids get. */
+const CALL_ID = new RegExp(`^[\\s\\S]{1,${limits.tool_call_id_chars_max}}$`);
+const MAPPED_ID_CHARS = 32;
+
+const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image', 'input_file', 'input_audio']);
+
+/** The conversation in this wire's shape: each call answered directly after its turn. */
+export function encodeInput(messages: readonly Message[], encoding: Encoding): Input {
+  const pairs = pairResults(messages);
+  const call_ids: string[] = [];
+  const callIds = nameCalls(messages, (id) => fitCallId(id, CALL_ID, MAPPED_ID_CHARS), call_ids);
+  const items: WireItem[] = [];
+  let instructions: string | undefined;
+
+  messages.forEach((message, i) => {
+    const field = `messages[${i}]`;
+    if (message.role === 'assistant') {
+      items.push(...encodeAssistant(message, field, encoding, callIds));
+      for (const call of message.tool_calls ?? []) {
+        items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
+      }
+    } else if (message.role === 'tool') {
+      if (pairs.orphans.has(message)) items.push(encodeOrphan(message, field, pairs.names, encoding));
+    } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
+      instructions = message.content;
+    } else {
+      items.push(...encodeMessage(message, field, encoding));
+    }
+  });
+  return { items, instructions, call_ids };
+}
+
+function encodeResult(
+  call: ToolCall,
+  call_id: string,
+  result: { message: Message; field: string } | undefined,
+  encoding: Encoding,
+): WireItem {
+  const type = restOf(call.ext)['type'] === 'custom_tool_call' ? 'custom_tool_call_output' : 'function_call_output';
+  if (result === undefined) {
+    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
+    return { type, call_id, output: '(no result)' };
+  }
+  const { content, ext } = result.message;
+  const output = Array.isArray(content)
+    ? encodeParts(content, result.field, encoding).filter(({ type: kind }) => INPUT_CONTENT.has(kind))
+    : (content ?? '');
+  return { ...restOf(ext), type, call_id, output };
+}
+
+/** A result without its call would be refused: what it says is kept as the user's text. */
+function encodeOrphan(
+  message: Message,
+  field: string,
+  names: ReadonlyMap<string, string>,
+  encoding: Encoding,
+): WireItem {
+  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  const id = message.tool_call_id ?? '';
+  const label = `Tool result (${names.get(id) ?? message.name ?? id}):`;
+  const { content } = message;
+  if (!Array.isArray(content)) return { type: 'message', role: 'user', content: `${label} ${content ?? ''}` };
+  return {
+    type: 'message',
+    role: 'user',
+    content: [{ type: 'input_text', text: label }, ...encodeParts(content, field, encoding)],
+  };
+}
+
+/** A user's or system's message; parts that are items of their own (`mcp_approval_response`) stand behind it. */
+function encodeMessage(message: Message, field: string, encoding: Encoding): WireItem[] {
+  const { via: _via, ...rest } = restOf(message.ext);
+  const isInstruction = message.role === 'system' || message.role === 'developer';
+  const role = isInstruction ? (encoding.quirks.system_role ?? message.role) : message.role;
+  const content = message.content ?? '';
+  const prefix = message.name ? `${message.name}: ` : '';
+  if (typeof content === 'string' && message.cache_control == null) {
+    return [{ ...rest, type: 'message', role, content: prefix + content }];
+  }
+  const parts: InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : [...content];
+  const last = parts.at(-1);
+  if (message.cache_control != null && last !== undefined && last.type !== 'native') {
+    parts[parts.length - 1] = { cache_control: message.cache_control, ...last };
+  }
+  const encoded = encodeParts(parts, field, encoding);
+  const inside: JsonObject[] = encoded.filter(({ type }) => INPUT_CONTENT.has(type));
+  const outside = encoded.filter(({ type }) => !INPUT_CONTENT.has(type));
+  const at = inside.findIndex(({ type }) => type === 'input_text');
+  if (prefix !== '' && at !== -1) inside[at] = { ...inside[at], text: prefix + asText(inside[at]!['text']) };
+  // A message of nothing else is none.
+  if (inside.length === 0 && outside.length > 0) return outside;
+  return [{ ...rest, type: 'message', role, content: inside }, ...outside];
+}
+
+function encodeParts(parts: readonly InnerPart[], field: string, encoding: Encoding): WireItem[] {
+  return parts.flatMap((part, i) => encodePart(part, `${field}.content[${i}]`, encoding) ?? []);
+}

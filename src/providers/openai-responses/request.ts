@@ -1,0 +1,232 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
+import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
+import { asArray, asObject } from '../json-shape.ts';
+import { effortOf, nearestOf } from '../reasoning-effort.ts';
+import { fitToolName } from '../tool-ids.ts';
+import { hashUser } from '../user-hash.ts';
+import { encodeInput } from './input.ts';
+import type { Encoding } from './parts.ts';
+import { encodeFormat, encodeTools } from './tools.ts';
+import type { DecoderState } from './turn.ts';
+import { restOf } from './wire.ts';
+
+/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+const READ: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'logprobs',
+  'top_logprobs',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+  'verbosity',
+  'modalities',
+  'web_search_options',
+  'service_tier',
+  'user',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'prompt_cache_options',
+]);
+
+/** What neither an operator's `extra_body` nor a client's options may set; a stored `prompt` would bring tokens that nobody counts. */
+export const reserved: ReadonlySet<string> = new Set([
+  ...gatewayFields,
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'prompt',
+]);
+
+/** Carried as they are. */
+const SAME = [
+  'temperature',
+  'top_p',
+  'service_tier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'prompt_cache_options',
+] as const;
+
+/** Below it the wire refuses the bound (https://platform.openai.com/docs/api-reference/responses/create). */
+const OUTPUT_TOKENS_MIN = 16;
+
+/** Builds the request of the Responses API, which keeps nothing: `store` is false, so reasoning travels encrypted. */
+export function encodeRequest(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  { strip_state }: EncodeOptions,
+): EncodedRequest {
+  const report: Report[] = [];
+  const renamed: Record<string, string> = {};
+  const { quirks } = endpoint;
+  const encoding: Encoding = {
+    quirks,
+    strip_state,
+    reasoning_ids: new Set(),
+    toolName(name) {
+      const sent = fitToolName(name);
+      if (sent !== name) renamed[sent] = name;
+      return sent;
+    },
+    report(kind, field, reason) {
+      if (report.length < limits.reports_max) report.push({ kind, field, reason });
+    },
+  };
+  if (request.modalities?.some((modality) => modality !== 'text')) {
+    throw new GatewayError(400, 'modalities: this model answers in text only.');
+  }
+  const fields = withoutRefused(request, endpoint, encoding);
+  const rest = withoutReserved(restOf(request.ext));
+  const extra = withoutReserved(quirks.extra_body ?? {}, (name) => {
+    encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
+  });
+  const input = encodeInput(request.messages, encoding);
+  const body: JsonObject = {
+    ...extra,
+    ...rest,
+    model: endpoint.upstream_model,
+    ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
+    input: input.items,
+    store: false,
+    ...includes(fields, rest, encoding),
+    ...outputBound(fields, encoding),
+    ...sameFields(fields),
+    ...logprobs(fields),
+    ...encodeTools(fields, encoding),
+    ...textOptions(fields, rest, encoding),
+    ...reasoningOptions(fields, endpoint, rest, encoding),
+    ...endUser(fields),
+    ...(fields.stream == null ? {} : { stream: fields.stream }),
+  };
+
+  const state: Omit<DecoderState, 'generation_id'> = { tool_names: renamed, call_ids: input.call_ids };
+  if (quirks.reasoning_format !== undefined) state.reasoning_format = quirks.reasoning_format;
+  return {
+    method: 'POST',
+    path: quirks.query === undefined ? '/responses' : `/responses?${quirks.query}`,
+    headers: {
+      'content-type': 'application/json',
+      accept: request.stream === true ? 'text/event-stream' : 'application/json',
+    },
+    body,
+    report,
+    state: { ...state },
+  };
+}
+
+/** The request without what the upstream refuses, and what it has no field for told. */
+function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpoint, encoding: Encoding): ChatRequest {
+  const fields = { ...request };
+  for (const field in request) {
+    if (request[field] == null || spokenToGateway.has(field)) continue;
+    const isRefused = quirks.refused_parameters?.includes(field) === true;
+    if (!isRefused && READ.has(field)) continue;
+    if (isRefused) delete fields[field];
+    encoding.report('dropped', field, isRefused ? `${provider} does not take this parameter` : NO_FIELD);
+  }
+  return fields;
+}
+
+const NO_FIELD = 'this upstream has no such parameter';
+
+function withoutReserved(told: JsonObject, drop: (name: string) => void = () => {}): JsonObject {
+  const kept: JsonObject = {};
+  for (const [name, value] of Object.entries(told)) {
+    if (reserved.has(name)) drop(name);
+    else kept[name] = value;
+  }
+  return kept;
+}
+
+/** What is asked for beside the answer; a client of this very API may have asked for more. */
+function includes(fields: ChatRequest, rest: JsonObject, { quirks, strip_state }: Encoding): JsonObject {
+  const wanted = new Set(asArray(rest['include']));
+  // Models that do not think refuse it by the same words as state that is not theirs, so that a retry goes without.
+  if (!quirks.no_encrypted_reasoning && !strip_state) wanted.add('reasoning.encrypted_content');
+  else wanted.delete('reasoning.encrypted_content');
+  if (fields.logprobs === true) wanted.add('message.output_text.logprobs');
+  return wanted.size === 0 ? {} : { include: [...wanted] };
+}
+
+function outputBound(fields: ChatRequest, encoding: Encoding): JsonObject {
+  const wanted = fields.max_completion_tokens ?? fields.max_tokens;
+  if (wanted == null) return {};
+  if (wanted >= OUTPUT_TOKENS_MIN) return { max_output_tokens: wanted };
+  const field = fields.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
+  encoding.report('clamped', field, `this upstream takes no bound below ${OUTPUT_TOKENS_MIN}`);
+  return { max_output_tokens: OUTPUT_TOKENS_MIN };
+}
+
+function sameFields(fields: ChatRequest): JsonObject {
+  const same: JsonObject = {};
+  for (const name of SAME) if (fields[name] != null) same[name] = fields[name] as JsonValue;
+  return same;
+}
+
+function logprobs({ logprobs: isWanted, top_logprobs }: ChatRequest): JsonObject {
+  return isWanted === true && top_logprobs != null ? { top_logprobs } : {};
+}
+
+function textOptions(fields: ChatRequest, rest: JsonObject, encoding: Encoding): JsonObject {
+  const format = encodeFormat(fields.response_format, encoding);
+  const text = {
+    ...asObject(rest['text']),
+    ...(format === undefined ? {} : { format }),
+    ...(fields.verbosity == null ? {} : { verbosity: verbosityOf(fields.verbosity, encoding) }),
+  };
+  return Object.keys(text).length === 0 ? {} : { text };
+}
+
+/** The wire has three levels; the public contract knows more above them. */
+function verbosityOf(verbosity: string, encoding: Encoding): string {
+  if (verbosity !== 'xhigh' && verbosity !== 'max') return verbosity;
+  encoding.report('clamped', 'verbosity', 'high is the most this upstream knows');
+  return 'high';
+}
+
+/** A client that hides the reasoning does so at the gateway: what is encrypted is kept. */
+function reasoningOptions(
+  fields: ChatRequest,
+  endpoint: DialectEndpoint,
+  rest: JsonObject,
+  encoding: Encoding,
+): JsonObject {
+  const { quirks } = endpoint;
+  const told = fields.reasoning == null ? 'reasoning_effort' : 'reasoning';
+  const reasoning: JsonObject = { ...asObject(rest['reasoning']) };
+  const effort = effortOf(fields, endpoint.max_completion_tokens);
+  if (effort !== undefined && quirks.reasoning_field === 'none') {
+    encoding.report('dropped', told, `${endpoint.provider} has no such option for this model`);
+  } else if (effort !== undefined) {
+    const sent = nearestOf(quirks.reasoning_efforts, effort);
+    if (sent !== effort) {
+      encoding.report('clamped', told, `the model takes ${quirks.reasoning_efforts?.join(', ')}; sent ${sent}`);
+    }
+    reasoning['effort'] = sent;
+  }
+  const isHidden = fields.reasoning?.exclude === true || fields.include_reasoning === false;
+  const summary = fields.reasoning?.summary ?? (isHidden ? undefined : quirks.reasoning_summary);
+  if (summary != null) reasoning['summary'] = summary;
+  return Object.keys(reasoning).length === 0 ? {} : { reasoning };
+}
+
+/** Whom the client answers, by the newer name of it or the older one; never as the client knows them. */
+function endUser(fields: ChatRequest): JsonObject {
+  const user = fields.user || fields['safety_identifier'];
+  return typeof user === 'string' && user !== '' ? { safety_identifier: hashUser(user) } : {};
+}
