@@ -122,6 +122,24 @@ export const limits = {
   stream_frame_bytes_max: 16 * 1024 * 1024,
   /** The whole text of one streamed answer. */
   stream_bytes_max: 256 * 1024 * 1024,
+  /** What rebuilds a turn in the last reasoning detail of an answer, packed; above, less of it. */
+  seal_chars_max: 16 * 1024,
+  /** What is remembered of one turn, and of all: by a process, and in the store. */
+  turn_state_chars_max: 512 * 1024,
+  turn_states_chars_max: 64 * 1024 * 1024,
+  turn_states_max: 200_000,
+  turn_states_remembered_max: 50_000,
+  /** Of the turns of one request, so many of the last are looked up. */
+  turn_lookups_max: 128,
+  /** Remembered turns are written so many at once; so many more may wait for a store that fails. */
+  turn_batch_max: 100,
+  turns_unwritten_max: 5_000,
+  turn_write_retry_ms: 1_000,
+  /** That the store has nothing of a turn is believed so long: another process may just be writing it. */
+  turn_absence_ms: 10_000,
+  turn_sweep_ms: 60_000,
+  turn_sweep_rows_max: 10_000,
+  turn_state_hours: 24,
   /** A count of tokens or searches above it is no count: what an upstream tells then is not believed. */
   usage_count_max: 1_000_000_000,
   /** What of an upstream's error text is shown to a client. */
@@ -170,6 +188,11 @@ export const limits = {
   tokenizer_waiting_max: 64,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */
   cache_breakpoints_max: 4,
+  /** The name of a document (Amazon Bedrock, `DocumentBlock`). */
+  document_name_chars_max: 200,
+  /** Pairs of request metadata, and the characters of each side (Amazon Bedrock, `Converse`). */
+  request_metadata_max: 16,
+  request_metadata_chars_max: 256,
   tool_name_chars_max: 64,
   tool_call_id_chars_max: 64,
   /** The range of a manual thinking budget (Anthropic, documentation page "Extended thinking"; the public API's own upper end). */
@@ -192,6 +215,13 @@ export const limits = {
   upstream_tail_ms_max: 1_000,
   upstream_total_ms_max: 3_600_000,
   attempts_max: 16,
+  /** Inputs of one request for embeddings, and the dimensions asked for. */
+  embedding_inputs_max: 10_000,
+  embedding_dimensions_max: 100_000,
+  /** What a provider may add to each input of its own: a prompt for queries or documents, marks of the vocabulary. */
+  embedding_template_tokens_max: 64,
+  /** Requests that one attempt at embeddings has under way at a time, where its inputs are too many for one. */
+  embedding_requests_at_once_max: 8,
   /** A client that does not read for this long is gone. */
   client_stall_ms_max: 120_000,
 

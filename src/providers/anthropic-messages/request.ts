@@ -150,7 +150,8 @@ function endUser(request: ChatRequest): Pick<WireRequest, 'metadata'> {
   return typeof user === 'string' && user !== '' ? { metadata: { user_id: hashUser(user) } } : {};
 }
 
-function sampling(
+/** What of sampling a Claude takes: models differ, and thinking fixes most of it. */
+export function sampling(
   request: ChatRequest,
   isThinking: boolean,
   encoding: Encoding,
@@ -181,7 +182,8 @@ function sampling(
   return sent;
 }
 
-function stopSequences(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'stop_sequences'> {
+/** The stop sequences without those of white space, which are refused. */
+export function stopSequences(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'stop_sequences'> {
   const wanted = typeof request.stop === 'string' ? [request.stop] : (request.stop ?? []);
   const stop_sequences = wanted.filter((sequence) => sequence.trim() !== '');
   if (stop_sequences.length < wanted.length) encoding.report('dropped', 'stop', 'sequences of white space are refused');

@@ -92,7 +92,8 @@ function planBudget(
   return budget;
 }
 
-function effortOf(ratio: number): ReasoningEffort {
+/** The effort that a share of the output bound stands for. */
+export function effortOf(ratio: number): ReasoningEffort {
   if (ratio >= RATIOS.xhigh) return 'xhigh';
   if (ratio >= RATIOS.high) return 'high';
   return ratio >= RATIOS.medium ? 'medium' : 'low';

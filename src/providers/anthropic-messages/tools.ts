@@ -95,7 +95,7 @@ function isFunction(tool: InnerTool): tool is FunctionTool {
 }
 
 /** The names that `tool_choice: {type: "allowed_tools"}` leaves; both the flat and the nested form are in use. */
-function allowedTools(choice: ToolChoice | null | undefined): ReadonlySet<string> | undefined {
+export function allowedTools(choice: ToolChoice | null | undefined): ReadonlySet<string> | undefined {
   if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return undefined;
   const list = asObject(choice['allowed_tools']) ?? choice;
   const names = asArray(list['tools']).map((entry) => {

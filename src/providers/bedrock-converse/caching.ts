@@ -1,0 +1,76 @@
+import { limits } from '../../limits.ts';
+import type { CacheControl } from '../../schemas/inner.ts';
+import { asObject } from '../json-shape.ts';
+import type { Encoding } from './encoding.ts';
+import type { WireBlock, WireCachePoint, WireRequest } from './wire.ts';
+
+/**
+ * The cache point that stands after a block with a hint; none for models that have no prompt cache to write to
+ * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html). Of tools only Claude caches the declarations,
+ * and only Claude keeps anything for an hour.
+ */
+export function cachePoint(
+  hint: CacheControl | null | undefined,
+  place: 'tools' | 'system' | 'messages',
+  { family, report }: Encoding,
+): WireCachePoint[] {
+  if (hint?.type !== 'ephemeral') return [];
+  const isNova = family === 'nova' || family === 'nova-2';
+  if (family !== 'claude' && !(isNova && place !== 'tools')) {
+    report('dropped', 'cache_control', `this model caches no ${place}`);
+    return [];
+  }
+  if (hint.ttl !== '1h') return [{ cachePoint: { type: 'default' } }];
+  if (isNova) {
+    report('changed', 'cache_control', 'this model caches for five minutes');
+    return [{ cachePoint: { type: 'default' } }];
+  }
+  return [{ cachePoint: { type: 'default', ttl: '1h' } }];
+}
+
+/** Whether a block is a cache point. */
+export function isCachePoint(block: WireBlock): boolean {
+  return block['cachePoint'] !== undefined;
+}
+
+/**
+ * Moves cache points to where the service takes them: directly after a document or a film it refuses one, so that it goes
+ * before them; at the beginning of a message, or after another one, it would mark nothing.
+ */
+export function placeCachePoints(blocks: readonly WireBlock[], encoding: Encoding): WireBlock[] {
+  const placed: WireBlock[] = [];
+  for (const block of blocks) {
+    if (!isCachePoint(block)) {
+      placed.push(block);
+      continue;
+    }
+    let at = placed.length;
+    while (at > 0 && isLargeMedia(placed[at - 1]!)) at -= 1;
+    if (at === 0) encoding.report('dropped', 'cache_control', 'a document alone cannot be cached');
+    else if (!isCachePoint(placed[at - 1]!)) placed.splice(at, 0, block);
+  }
+  return placed;
+}
+
+function isLargeMedia(block: WireBlock): boolean {
+  return block['document'] !== undefined || block['video'] !== undefined;
+}
+
+/** Keeps the cache points within what a request may have: at most four, the last ones staying; hours before minutes. */
+export function limitCachePoints(body: WireRequest, encoding: Encoding): void {
+  const lists = [body.toolConfig?.tools, body.system, ...body.messages.map(({ content }) => content)];
+  const holders = lists.flatMap((list = []) => list.filter(isCachePoint).map((block) => ({ list, block })));
+  const surplus = Math.max(0, holders.length - limits.cache_breakpoints_max);
+  for (const { list, block } of holders.slice(0, surplus)) {
+    list.splice(list.indexOf(block), 1);
+    encoding.report('dropped', 'cache_control', `at most ${limits.cache_breakpoints_max} breakpoints: the last stay`);
+  }
+  let isShort = false;
+  for (const { list, block } of holders.slice(surplus)) {
+    if (asObject(block['cachePoint'])?.['ttl'] !== '1h') isShort = true;
+    else if (isShort) {
+      list[list.indexOf(block)] = { cachePoint: { type: 'default' } };
+      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it is of 5m now');
+    }
+  }
+}

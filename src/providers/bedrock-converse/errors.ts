@@ -1,0 +1,137 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type FailureClass, type Frame, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { retryAfterMs } from '../retry-after.ts';
+
+/**
+ * Exceptions and what they stand for (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
+ */
+const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
+  ValidationException: { failure: 'invalid_request', status: 400 },
+  ServiceQuotaExceededException: { failure: 'rate_limited', status: 400 },
+  ConflictException: { failure: 'conflict', status: 400 },
+  AccessDeniedException: { failure: 'credential', status: 403 },
+  UnrecognizedClientException: { failure: 'credential', status: 403 },
+  InvalidSignatureException: { failure: 'credential', status: 403 },
+  IncompleteSignatureException: { failure: 'credential', status: 403 },
+  MissingAuthenticationTokenException: { failure: 'credential', status: 403 },
+  ExpiredTokenException: { failure: 'credential', status: 403 },
+  ResourceNotFoundException: { failure: 'not_found', status: 404 },
+  ModelTimeoutException: { failure: 'timeout', status: 408 },
+  ModelErrorException: { failure: 'unavailable', status: 424 },
+  ModelStreamErrorException: { failure: 'unavailable', status: 424 },
+  ThrottlingException: { failure: 'rate_limited', status: 429 },
+  ModelNotReadyException: { failure: 'overloaded', status: 429 },
+  InternalServerException: { failure: 'unavailable', status: 500 },
+  ServiceUnavailableException: { failure: 'overloaded', status: 503 },
+};
+
+/** Reads an answer that is no 200: the service's own error body, or whatever a proxy in between wrote. Never throws. */
+export function decodeError(
+  status: number,
+  headers: Record<string, string | string[] | undefined>,
+  body: string,
+): UpstreamError {
+  const told = parse(body);
+  const type = typeOf(headers['x-amzn-errortype']) ?? typeOf(told['__type']) ?? typeOf(told['code']) ?? null;
+  const message = messageOf(told) ?? `The provider answered with status ${status} and no error of its own form.`;
+  return new UpstreamError(classify(status, type, message), message, {
+    status,
+    native_code: type,
+    retry_after_ms: retryAfterMs(headers),
+    raw: body.slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+/** The exception inside a 200: it stands for the status that its type has, or that it says the model's own answer had. */
+export function exceptionInside({ event, data }: Frame): UpstreamError {
+  const told = parse(data);
+  // In streams the names begin small.
+  const type = event === undefined ? null : event.charAt(0).toUpperCase() + event.slice(1);
+  const message = messageOf(told) ?? 'The provider reported an error without a message.';
+  const original = told['originalStatusCode'];
+  const isTold = typeof original === 'number' && original >= 400 && original < 600;
+  const status = isTold ? original : (TYPES[type ?? '']?.status ?? 500);
+  return new UpstreamError(classify(status, isTold ? null : type, message), message, {
+    status,
+    native_code: type,
+    raw: data.slice(0, limits.upstream_raw_chars_max),
+  });
+}
+
+function classify(status: number, type: string | null, message: string): FailureClass {
+  const known = type === null ? undefined : TYPES[type];
+  const failure = known?.failure ?? classOfStatus(status);
+  // An account that cannot be charged is refused as one that may not.
+  if (failure === 'credential' && /payment instrument|payment method|billing/i.test(message)) return 'payment';
+  if (failure !== 'invalid_request') return failure;
+  // Another endpoint of the model may well be there: other regions and profiles have other names.
+  if (
+    /model identifier is invalid|on-demand throughput isn.t supported|(isn.t|not) supported in (this|the) region|reached the end of its life|Access denied\. This Model is marked/i.test(
+      message,
+    )
+  ) {
+    return 'not_found';
+  }
+  if (/content filter(ing)? policy|blocked by our content filters/i.test(message)) return 'content_filter';
+  if (isStateRefusal(message)) return 'state_rejected';
+  return failure;
+}
+
+/** Signed or redacted reasoning that this model, account or conversation may not replay: the model's own words, passed on. */
+function isStateRefusal(message: string): boolean {
+  return (
+    /thinking|reasoning/i.test(message) &&
+    /signature|invalid `?data`?|cannot be modified|but found|could not be (verified|decrypted)|redacted/i.test(message)
+  );
+}
+
+function classOfStatus(status: number): FailureClass {
+  switch (status) {
+    case 401:
+    case 403:
+      return 'credential';
+    case 402:
+      return 'payment';
+    case 404:
+      return 'not_found';
+    case 408:
+    case 504:
+      return 'timeout';
+    case 409:
+    case 425:
+      return 'conflict';
+    case 429:
+      return 'rate_limited';
+    case 424:
+      return 'unavailable';
+    case 503:
+    case 529:
+      return 'overloaded';
+    default:
+      return status >= 400 && status < 500 ? 'invalid_request' : 'unavailable';
+  }
+}
+
+/** `ValidationException:http://…`, `com.amazon.coral.validate#ValidationException`, or the name alone. */
+function typeOf(value: JsonValue | undefined): string | undefined {
+  const text = Array.isArray(value) ? value[0] : value;
+  if (typeof text !== 'string' || text === '') return undefined;
+  return text.replace(/^.*#/, '').replace(/:.*$/, '');
+}
+
+function parse(body: string): JsonObject {
+  try {
+    return asObject(JSON.parse(body)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** `{message}`; the signature's check writes it with a capital letter. */
+function messageOf(told: JsonObject): string | undefined {
+  const message = told['message'] ?? told['Message'] ?? told['originalMessage'];
+  return typeof message === 'string' && message !== '' ? message : undefined;
+}

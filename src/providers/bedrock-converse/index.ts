@@ -1,0 +1,56 @@
+import type { ChatDialect } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
+import { asObject } from '../json-shape.ts';
+import { decodeError } from './errors.ts';
+import { requiredMedia } from './media.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { authorize } from './sign.ts';
+import { createStreamDecoder } from './stream.ts';
+import { WIRE } from './wire.ts';
+
+/** Other names of an output bound, and fields that make the provider run or bill what the gateway does not know. */
+const MODEL_FIELDS = [
+  'max_tokens',
+  'max_completion_tokens',
+  'max_new_tokens',
+  'max_gen_len',
+  'maxTokens',
+  'inferenceConfig',
+  'n',
+  'num_generations',
+  'stream',
+  'tools',
+  'mcp_servers',
+  'speed',
+];
+
+/** Converse and ConverseStream of Amazon Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html. */
+export const bedrockConverse: ChatDialect = {
+  wire: WIRE,
+  frames: 'aws-event-stream',
+  reserved: new Set([
+    ...gatewayFields,
+    'modelId',
+    'inferenceConfig.maxTokens',
+    'toolConfig',
+    'promptVariables',
+    // Its price is another one.
+    'performanceConfig',
+    ...MODEL_FIELDS.map((field) => `additionalModelRequestFields.${field}`),
+  ]),
+  requiredMedia,
+  encodeRequest,
+  outputBound({ inferenceConfig }) {
+    const bound = asObject(inferenceConfig)?.['maxTokens'];
+    return typeof bound === 'number' ? bound : undefined;
+  },
+  serviceTier({ serviceTier }) {
+    const type = asObject(serviceTier)?.['type'];
+    return typeof type === 'string' ? type : undefined;
+  },
+  authorize,
+  decodeResponse,
+  createStreamDecoder,
+  decodeError,
+};

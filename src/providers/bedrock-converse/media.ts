@@ -1,0 +1,186 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { AudioPart, ChatRequest, FilePart, ImagePart, InnerPart, VideoPart } from '../../schemas/inner.ts';
+import { readDataUrl } from '../data-url.ts';
+import type { MediaNeed } from '../dialect.ts';
+import type { Encoding } from './encoding.ts';
+import { restOf, type WireBlock, type WireSource } from './wire.ts';
+
+const WEB_URL = /^https?:\/\//i;
+const S3_URI = /^s3:\/\/[^/]+\/./i;
+
+/** Formats by media type, for what the wire calls them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html). */
+const IMAGES: Readonly<Record<string, string>> = {
+  'image/jpeg': 'jpeg',
+  'image/jpg': 'jpeg',
+  'image/png': 'png',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+};
+const DOCUMENTS: Readonly<Record<string, string>> = {
+  'application/pdf': 'pdf',
+  'text/csv': 'csv',
+  'application/msword': 'doc',
+  'application/vnd.openxmlformats-officedocument.wordprocessingml.document': 'docx',
+  'application/vnd.ms-excel': 'xls',
+  'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': 'xlsx',
+  'text/html': 'html',
+  'text/markdown': 'md',
+  'text/x-markdown': 'md',
+  'text/plain': 'txt',
+  'application/json': 'txt',
+};
+const VIDEOS: Readonly<Record<string, string>> = {
+  'video/mp4': 'mp4',
+  'video/quicktime': 'mov',
+  'video/x-matroska': 'mkv',
+  'video/webm': 'webm',
+  'video/x-flv': 'flv',
+  'video/mpeg': 'mpeg',
+  'video/mpg': 'mpg',
+  'video/x-ms-wmv': 'wmv',
+  'video/wmv': 'wmv',
+  'video/3gpp': 'three_gp',
+};
+const AUDIOS: ReadonlySet<string> = new Set(
+  'aac flac m4a mka mkv mp3 mp4 mpeg mpga ogg opus pcm wav webm x-aac'.split(' '),
+);
+/** Endings of names that are not the format's own name. */
+const ENDINGS: Readonly<Record<string, string>> = { jpg: 'jpeg', '3gp': 'three_gp', markdown: 'md', htm: 'html' };
+
+/** The addresses that must be fetched: the wire takes bytes, or what lies in S3. */
+export function requiredMedia(request: ChatRequest): MediaNeed[] {
+  const needs: MediaNeed[] = [];
+  for (const { content } of request.messages) {
+    if (!Array.isArray(content)) continue;
+    for (const part of content) {
+      const [kind, url] = addressOf(part) ?? [];
+      if (kind !== undefined && url !== undefined && WEB_URL.test(url)) needs.push({ url, kind });
+    }
+  }
+  return needs;
+}
+
+function addressOf(part: InnerPart): [MediaNeed['kind'], string | undefined] | undefined {
+  if (part.type === 'image_url') return ['image', part.image_url.url];
+  if (part.type === 'video_url') return ['video', part.video_url.url];
+  return part.type === 'file' ? ['file', part.file.file_data] : undefined;
+}
+
+/** What a part holds: its media type where that is told, its name's ending where it lies in S3. */
+interface Content {
+  source: WireSource;
+  media_type: string | undefined;
+  ending: string | undefined;
+}
+
+function contentOf(url: string, field: string, { media }: Encoding): Content {
+  if (S3_URI.test(url)) {
+    return { source: { s3Location: { uri: url } }, media_type: undefined, ending: endingOf(url) };
+  }
+  const data = readDataUrl(url);
+  if (data !== undefined) return { source: { bytes: data.base64 }, media_type: data.media_type, ending: undefined };
+  const fetched = media.get(url);
+  if (fetched !== undefined) {
+    return { source: { bytes: fetched.base64 }, media_type: fetched.mime_type, ending: endingOf(url) };
+  }
+  if (WEB_URL.test(url)) throw new GatewayError(400, `${field}: what the address points at could not be fetched.`);
+  throw new GatewayError(400, `${field}: the address must be an http(s), s3 or data URL.`);
+}
+
+function endingOf(name: string): string | undefined {
+  const ending = /\.([A-Za-z0-9]{1,8})(?:[?#].*)?$/.exec(name)?.[1]?.toLowerCase();
+  return ending === undefined ? undefined : (ENDINGS[ending] ?? ending);
+}
+
+function formatOf(content: Content, formats: Readonly<Record<string, string>>): string | undefined {
+  const known = content.media_type === undefined ? undefined : formats[content.media_type];
+  if (known !== undefined) return known;
+  const { ending } = content;
+  return ending !== undefined && Object.values(formats).includes(ending) ? ending : undefined;
+}
+
+function told({ media_type, ending }: Content): string {
+  return media_type ?? ending ?? 'unknown';
+}
+
+/** An image as a block. Throws `GatewayError` 400 for a type that the wire has not. */
+export function encodeImage(part: ImagePart, field: string, encoding: Encoding): WireBlock {
+  return imageBlock(contentOf(part.image_url.url, field, encoding), field, restOf(part.ext));
+}
+
+function imageBlock(content: Content, field: string, rest: WireBlock): WireBlock {
+  const format = formatOf(content, IMAGES);
+  if (format === undefined) {
+    throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${told(content)}.`);
+  }
+  return { image: { ...rest, format, source: content.source } };
+}
+
+/** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
+const PDF_BASE64 = 'JVBERi';
+
+/** A file as the block of its kind: a document, an image or a film. */
+export function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
+  const { file_data, filename } = part.file;
+  if (!file_data) throw new GatewayError(400, `${field}: this model's provider takes files by their data only.`);
+  const url = file_data.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${file_data}` : file_data;
+  const content = contentOf(url, field, encoding);
+  if (filename && content.ending === undefined) content.ending = endingOf(filename);
+  const rest = restOf(part.ext);
+  if (formatOf(content, IMAGES) !== undefined) return imageBlock(content, field, rest);
+  if (formatOf(content, VIDEOS) !== undefined) return videoBlock(content, field, rest, encoding);
+  const format = formatOf(content, DOCUMENTS) ?? (content.media_type?.startsWith('text/') === true ? 'txt' : undefined);
+  if (format === undefined) {
+    throw new GatewayError(400, `${field}: this model's provider takes no files of type ${told(content)}.`);
+  }
+  return {
+    document: { ...rest, format, name: nameDocument(filename ?? '', encoding.documents), source: content.source },
+  };
+}
+
+/** A name as the wire takes it: letters, digits, single spaces, hyphens, brackets; no two of a request the same. */
+function nameDocument(filename: string, taken: Set<string>): string {
+  const stem = filename.replace(/\.[A-Za-z0-9]{1,8}$/, '');
+  const fits = stem.replace(/[^A-Za-z0-9 ()[\]-]+/g, ' ').replace(/ {2,}/g, ' ');
+  const name =
+    fits
+      .trim()
+      .slice(0, limits.document_name_chars_max - 8)
+      .trim() || 'Document 1';
+  const bare = name.replace(/ 1$/, '');
+  let free = name;
+  for (let n = 2; taken.has(free); n += 1) free = `${bare} ${n}`;
+  taken.add(free);
+  return free;
+}
+
+/** A film as a block. */
+export function encodeVideo(part: VideoPart, field: string, encoding: Encoding): WireBlock {
+  return videoBlock(contentOf(part.video_url.url, field, encoding), field, restOf(part.ext), encoding);
+}
+
+function videoBlock(content: Content, field: string, rest: WireBlock, encoding: Encoding): WireBlock {
+  if (!takes('video', encoding)) throw new GatewayError(400, `${field}: this model takes no films.`);
+  const format = formatOf(content, VIDEOS);
+  if (format === undefined) {
+    throw new GatewayError(400, `${field}: this model's provider takes no films of type ${told(content)}.`);
+  }
+  return { video: { ...rest, format, source: content.source } };
+}
+
+/** A recording of sound as a block. */
+export function encodeAudio(part: AudioPart, field: string, encoding: Encoding): WireBlock {
+  if (!takes('audio', encoding)) throw new GatewayError(400, `${field}: this model takes no sound.`);
+  const { data, format } = part.input_audio;
+  const name = format.toLowerCase();
+  if (!AUDIOS.has(name)) {
+    throw new GatewayError(400, `${field}: this model's provider takes no sound of format ${format}.`);
+  }
+  const bytes = readDataUrl(data)?.base64 ?? data;
+  return { audio: { ...restOf(part.ext), format: name, source: { bytes } } };
+}
+
+function takes(modality: string, { input_modalities, family }: Encoding): boolean {
+  return input_modalities.includes(modality) || (modality === 'video' && (family === 'nova' || family === 'nova-2'));
+}

@@ -1,0 +1,221 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
+import { createToolNames } from '../anthropic-messages/names.ts';
+import { sampling, stopSequences } from '../anthropic-messages/request.ts';
+import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
+import { spokenToGateway } from '../gateway-fields.ts';
+import type { Quirks } from '../provider.ts';
+import { hashUser } from '../user-hash.ts';
+import { cachePoint, limitCachePoints } from './caching.ts';
+import type { Encoding } from './encoding.ts';
+import { type Family, familyOf } from './family.ts';
+import { checkPrefill, encodeConversation, hintLast, lacksThinking } from './messages.ts';
+import { planReasoning, type ReasoningPlan } from './reasoning.ts';
+import { planTools } from './tools.ts';
+import type { DecoderState } from './turn.ts';
+import type { WireRequest, WireTextFormat } from './wire.ts';
+
+/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+const READ: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'top_k',
+  'stop',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+  'verbosity',
+  'modalities',
+  'service_tier',
+  'user',
+  'safety_identifier',
+  'metadata',
+  'cache_control',
+]);
+
+/** Builds the request of Converse or ConverseStream. */
+export function encodeRequest(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  { media, strip_state }: EncodeOptions,
+): EncodedRequest {
+  const report: Report[] = [];
+  const family = familyOf(endpoint);
+  const names = createToolNames();
+  const encoding: Encoding = {
+    family,
+    upstream_model: endpoint.upstream_model,
+    quirks: { ...quirksOf(endpoint, family), ...endpoint.quirks },
+    names,
+    strip_state,
+    media,
+    input_modalities: endpoint.input_modalities,
+    documents: new Set(),
+    report(kind, field, reason) {
+      if (report.length < limits.reports_max) report.push({ kind, field, reason });
+    },
+  };
+  for (const field in request) {
+    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
+    encoding.report('dropped', field, 'this upstream has no such parameter');
+  }
+  if (request.modalities?.some((modality) => modality !== 'text')) {
+    throw new GatewayError(400, 'modalities: this model answers in text only.');
+  }
+
+  const conversation = encodeConversation(request.messages, encoding);
+  hintLast(conversation.messages, cachePoint(request.cache_control, 'messages', encoding), encoding);
+  const plan = planReasoning(
+    request,
+    outputBound(request, endpoint, encoding),
+    endpoint.max_completion_tokens,
+    encoding,
+  );
+  if (plan.isManual && lacksThinking(conversation.messages)) {
+    delete plan.fields['thinking'];
+    Object.assign(plan, { isManual: false, isThinking: false });
+    encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
+  }
+  const tools = planTools(request, conversation.called, plan.isManual, encoding);
+  checkPrefill(conversation.messages, { isThinking: plan.isThinking, refused: encoding.quirks.no_prefill === true });
+  const system = tools.hint === undefined ? conversation.system : [...conversation.system, { text: tools.hint }];
+  const { inferenceConfig, fields } = inference(request, plan, encoding);
+
+  const body: WireRequest = {
+    messages: conversation.messages,
+    ...(system.length > 0 ? { system } : {}),
+    ...(isEmpty(inferenceConfig) ? {} : { inferenceConfig }),
+    ...(tools.toolConfig === undefined ? {} : { toolConfig: tools.toolConfig }),
+    ...(isEmpty(fields) ? {} : { additionalModelRequestFields: fields }),
+    ...outputConfig(plan, tools.textFormat),
+    ...serviceTier(request, encoding),
+    ...requestMetadata(request, encoding),
+  };
+  limitCachePoints(body, encoding);
+
+  const state: Omit<DecoderState, 'generation_id'> = {
+    is_claude: family === 'claude',
+    tool_names: names.renamed(),
+    call_ids: conversation.call_ids,
+  };
+  if (tools.shim !== undefined) state.shim = tools.shim;
+  const isStream = request.stream === true;
+  return {
+    method: 'POST',
+    path: `/model/${encodeId(endpoint.upstream_model)}/${isStream ? 'converse-stream' : 'converse'}`,
+    headers: isStream ? { accept: 'application/vnd.amazon.eventstream' } : {},
+    body: { ...body },
+    report,
+    state: { ...state },
+  };
+}
+
+/** What a Claude takes follows from its generation, told by whichever of its names shows it. */
+function quirksOf({ upstream_model, model }: DialectEndpoint, family: Family): Quirks {
+  return family === 'claude' ? anthropicModelQuirks(/claude/.test(upstream_model) ? upstream_model : model) : {};
+}
+
+/** One segment of a path: colons and the slashes of ARNs are escaped (RFC 3986), as the signature has them. */
+function encodeId(id: string): string {
+  return encodeURIComponent(id).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function isEmpty(object: object): boolean {
+  return Object.keys(object).length === 0;
+}
+
+/** Without a bound the service takes the model's own. */
+function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: Encoding): number | undefined {
+  const most = endpoint.max_completion_tokens;
+  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  if (wanted === undefined || most === undefined || wanted <= most) return wanted;
+  const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
+  encoding.report('clamped', field, `the endpoint gives at most ${most} tokens`);
+  return most;
+}
+
+/** The wire's own parameters, and those that only some models have and that go beside them by the models' own names. */
+function inference(
+  request: ChatRequest,
+  plan: ReasoningPlan,
+  encoding: Encoding,
+): { inferenceConfig: NonNullable<WireRequest['inferenceConfig']>; fields: JsonObject } {
+  const { temperature, top_p, top_k } = sampling(request, plan.isThinking, encoding);
+  const { stop_sequences } = stopSequences(request, encoding);
+  const inferenceConfig = {
+    ...(plan.max_tokens === undefined ? {} : { maxTokens: plan.max_tokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(top_p === undefined ? {} : { topP: top_p }),
+    ...(stop_sequences === undefined ? {} : { stopSequences: stop_sequences }),
+  };
+  const fields = { ...plan.fields };
+  if (top_k !== undefined) {
+    switch (encoding.family) {
+      case 'claude':
+      case 'mistral':
+        fields['top_k'] = top_k;
+        break;
+      case 'nova':
+      case 'nova-2':
+        // https://docs.aws.amazon.com/nova/latest/userguide/using-converse-api.html
+        fields['inferenceConfig'] = { topK: top_k };
+        break;
+      default:
+        encoding.report('dropped', 'top_k', 'this model has no such parameter');
+    }
+  }
+  return { inferenceConfig, fields };
+}
+
+function outputConfig(
+  { effort }: ReasoningPlan,
+  textFormat: WireTextFormat | undefined,
+): Pick<WireRequest, 'outputConfig'> {
+  if (effort === undefined && textFormat === undefined) return {};
+  return {
+    outputConfig: {
+      ...(textFormat === undefined ? {} : { textFormat }),
+      ...(effort === undefined ? {} : { effort }),
+    },
+  };
+}
+
+const TIERS: ReadonlySet<string> = new Set(['default', 'priority', 'flex', 'reserved']);
+
+function serviceTier({ service_tier }: ChatRequest, encoding: Encoding): Pick<WireRequest, 'serviceTier'> {
+  if (service_tier == null || service_tier === 'auto') return {};
+  if (TIERS.has(service_tier)) return { serviceTier: { type: service_tier } };
+  encoding.report('dropped', 'service_tier', `this upstream has no tier ${service_tier}`);
+  return {};
+}
+
+/** What the service's log of invocations may be searched by: the client's own pairs and the end user's hash. */
+function requestMetadata(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'requestMetadata'> {
+  const told: Record<string, string> = {};
+  let isChanged = false;
+  const fitted = (text: string): string => {
+    const fits = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, limits.request_metadata_chars_max);
+    isChanged ||= fits !== text;
+    return fits;
+  };
+  const user = request.user || request['safety_identifier'];
+  if (typeof user === 'string' && user !== '') told['user'] = hashUser(user);
+  for (const [name, value] of Object.entries(request.metadata ?? {})) {
+    if (Object.keys(told).length === limits.request_metadata_max) isChanged = true;
+    else if (name !== '') told[fitted(name)] = fitted(String(value));
+  }
+  if (isChanged) encoding.report('changed', 'metadata', 'this upstream takes fewer pairs or characters');
+  return isEmpty(told) ? {} : { requestMetadata: told };
+}

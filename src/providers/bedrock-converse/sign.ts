@@ -1,0 +1,89 @@
+import { sign } from 'aws4';
+import type { JsonValue } from '../../schemas/json.ts';
+import { type SignableRequest, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+
+/** A pair of keys of an AWS account, perhaps of a session, perhaps meant for one region. */
+interface AwsKeys {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken: string | undefined;
+  region: string | undefined;
+}
+
+const REGION = /^[a-z]{2,3}(?:-[a-z]+)+-\d{1,2}$/;
+
+/**
+ * The headers that show the credential: a Bedrock API key as a bearer token, or, where the credential is JSON text
+ * `{accessKeyId, secretAccessKey, sessionToken?, region?}`, a signature (AWS Signature Version 4) over the request as it is
+ * sent. Throws `UpstreamError` (`credential`) for JSON text that holds no keys.
+ */
+export function authorize(
+  credential: string | undefined,
+  { method, url, headers, payload }: SignableRequest,
+  now_ms: number,
+): Record<string, string> {
+  if (credential === undefined) return {};
+  const keys = readKeys(credential);
+  if (keys === undefined) return { authorization: `Bearer ${credential.trim()}` };
+  const { host, pathname, search } = new URL(url);
+  const signed: Record<string, string> = {
+    'x-amz-date': new Date(now_ms).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+    ...(keys.sessionToken === undefined ? {} : { 'x-amz-security-token': keys.sessionToken }),
+  };
+  // Only these are covered, and the length: what else is sent may be changed on the way.
+  const covered = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
+  const { headers: made } = sign(
+    {
+      service: 'bedrock',
+      region: regionOf(host) ?? keys.region ?? 'us-east-1',
+      method,
+      host,
+      path: pathname + search,
+      body: payload,
+      headers: covered,
+    },
+    keys,
+  );
+  return { ...signed, authorization: String(made?.['Authorization']) };
+}
+
+/** The address in the region that the credential is meant for, where the provider's address names one of AWS's own hosts. */
+export function addressFor(base_url: string, credential: string | undefined): string {
+  const region = credential === undefined ? undefined : readKeys(credential)?.region;
+  if (region === undefined) return base_url;
+  return base_url.replace(
+    /^(https:\/\/bedrock-runtime(?:-fips)?)\.[a-z0-9-]+(\.amazonaws\.com(?:\.cn)?)(?=\/|$)/,
+    (_, service: string, domain: string) => `${service}.${region}${domain}`,
+  );
+}
+
+/** The region that a host of AWS has in its name. */
+function regionOf(host: string): string | undefined {
+  if (!/\.amazonaws\.com(\.cn)?(:\d+)?$/.test(host)) return undefined;
+  return host.split('.').find((label) => REGION.test(label));
+}
+
+function readKeys(credential: string): AwsKeys | undefined {
+  const text = credential.trim();
+  if (!text.startsWith('{')) return undefined;
+  const keys = asObject(parse(text)) ?? {};
+  const { accessKeyId, secretAccessKey, sessionToken, region } = keys;
+  if (typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string' || !accessKeyId || !secretAccessKey) {
+    throw new UpstreamError('credential', 'The AWS credential is no JSON object with accessKeyId and secretAccessKey.');
+  }
+  return {
+    accessKeyId,
+    secretAccessKey,
+    sessionToken: typeof sessionToken === 'string' && sessionToken !== '' ? sessionToken : undefined,
+    region: typeof region === 'string' && REGION.test(region) ? region : undefined,
+  };
+}
+
+function parse(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

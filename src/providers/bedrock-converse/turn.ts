@@ -1,0 +1,278 @@
+import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
+import { mintCallId } from '../tool-ids.ts';
+import { annotationsOf } from './citations.ts';
+import { extOf, nativeOf, type WireBlock } from './wire.ts';
+
+/** What decoding must know of the attempt's request. */
+export interface DecoderState {
+  generation_id: string;
+  /** Whether the model is a Claude, whose reasoning state other upstreams of Claude take as well. */
+  is_claude?: boolean;
+  /** Wire name to the client's name, for the tools that were renamed. */
+  tool_names?: Record<string, string>;
+  /** The call ids of the conversation so far. */
+  call_ids?: readonly string[];
+  /** The forced tool whose input is the answer's text. */
+  shim?: string;
+}
+
+/** The blocks of one assistant turn, as they open, grow and close. `index` is the wire's own name of a block. */
+export interface Turn {
+  hasCalls(): boolean;
+  hasOutput(): boolean;
+  open(index: JsonValue | undefined, start: JsonObject): ChatChunk[];
+  /** Undefined for a piece of a call that was never opened: nobody can tell whose arguments it holds. */
+  add(index: JsonValue | undefined, delta: JsonObject): ChatChunk[] | undefined;
+  close(index: JsonValue | undefined): ChatChunk[];
+  closeAll(): ChatChunk[];
+}
+
+/** Makes an empty turn. */
+export function createTurn(state: DecoderState): Turn {
+  const open = new Map<JsonValue | undefined, BlockReader>();
+  const counts: Counts = { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 };
+  const ids = new Set(state.call_ids);
+
+  function close(index: JsonValue | undefined): ChatChunk[] {
+    const reader = open.get(index);
+    open.delete(index);
+    return reader?.end() ?? [];
+  }
+
+  function begin(index: JsonValue | undefined, reader: BlockReader): ChatChunk[] {
+    const chunks = close(index);
+    open.set(index, reader);
+    chunks.push(...reader.begin());
+    return chunks;
+  }
+
+  /** Text and reasoning have no opening of their own: the first piece tells what its block is. */
+  function implied(delta: JsonObject): BlockReader | undefined {
+    if (delta['text'] != null || delta['citation'] != null) return createTextReader(counts);
+    if (delta['reasoningContent'] != null) return createReasoningReader(counts, state);
+    if (delta['image'] != null) return createImageReader({}, counts);
+    return undefined;
+  }
+
+  return {
+    hasCalls: () => counts.calls > 0,
+    hasOutput: () => counts.slots > 0,
+    open(index, start) {
+      const call = asObject(start['toolUse']);
+      if (call !== undefined) {
+        if (isServerCall(call)) return begin(index, createNativeReader('toolUse', call, counts));
+        const isShim = state.shim !== undefined && call['name'] === state.shim;
+        return begin(index, isShim ? createShimReader(counts) : createCallReader(call, counts, state, ids));
+      }
+      const image = asObject(start['image']);
+      if (image !== undefined) return begin(index, createImageReader(image, counts));
+      // Some servers open texts, with nothing inside.
+      for (const [kind, value] of Object.entries(start)) {
+        const content = asObject(value);
+        if (content !== undefined) return begin(index, createNativeReader(kind, content, counts));
+      }
+      return [];
+    },
+    add(index, delta) {
+      const reader = open.get(index);
+      if (reader !== undefined) return reader.add(delta);
+      if (delta['toolUse'] != null) return undefined;
+      const made = implied(delta);
+      return made === undefined ? [] : [...begin(index, made), ...made.add(delta)];
+    },
+    close,
+    closeAll: () => [...open.keys()].flatMap(close),
+  };
+}
+
+/** A call that the provider itself runs: `server_tool_use`; the client's own say `tool_use` or nothing. */
+function isServerCall({ type }: JsonObject): boolean {
+  return typeof type === 'string' && type !== 'tool_use';
+}
+
+/** What the blocks of a turn count together. */
+interface Counts {
+  slots: number;
+  details: number;
+  calls: number;
+  images: number;
+  /** Of the joined text. */
+  codePoints: number;
+}
+
+/** One open block: what it says at its start, with a delta, at its end. */
+interface BlockReader {
+  begin(): ChatChunk[];
+  add(delta: JsonObject): ChatChunk[];
+  end(): ChatChunk[];
+}
+
+/** How a slot opens, with what remains of its block. */
+function opening(kind: Slot['kind'], rest: JsonObject): NonNullable<SlotEvent['open']> {
+  const ext = extOf(rest);
+  return ext === undefined ? { kind } : { kind, ext };
+}
+
+function createTextReader(counts: Counts): BlockReader {
+  const slot = createSlot(counts, { kind: 'text' });
+  const start = counts.codePoints;
+  const citations: JsonValue[] = [];
+  return {
+    begin: () => [],
+    add(delta) {
+      const text = asText(delta['text']);
+      const chunks: ChatChunk[] = [];
+      if (text !== '') {
+        counts.codePoints += countCodePoints(text);
+        chunks.push(slot.say({ content: text }));
+      }
+      // A citation covers its block, whose length is known at the end only.
+      if (delta['citation'] != null) {
+        citations.push(delta['citation']);
+        chunks.push(slot.say({}, { raw: { citation: delta['citation'] } }));
+      }
+      return chunks;
+    },
+    end() {
+      if (citations.length === 0) return slot.close();
+      const annotations = annotationsOf(citations, start, counts.codePoints);
+      return slot.close(annotations.length === 0 ? {} : { annotations }, { ext: extOf({ citations })! });
+    },
+  };
+}
+
+function createReasoningReader(counts: Counts, state: DecoderState): BlockReader {
+  const slot = createSlot(counts, { kind: 'reasoning' });
+  const taken: Partial<Record<'text' | 'redacted', number>> = {};
+  const indexOf = (kind: 'text' | 'redacted'): number => {
+    taken[kind] ??= counts.details++;
+    return taken[kind];
+  };
+  const format = state.is_claude === true ? 'anthropic-claude-v1' : 'unknown';
+  let redacted = '';
+  const say = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
+    const reasoning_details = [{ ...detail, format, id: null, index }];
+    return slot.say(reasoning === undefined ? { reasoning_details } : { reasoning_details, reasoning });
+  };
+  return {
+    begin: () => [],
+    add(delta) {
+      const told = asObject(delta['reasoningContent']) ?? {};
+      const chunks: ChatChunk[] = [];
+      const text = asText(told['text']);
+      if (text !== '') chunks.push(say({ type: 'reasoning.text', text }, indexOf('text'), text));
+      const signature = asText(told['signature']);
+      if (signature !== '') {
+        // Thinking that is not shown still carries a signature, and its text is the empty one.
+        const hidden = slot.isOpen() ? {} : { text: '' };
+        chunks.push(say({ type: 'reasoning.text', ...hidden, signature }, indexOf('text')));
+      }
+      redacted += asText(told['redactedContent']);
+      return chunks;
+    },
+    end() {
+      if (redacted === '') return slot.close();
+      // For Claude the bytes are the text of its own base64, which other upstreams of Claude want as it is.
+      const data = state.is_claude === true ? Buffer.from(redacted, 'base64').toString('utf8') : redacted;
+      const chunk = say({ type: 'reasoning.encrypted', data }, indexOf('redacted'));
+      return [chunk, ...slot.close()];
+    },
+  };
+}
+
+function createCallReader(start: JsonObject, counts: Counts, state: DecoderState, ids: Set<string>): BlockReader {
+  const index = counts.calls;
+  counts.calls += 1;
+  const wireId = asText(start['toolUseId']);
+  const isTaken = wireId === '' || ids.has(wireId);
+  const id = isTaken ? mintCallId(state.generation_id, index) : wireId;
+  const rest = remainder(start, ['toolUseId', 'name', 'type', 'input']);
+  if (isTaken && wireId !== '') rest['toolUseId'] = wireId;
+  ids.add(id);
+  const slot = createSlot(counts, opening('call', rest));
+  const wireName = asText(start['name']);
+  const name = state.tool_names?.[wireName] ?? wireName;
+  const input = createInput((text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  return {
+    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    add: input.add,
+    end: () => [...input.end(), ...slot.close()],
+  };
+}
+
+/** The input of the tool that stands in for JSON output is the answer's text. */
+function createShimReader(counts: Counts): BlockReader {
+  const slot = createSlot(counts, { kind: 'text' });
+  const input = createInput((text) => {
+    counts.codePoints += countCodePoints(text);
+    return slot.say({ content: text });
+  });
+  return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
+}
+
+/** A tool's input, fragment by fragment; a call without any has none. */
+function createInput(say: (text: string) => ChatChunk) {
+  let hasFragments = false;
+  return {
+    add(delta: JsonObject): ChatChunk[] {
+      const fragment = asText(asObject(delta['toolUse'])?.['input']);
+      if (fragment === '') return [];
+      hasFragments = true;
+      return [say(fragment)];
+    },
+    end: (): ChatChunk[] => (hasFragments ? [] : [say('{}')]),
+  };
+}
+
+function createImageReader(start: JsonObject, counts: Counts): BlockReader {
+  const slot = createSlot(counts, opening('image', remainder(start, ['format', 'source'])));
+  const index = counts.images;
+  counts.images += 1;
+  let bytes = '';
+  return {
+    begin: () => [],
+    add(delta) {
+      bytes += asText(asObject(asObject(delta['image'])?.['source'])?.['bytes']);
+      return [];
+    },
+    end() {
+      if (bytes === '') return [];
+      const url = `data:image/${asText(start['format']) || 'png'};base64,${bytes}`;
+      return [slot.say({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
+    },
+  };
+}
+
+/** A server tool's call or result, or a kind that is still to come: put together and kept whole. */
+function createNativeReader(kind: string, start: JsonObject, counts: Counts): BlockReader {
+  const slot: BlockSlot = createSlot(counts, { kind: 'native', native: nativeOf({ [kind]: start }) });
+  let input = '';
+  const content: JsonValue[] = [];
+  return {
+    begin: () => [slot.say({})],
+    add(delta) {
+      input += asText(asObject(delta['toolUse'])?.['input']);
+      content.push(...asArray(delta[kind]));
+      return [slot.say({}, { raw: delta })];
+    },
+    end: () => slot.close({}, { native: nativeOf({ [kind]: whole(start, input, content) }) }),
+  };
+}
+
+function whole(start: JsonObject, input: string, content: JsonValue[]): WireBlock {
+  const block: WireBlock = { ...start };
+  if (input !== '') block['input'] = parse(input);
+  if (content.length > 0) block['content'] = content;
+  return block;
+}
+
+function parse(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { _raw: text };
+  }
+}

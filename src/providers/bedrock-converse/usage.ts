@@ -1,0 +1,44 @@
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject } from '../json-shape.ts';
+
+/**
+ * The disjoint token classes of a usage object. On this wire `inputTokens` excludes the cache, and nothing tells what of the
+ * output was reasoning (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html; in all recorded
+ * answers the total is the sum of all four). A count that is not there stays undefined. The fields named `…TokenCount` say
+ * the same as those without, so only the latter are read.
+ */
+export function readUsage(usage: JsonObject): TokenClasses {
+  const classes: TokenClasses = {};
+  set(classes, 'in_uncached', count(usage['inputTokens']));
+  set(classes, 'in_cache_read', count(usage['cacheReadInputTokens']));
+  readCacheWrites(classes, usage);
+  set(classes, 'out_text', count(usage['outputTokens']));
+  return classes;
+}
+
+/** The details split the writes by how long they are kept; what they do not name is of five minutes, as the default is. */
+function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
+  const written = count(usage['cacheWriteInputTokens']);
+  let hour: number | undefined;
+  let sum = 0;
+  for (const value of asArray(usage['cacheDetails'])) {
+    const detail = asObject(value);
+    const tokens = count(detail?.['inputTokens']) ?? 0;
+    sum += tokens;
+    if (detail?.['ttl'] === '1h') hour = (hour ?? 0) + tokens;
+  }
+  if (written === undefined && sum === 0) return;
+  const total = written ?? sum;
+  const long = Math.min(hour ?? 0, total);
+  classes.in_cache_write_5m = total - long;
+  if (hour !== undefined) classes.in_cache_write_1h = long;
+}
+
+function count(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
+}
+
+function set<K extends string>(into: { [key in K]?: number }, key: K, value: number | undefined): void {
+  if (value !== undefined) into[key] = value;
+}

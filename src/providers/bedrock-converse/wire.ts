@@ -1,0 +1,54 @@
+import type { Ext, Native, Wire } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+
+export const WIRE = 'bedrock-converse' satisfies Wire;
+
+// Type aliases, not interfaces: an alias is assignable to `JsonObject`. The fields are those of the Converse reference
+// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html) that the gateway writes itself; all
+// others ride in `rest`.
+
+/** A block is a union told by its one member; its content is all that is known. */
+export type WireBlock = JsonObject;
+export type WireMessage = { role: 'user' | 'assistant'; content: WireBlock[] };
+export type WireSource = { bytes: string } | { s3Location: { uri: string } };
+export type WireCachePoint = { cachePoint: { type: 'default'; ttl?: '1h' } };
+export type WireToolChoice = { auto: JsonObject } | { any: JsonObject } | { tool: { name: string } };
+
+/** The schema is the text of one. */
+export type WireTextFormat = {
+  type: 'json_schema';
+  structure: { jsonSchema: { name?: string; description?: string; schema: string } };
+};
+
+export type WireRequest = {
+  messages: WireMessage[];
+  system?: WireBlock[];
+  inferenceConfig?: { maxTokens?: number; temperature?: number; topP?: number; stopSequences?: string[] };
+  toolConfig?: { tools: WireBlock[]; toolChoice?: WireToolChoice };
+  additionalModelRequestFields?: JsonObject;
+  outputConfig?: { textFormat?: WireTextFormat; effort?: string };
+  serviceTier?: { type: string };
+  requestMetadata?: Record<string, string>;
+};
+
+/** The one member of a block that says what it is; undefined for what is no block. */
+export function memberOf(block: JsonObject): { kind: string; value: JsonValue } | undefined {
+  for (const [kind, value] of Object.entries(block)) if (value != null) return { kind, value };
+  return undefined;
+}
+
+/** The remainder of one of this wire's objects; undefined when nothing remains. */
+export function extOf(rest: JsonObject): Ext | undefined {
+  for (const _ in rest) return { wire: WIRE, rest };
+  return undefined;
+}
+
+/** What this wire remembered of an object; empty for an object of another wire. */
+export function restOf(ext: Ext | undefined): JsonObject {
+  return ext?.wire === WIRE ? ext.rest : {};
+}
+
+/** A block of a kind that the chat schema does not know, as received. */
+export function nativeOf(block: WireBlock): Native {
+  return { type: 'native', wire: WIRE, block };
+}
