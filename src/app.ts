@@ -7,6 +7,8 @@ import { listModels } from './api/catalog/list-models.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
+import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
+import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { serveManagement } from './api/management.ts';
 import { health } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
@@ -147,6 +149,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       const api = scope as unknown as Server;
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
+      createEmbeddings(api, { inference, tokenizer, clock });
+      listEmbeddingModels(api, { catalog });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog });
       listModelEndpoints(api, { catalog });

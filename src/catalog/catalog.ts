@@ -7,6 +7,7 @@ import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
+import { endpointOfVectors, makesVectors } from './vectors.ts';
 
 /** An endpoint as an operator declares it. */
 export interface DeclaredEndpoint extends Partial<DatedPrices> {
@@ -170,7 +171,9 @@ function mergeModel(
     if (!isReached(endpoint, provider)) return [];
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
-  return { ...facts, description: declared?.description ?? describe(facts), endpoints: [...own, ...rest] };
+  const endpoints = [...own, ...rest];
+  const description = declared?.description ?? describe(facts);
+  return { ...facts, description, endpoints: makesVectors(facts) ? endpoints.map(endpointOfVectors) : endpoints };
 }
 
 /**

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from 'typebox';
+import { embeddingWires } from '../providers/embeddings/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
@@ -69,6 +70,15 @@ const QuirksSection = Type.Object(
     plain_reasoning_items: Type.Optional(flag),
     reasoning_summary: Type.Optional(oneOf(['auto', 'concise', 'detailed'])),
     text_before_calls: Type.Optional(flag),
+    embedding_batch: Type.Optional(
+      Type.Object(
+        { inputs_max: Type.Optional(count), tokens_max: Type.Optional(count) },
+        { ...strict, description: 'an object with inputs_max and tokens_max' },
+      ),
+    ),
+    embedding_texts_only: Type.Optional(flag),
+    dimensions_field: Type.Optional(oneOf(['dimensions', 'output_dimension'])),
+    embedding_purpose: Type.Optional(flag),
     no_sampling: Type.Optional(flag),
     one_sampling: Type.Optional(flag),
     thinking: Type.Optional(oneOf(['manual', 'adaptive', 'none'])),
@@ -88,6 +98,7 @@ const ProviderSection = Type.Object(
   {
     name: Type.Optional(text()),
     dialect: Type.Optional(oneOf(wires)),
+    embeddings_dialect: Type.Optional(oneOf(embeddingWires)),
     base_url: Type.Optional(text('a URL that starts with http:// or https://')),
     api_key: Type.Optional(text('a key, or a reference to a variable of the environment')),
     headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),

@@ -101,6 +101,7 @@ function resolveOne(
     base_url: address.url,
     credential: credential.value,
     quirks: { ...row?.quirks, ...section?.quirks },
+    embeddings_dialect: section?.embeddings_dialect ?? row?.embeddings_dialect,
     data_policy: dataPolicy(section),
     abort_stops_billing:
       section?.abort_stops_billing ?? (row === undefined ? true : (row.abort_stops_billing ?? false)),

@@ -47,7 +47,7 @@ function merge(
   body: JsonObject,
   options: JsonObject,
   { endpoint }: Candidate,
-  { reserved, serviceTier }: ChatDialect,
+  { reserved, serviceTier }: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
   drop: (name: string, reason: string) => void,
 ): JsonObject {
   const merged = { ...body };
@@ -76,11 +76,11 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 }
 
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
-function withOptions(
+export function withOptions(
   body: JsonObject,
-  request: ChatRequest,
+  request: Pick<ChatRequest, 'provider'>,
   candidate: Candidate,
-  dialect: ChatDialect,
+  dialect: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
   report: Report[],
 ): JsonObject {
   const { slug, name } = candidate.provider;

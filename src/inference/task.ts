@@ -47,6 +47,8 @@ export interface TaskAnswer<A> {
   answer: A;
   served: { model: string; provider: string };
   usage: AnswerUsage;
+  /** What was billed, over all its requests. */
+  classes: TokenClasses;
   metadata: Record<string, unknown> | undefined;
 }
 
@@ -106,7 +108,7 @@ export async function runTask<P extends Prepared, A>(
   const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
   const usage = await flow.settle(session, outcome, { meter: tally, candidate, prepared, attempt });
   const served = { model: candidate.model.id, provider: candidate.provider.name };
-  return { answer: value, served, usage, metadata: flow.metadataOf(session, candidate) };
+  return { answer: value, served, usage, classes: tally.usage() ?? {}, metadata: flow.metadataOf(session, candidate) };
 }
 
 function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surroundings): Line {

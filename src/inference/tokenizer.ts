@@ -11,8 +11,8 @@ export interface Tokenizer {
 
 type Encoding = 'o200k_base' | 'cl100k_base';
 
-/** GPT-3.5 and GPT-4 up to Turbo have the older vocabulary (https://github.com/openai/tiktoken, `model.py`). */
-const OLDER = /gpt-(?:3\.5|35|4(?:$|-turbo|-32k|-\d{4}))/;
+/** GPT-3.5, GPT-4 up to Turbo and the embedding models have the older vocabulary (https://github.com/openai/tiktoken, `model.py`). */
+const OLDER = /gpt-(?:3\.5|35|4(?:$|-turbo|-32k|-\d{4}))|text-embedding/;
 
 function encodingOf({ model, endpoint }: Candidate): Encoding | undefined {
   if (model.tokenizer !== 'GPT') return undefined;

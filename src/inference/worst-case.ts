@@ -86,7 +86,7 @@ function base64Of(data: string, is_bare: boolean): string | undefined {
  * at most 10,000 patches (https://platform.openai.com/docs/guides/images-vision). Elsewhere the largest known is 16,384 (Qwen-VL,
  * `max_pixels` of its processor); Claude takes at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
  */
-function imageTokens(tokenizer: string, upstream_model: string): number {
+export function imageTokens(tokenizer: string, upstream_model: string): number {
   if (/gpt-4o-mini/.test(upstream_model)) return 2_833 + 8 * 5_667;
   return tokenizer === 'GPT' ? 10_000 : 16_384;
 }

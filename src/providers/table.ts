@@ -1,5 +1,6 @@
 import type { EndpointParameter, Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
+import type { EmbeddingWire } from './embeddings/dialect.ts';
 import type { Quirks } from './provider.ts';
 
 /** A provider that the gateway knows without a configuration file: data, no code. */
@@ -8,6 +9,8 @@ export interface ProviderRow {
   /** Display name, as in `provider_name` (api-facts 2.3). */
   name: string;
   dialect: Wire;
+  /** How it is asked for embeddings, where its chat wire does not tell. */
+  embeddings_dialect?: EmbeddingWire;
   /** May hold `{NAME}` of the environment; all such variables must be set for the provider to be on. */
   base_url: string;
   /** Environment variables that may hold the credential; the first one set counts. */
@@ -135,6 +138,10 @@ const laboratories: readonly ProviderRow[] = [
       assistant_between: true,
       document_url: true,
       replay_reasoning: 'thinking_part',
+      // 256 inputs of 16,384 tokens in all, found by others at the wire itself; the documentation does not say.
+      embedding_batch: { inputs_max: 256, tokens_max: 16_000 },
+      embedding_texts_only: true,
+      dimensions_field: 'output_dimension',
     },
   },
   {
@@ -276,6 +283,27 @@ const laboratories: readonly ProviderRow[] = [
     parameters: chat,
     quirks: compatible,
   },
+  {
+    slug: 'voyageai',
+    name: 'VoyageAI by MongoDB',
+    // Of embeddings alone.
+    dialect: 'openai-chat',
+    embeddings_dialect: 'voyage-embeddings',
+    base_url: 'https://api.voyageai.com/v1',
+    credential_variables: ['VOYAGE_API_KEY'],
+    parameters: [],
+    quirks: {},
+  },
+  {
+    slug: 'jina',
+    name: 'Jina AI',
+    dialect: 'openai-chat',
+    embeddings_dialect: 'jina-embeddings',
+    base_url: 'https://api.jina.ai/v1',
+    credential_variables: ['JINA_API_KEY'],
+    parameters: [],
+    quirks: {},
+  },
 ];
 
 const clouds: readonly ProviderRow[] = [
@@ -306,6 +334,7 @@ const clouds: readonly ProviderRow[] = [
     slug: 'google-vertex',
     name: 'Google',
     dialect: 'gemini-generate-content',
+    embeddings_dialect: 'vertex-embeddings',
     base_url:
       'https://aiplatform.googleapis.com/v1/projects/{GOOGLE_VERTEX_PROJECT}/locations/{GOOGLE_VERTEX_LOCATION}/publishers/google',
     credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS'],
@@ -421,7 +450,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['NVIDIA_API_KEY'],
     source: 'nvidia',
     parameters: chat,
-    quirks: openModels,
+    quirks: { ...openModels, embedding_purpose: true },
   },
   {
     slug: 'huggingface',

@@ -199,7 +199,7 @@ const ResponseFormat = Type.Union([
 const names = Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 });
 const Price = Type.Union([Type.Number({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 40 })]);
 
-const ProviderPreferences = open(
+export const ProviderPreferences = open(
   {
     order: orNull(names),
     only: orNull(names),

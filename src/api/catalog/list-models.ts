@@ -9,8 +9,9 @@ import { type OutputModality, outputModalities, PublicModel } from '../../schema
 /** What the public service sends for its catalog (api-facts 10). */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
 
-const ModelList = Type.Object({ data: Type.Array(PublicModel) });
-type ModelList = Static<typeof ModelList>;
+/** What lists of models answer. */
+export const ModelList = Type.Object({ data: Type.Array(PublicModel) });
+export type ModelList = Static<typeof ModelList>;
 
 const categories = [
   'programming',
@@ -78,7 +79,8 @@ function wantedModalities(text: string): readonly OutputModality[] {
   return outputModalities.filter((known) => names.includes(known));
 }
 
-function modelList(catalog: Catalog, wanted: readonly OutputModality[]): string {
+/** The models with one of these outputs, newest first, as JSON. */
+export function modelList(catalog: Catalog, wanted: readonly OutputModality[]): string {
   const models = catalog
     .models()
     .filter(({ output_modalities }) => wanted.some((modality) => output_modalities.includes(modality)));

@@ -52,7 +52,12 @@ function attributionOf(request: FastifyRequest): Attribution {
 }
 
 /** What every inference operation makes of its HTTP request once the body is in the inner language. */
-export function callOf(request: FastifyRequest, body: ChatRequest, clock: Clock): Call {
+export function callOf(
+  request: FastifyRequest,
+  body: ChatRequest,
+  clock: Clock,
+  kind: Pick<Call, 'api_type' | 'estimate'> = { api_type: 'completions' },
+): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
   const session = headerOf(request.raw.headers, 'x-session-id');
@@ -62,7 +67,7 @@ export function callOf(request: FastifyRequest, body: ChatRequest, clock: Clock)
   const accepted_ms = clock.now_ms();
   const shown = headerOf(request.raw.headers, 'x-gateway-experimental-metadata');
   return {
-    api_type: 'completions',
+    ...kind,
     request: body,
     generation_id: generationId(accepted_ms),
     request_id: request.id,

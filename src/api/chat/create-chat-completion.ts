@@ -9,6 +9,7 @@ import { ClientGone } from '../../inference/exchange.ts';
 import { ChatCompletionAnswer, ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
+import { answerWhole } from '../answer-whole.ts';
 import { callOf } from './call-of.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
@@ -64,23 +65,8 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
   });
 }
 
-async function whole(reply: FastifyReply, call: Call, { inference }: ChatOptions): Promise<FastifyReply> {
-  const leave = () => {
-    if (!reply.raw.writableFinished) call.cancellation.cancel();
-  };
-  reply.raw.once('close', leave);
-  try {
-    const answer = await inference.complete(call);
-    return reply
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(encodeCompletion(answer, envelopeOf(call)));
-  } catch (error) {
-    if (!(error instanceof ClientGone)) throw error;
-    // Nobody is there to answer.
-    return reply.hijack();
-  } finally {
-    reply.raw.off('close', leave);
-  }
+function whole(reply: FastifyReply, call: Call, { inference }: ChatOptions): Promise<FastifyReply> {
+  return answerWhole(reply, call, async () => encodeCompletion(await inference.complete(call), envelopeOf(call)));
 }
 
 async function streamed(

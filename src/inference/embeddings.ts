@@ -1,0 +1,258 @@
+import type { Model } from '../catalog/model.ts';
+import { pricesInReach } from '../catalog/price-list.ts';
+import { makesVectors } from '../catalog/vectors.ts';
+import { GatewayError } from '../errors.ts';
+import { estimateTokens } from '../ledger/token-estimate.ts';
+import { limits } from '../limits.ts';
+import { type DialectEndpoint, type Report, UpstreamError } from '../providers/dialect.ts';
+import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from '../providers/embeddings/dialect.ts';
+import { embeddingDialectOf } from '../providers/embeddings/dialects.ts';
+import { isTokens } from '../providers/embeddings/parts.ts';
+import { normalised } from '../providers/embeddings/vector.ts';
+import { wasNeverSent } from '../providers/upstream.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
+import type { Prices } from '../schemas/prices.ts';
+import type { Measured, Prepared } from './admission.ts';
+import { withOptions } from './attempt.ts';
+import { ClientGone } from './exchange.ts';
+import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
+import type { ModelSource } from './requested-models.ts';
+import type { Line, Task } from './task.ts';
+import type { Tokenizer } from './tokenizer.ts';
+import { type Exposure, imageTokens } from './worst-case.ts';
+
+/** Inputs that go in one upstream request. */
+interface Batch {
+  inputs: EmbeddingInput[];
+  path: string;
+  headers: Record<string, string>;
+  payload: string;
+  is_unnormalised: boolean;
+}
+
+interface PreparedEmbeddings extends Prepared {
+  dialect: EmbeddingDialect;
+  batches: Batch[];
+}
+
+// ---------------------------------------------------------------- what goes in
+
+/** The inputs as messages: what the flow reads of every call alike. Tokens have no text. */
+export function messagesOf(inputs: readonly EmbeddingInput[]): Message[] {
+  return inputs.map((input) => {
+    if (typeof input === 'string') return { role: 'user', content: input };
+    return { role: 'user', content: isTokens(input) ? '' : input };
+  });
+}
+
+/** An image counts as much by our estimate, as in chat. */
+const IMAGE_TOKENS = 800;
+
+/** What inputs use by our own count. */
+export function estimateInputs(inputs: readonly EmbeddingInput[]): TokenClasses {
+  let [text, image] = [0, 0];
+  for (const input of inputs) {
+    if (typeof input === 'string') text += estimateTokens(input);
+    else if (isTokens(input)) text += input.length;
+    else {
+      for (const part of input) {
+        if (part.type === 'text') text += estimateTokens(part.text);
+        else image += IMAGE_TOKENS;
+      }
+    }
+  }
+  return { in_uncached: Math.ceil(text), ...(image === 0 ? {} : { in_image: image }), estimated: true };
+}
+
+function tokensOf(input: EmbeddingInput): number {
+  const { in_uncached = 0, in_image = 0 } = estimateInputs([input]);
+  return Math.ceil((in_uncached + in_image) * ESTIMATE_MARGIN);
+}
+
+/** Divides inputs by what one request may hold, in order; an input that is too large by itself stands alone. */
+export function divide(
+  inputs: readonly EmbeddingInput[],
+  { inputs_max, tokens_max = Number.POSITIVE_INFINITY }: { inputs_max: number; tokens_max?: number },
+): EmbeddingInput[][] {
+  const batches: EmbeddingInput[][] = [];
+  let last: EmbeddingInput[] = [];
+  let tokens = 0;
+  for (const input of inputs) {
+    const more = tokens_max === Number.POSITIVE_INFINITY ? 0 : tokensOf(input);
+    if (last.length > 0 && (last.length >= inputs_max || tokens + more > tokens_max)) {
+      batches.push(last);
+      last = [];
+      tokens = 0;
+    }
+    last.push(input);
+    tokens += more;
+  }
+  batches.push(last);
+  return batches;
+}
+
+// ---------------------------------------------------------------- one endpoint
+
+function prepare(request: EmbeddingRequest, asked: ChatRequest, candidate: Candidate): PreparedEmbeddings {
+  const { endpoint } = candidate;
+  const dialect = embeddingDialectOf(candidate.provider);
+  if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} makes no embeddings`);
+  const facts: DialectEndpoint = {
+    model: endpoint.model,
+    provider: endpoint.provider,
+    upstream_model: endpoint.upstream_model,
+    max_completion_tokens: undefined,
+    context_length: endpoint.context_length,
+    input_modalities: endpoint.input_modalities,
+    quirks: endpoint.quirks,
+  };
+  const bounds = dialect.batch(facts, request.inputs);
+  let report: Report[] = [];
+  const batches = divide(request.inputs, bounds).map((inputs, index): Batch => {
+    const encoded = dialect.encodeRequest({ ...request, inputs }, facts);
+    // Each request of an attempt has the same to tell.
+    const told = [...encoded.report];
+    const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
+    const payload = JSON.stringify(withOptions(encoded.body, asked, candidate, rules, told));
+    if (index === 0) report = told;
+    const { path, headers, is_unnormalised = false } = encoded;
+    return { inputs, path, headers, payload, is_unnormalised };
+  });
+  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
+}
+
+/** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
+function sizeOf(batches: readonly Batch[]): { bytes: number; inputs: number; images: number } {
+  const size = { bytes: 0, inputs: 0, images: 0 };
+  for (const { payload, inputs } of batches) {
+    size.bytes += Buffer.byteLength(payload);
+    size.inputs += inputs.length;
+    for (const input of inputs) {
+      if (typeof input === 'string' || isTokens(input)) continue;
+      for (const part of input) {
+        if (part.type !== 'image_url') continue;
+        size.images += 1;
+        const data = part.image_url.url.slice(part.image_url.url.indexOf(',') + 1);
+        if (part.image_url.url.startsWith('data:') && payload.includes(data)) size.bytes -= data.length;
+      }
+    }
+  }
+  return size;
+}
+
+function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: number, image: number): Exposure {
+  const { endpoint } = candidate;
+  const line = (prices: Prices) => {
+    const prompt = prices.prompt ?? 0;
+    const fixed_pico =
+      text * prompt +
+      image * Math.max(prompt, prices.image_token ?? 0) +
+      images * (prices.image ?? 0) +
+      (prices.request ?? 0);
+    return { fixed_pico, output_pico: 0, kept_ppm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
+  };
+  const lists = pricesInReach(endpoint, { prompt_tokens: text + image, service_tier: undefined });
+  return { lines: lists.map(line), output_tokens: 0 };
+}
+
+/**
+ * What an attempt may cost: each byte that is sent is a token at most, tokens are sent as digits, and providers add to each input
+ * what they put before queries and documents.
+ */
+function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokenizer: Tokenizer): Measured {
+  const { candidate, batches } = prepared;
+  const { bytes, inputs, images } = sizeOf(batches);
+  const least_tokens = 0;
+  if (mode === 'soft') {
+    const { in_uncached = 0, in_image = 0 } = estimateInputs(batches.flatMap((batch) => batch.inputs));
+    const exposure = exposureFor(prepared, Math.ceil(in_uncached * ESTIMATE_MARGIN), images, in_image);
+    return { exposure, floor: exposure, least_tokens, count: async () => undefined };
+  }
+  const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
+  const added = inputs * limits.embedding_template_tokens_max;
+  const of = (text: number) => exposureFor(prepared, text + added, images, image);
+  return {
+    exposure: of(bytes),
+    floor: of(Math.floor(bytes / TOKEN_BYTES_MAX)),
+    least_tokens,
+    async count() {
+      // Digits of tokens, and base64, are no text of the model's.
+      if (images > 0 || batches.some((batch) => batch.inputs.some((input) => typeof input !== 'string')))
+        return undefined;
+      const tokens = await tokenizer.count(batches.map(({ payload }) => payload).join('\n'), candidate);
+      return tokens === undefined || tokens >= bytes ? undefined : of(tokens);
+    },
+  };
+}
+
+async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Line): Promise<Vector[]> {
+  const { path, headers, payload, inputs } = batch;
+  const answer = await line.ask({ path, headers, payload });
+  const { vectors, usage, upstream_id } = dialect.decodeResponse(answer.body, answer.headers);
+  if (usage === undefined || !line.bill(usage, upstream_id)) line.bill(estimateInputs(inputs), upstream_id);
+  if (vectors.length !== inputs.length) {
+    const found = `${vectors.length} vectors for ${inputs.length} inputs`;
+    throw new UpstreamError('invalid_response', `The provider answered with ${found}`, { status: 200 });
+  }
+  return batch.is_unnormalised ? vectors.map(normalised) : vectors;
+}
+
+/** The failure that stands for all of an attempt: one whose cost nobody knows before one that cost nothing. */
+function worstOf(failures: unknown[]): unknown {
+  const weight = (error: unknown) => {
+    if (error instanceof ClientGone) return error.may_be_billed ? 3 : 1;
+    if (!(error instanceof UpstreamError)) return 4;
+    return error.status === null && !wasNeverSent(error) ? 2 : 0;
+  };
+  return failures.toSorted((a, b) => weight(b) - weight(a))[0];
+}
+
+/** Asks for all batches, some at a time. After a failure none is begun; those under way are waited for, since they are billed. */
+async function send(prepared: PreparedEmbeddings, line: Line): Promise<Vector[]> {
+  const { batches } = prepared;
+  const answers: Vector[][] = [];
+  const failures: unknown[] = [];
+  let next = 0;
+  const work = async () => {
+    while (next < batches.length && failures.length === 0) {
+      const index = next;
+      next += 1;
+      const batch = batches[index];
+      if (batch === undefined) return;
+      try {
+        answers[index] = await askBatch(prepared, batch, line);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limits.embedding_requests_at_once_max, batches.length) }, work));
+  if (failures.length > 0) throw worstOf(failures);
+  return answers.flat();
+}
+
+// ---------------------------------------------------------------- the call
+
+function embeddingModel(id: string, catalog: ModelSource): Model {
+  const model = catalog.find(id);
+  if (model === undefined) throw new GatewayError(404, `${id} is not a valid model ID`);
+  if (!makesVectors(model)) throw new GatewayError(404, `${id} is not an embedding model`);
+  return model;
+}
+
+/** A request for embeddings as a task of the flow: one vector for each input, in their order. */
+export function embeddingsTask(
+  request: EmbeddingRequest,
+  asked: ChatRequest & { model: string },
+  tokenizer: Tokenizer,
+): Task<PreparedEmbeddings, Vector[]> {
+  return {
+    models: (catalog) => ({ models: [embeddingModel(asked.model, catalog)], requested: asked.model }),
+    refuses: ({ provider }) =>
+      embeddingDialectOf(provider) === undefined ? 'its provider is not known to make embeddings' : undefined,
+    prepare: (candidate) => prepare(request, asked, candidate),
+    measure: (prepared, _output_tokens, mode) => measured(prepared, mode, tokenizer),
+    send,
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * Embedding models of Amazon Bedrock by `InvokeModel`: Titan
+ * (https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html,
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-mm.html) and Cohere
+ * (https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-embed.html).
+ */
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import { bodyOf, countOf } from './answer.ts';
+import { cohereBatch, cohereBody, readCohere } from './cohere.ts';
+import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
+import { imageBytes, isTokens, textsOnly } from './parts.ts';
+import { readVector } from './vector.ts';
+
+const COHERE = /cohere\.embed/;
+const TITAN_IMAGE = /titan-embed-image/;
+const TITAN_TEXT = /titan-embed/;
+
+/** Titan's model of text and images takes at most one of each, which make one vector. */
+function jointInput(input: EmbeddingInput): JsonObject {
+  if (typeof input === 'string') return { inputText: input };
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  const body: JsonObject = {};
+  for (const part of input) {
+    const name = part.type === 'text' ? 'inputText' : 'inputImage';
+    if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint takes one text and one image an input');
+    body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url).base64;
+  }
+  return body;
+}
+
+function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: string): JsonObject {
+  if (TITAN_IMAGE.test(upstream_model)) {
+    const config = dimensions === undefined ? {} : { embeddingConfig: { outputEmbeddingLength: dimensions } };
+    return { ...jointInput(inputs[0] ?? ''), ...config };
+  }
+  const [inputText = ''] = textsOnly(inputs);
+  if (dimensions === undefined) return { inputText };
+  if (!/embed-text-v2/.test(upstream_model)) {
+    throw new GatewayError(400, 'This model makes vectors of one length only');
+  }
+  return { inputText, dimensions };
+}
+
+function headerCount(value: string | string[] | undefined): number | undefined {
+  return countOf(Number(value));
+}
+
+export const bedrockEmbeddings: EmbeddingDialect = {
+  wire: 'bedrock-embeddings',
+  reserved: new Set([
+    ...['texts', 'images', 'inputs', 'embedding_types', 'output_dimension'],
+    ...['inputText', 'inputImage', 'dimensions', 'embeddingTypes', 'embeddingConfig'],
+  ]),
+  // Titan takes one input a request.
+  batch: ({ upstream_model }, inputs) =>
+    COHERE.test(upstream_model) ? cohereBatch(upstream_model, inputs) : { inputs_max: 1 },
+
+  encodeRequest(request, { upstream_model }) {
+    const path = `/model/${encodeURIComponent(upstream_model)}/invoke`;
+    if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model) };
+    if (!TITAN_TEXT.test(upstream_model)) {
+      throw new GatewayError(400, 'The gateway does not know how this model of Bedrock is asked for embeddings');
+    }
+    const report: Report[] = [];
+    for (const field of ['user', 'input_type'] as const) {
+      if (request[field] === undefined) continue;
+      report.push({ kind: 'dropped', field, reason: 'the endpoint does not support it' });
+    }
+    return { path, headers: {}, body: titanBody(request, upstream_model), report };
+  },
+
+  decodeResponse(value, headers) {
+    const body = bodyOf(value);
+    // Every answer of a model is told so; Cohere's says nothing of tokens itself.
+    const counted = headerCount(headers['x-amzn-bedrock-input-token-count']);
+    if (body['embeddings'] !== undefined) {
+      const { usage = counted === undefined ? undefined : { in_uncached: counted }, ...answer } = readCohere(value);
+      return usage === undefined ? answer : { ...answer, usage };
+    }
+    const tokens = countOf(body['inputTextTokenCount']) ?? counted;
+    const vectors = [readVector(body['embedding'])];
+    return tokens === undefined ? { vectors } : { vectors, usage: { in_uncached: tokens } };
+  },
+};

@@ -1,0 +1,109 @@
+/** Cohere's embeddings, version 2 (https://docs.cohere.com/reference/embed). */
+import { GatewayError } from '../../errors.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import { asArray, asObject } from '../json-shape.ts';
+import { bodyOf, countOf } from './answer.ts';
+import type { BatchBounds, EmbeddingAnswer, EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
+import { imageBytes, isTokens } from './parts.ts';
+import { type Purpose, wordFor } from './purpose.ts';
+import { readVector } from './vector.ts';
+
+const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
+  query: 'search_query',
+  document: 'search_document',
+  classification: 'classification',
+  clustering: 'clustering',
+  similarity: 'clustering',
+  code_query: 'search_query',
+};
+
+/** Since version 4 a model takes text and images together; the third took one or the other. */
+const isJoint = (upstream_model: string) => !/embed-[a-z-]*v?[23](?:\D|$)/.test(upstream_model);
+
+function contentOf(input: EmbeddingInput): JsonObject {
+  if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  return {
+    content: input.map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      const { media_type, base64 } = imageBytes(part.image_url.url);
+      return { type: 'image_url', image_url: { url: `data:${media_type};base64,${base64}` } };
+    }),
+  };
+}
+
+function imageOf(input: EmbeddingInput): string {
+  const [only, ...others] = typeof input === 'string' || isTokens(input) ? [] : input;
+  if (only?.type !== 'image_url' || others.length > 0) {
+    throw new GatewayError(400, 'This endpoint takes texts or images, not both in one request');
+  }
+  const { media_type, base64 } = imageBytes(only.image_url.url);
+  return `data:${media_type};base64,${base64}`;
+}
+
+/** The body but for the model, as Cohere itself and Bedrock take it. */
+export function cohereBody(
+  { inputs, dimensions, input_type, user }: EmbeddingRequest,
+  upstream_model: string,
+): { body: JsonObject; report: Report[] } {
+  const report: Report[] = [];
+  if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+  // The models since version 3 must be told what for (documentation page "Embed"); documents are what most vectors are of.
+  const word = wordFor(WORDS, input_type) ?? 'search_document';
+  const body: JsonObject = { embedding_types: ['float'], input_type: word };
+  if (inputs.every((input) => typeof input === 'string')) body['texts'] = inputs;
+  else if (isJoint(upstream_model)) body['inputs'] = inputs.map(contentOf);
+  else {
+    body['images'] = inputs.map(imageOf);
+    body['input_type'] = 'image';
+  }
+  if (dimensions !== undefined) {
+    if (!isJoint(upstream_model)) throw new GatewayError(400, 'This model makes vectors of one length only');
+    body['output_dimension'] = dimensions;
+  }
+  return { body, report };
+}
+
+/** 96 inputs a request; an image that is no part of an input is a request of its own. */
+export function cohereBatch(upstream_model: string, inputs: readonly EmbeddingInput[]): BatchBounds {
+  const has_images = inputs.some((input) => typeof input !== 'string');
+  return { inputs_max: has_images && !isJoint(upstream_model) ? 1 : 96 };
+}
+
+/** Reads `{embeddings: {float: […]}}`, and the plain list of older models. */
+export function readCohere(value: JsonValue): EmbeddingAnswer {
+  const body = bodyOf(value);
+  const made = body['embeddings'] ?? undefined;
+  const list = asArray(asObject(made)?.['float'] ?? made);
+  const usage = usageOf(asObject(asObject(body['meta'])?.['billed_units']));
+  return {
+    vectors: list.map(readVector),
+    ...(usage === undefined ? {} : { usage }),
+    ...(typeof body['id'] === 'string' ? { upstream_id: body['id'] } : {}),
+  };
+}
+
+function usageOf(billed: JsonObject | undefined): TokenClasses | undefined {
+  const text = countOf(billed?.['input_tokens']);
+  const image = countOf(billed?.['image_tokens']);
+  if (text === undefined && image === undefined) {
+    // The third version bills images by their number alone, which the price of an image stands for.
+    return countOf(billed?.['images']) === undefined ? undefined : { in_uncached: 0 };
+  }
+  return { in_uncached: text ?? 0, ...(image === undefined ? {} : { in_image: image }) };
+}
+
+export const cohereEmbeddings: EmbeddingDialect = {
+  wire: 'cohere-embeddings',
+  reserved: new Set(['model', 'texts', 'images', 'inputs', 'embedding_types', 'output_dimension']),
+  batch: ({ upstream_model }, inputs) => cohereBatch(upstream_model, inputs),
+
+  encodeRequest(request, { upstream_model }) {
+    const { body, report } = cohereBody(request, upstream_model);
+    return { path: '/embed', headers: {}, body: { model: upstream_model, ...body }, report };
+  },
+
+  decodeResponse: readCohere,
+};

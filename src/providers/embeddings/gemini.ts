@@ -1,0 +1,103 @@
+/** Gemini's embeddings (https://ai.google.dev/api/embeddings, https://ai.google.dev/gemini-api/docs/embeddings). */
+
+import { GatewayError } from '../../errors.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import { asArray, asObject } from '../json-shape.ts';
+import { bodyOf, countOf } from './answer.ts';
+import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
+import { imageBytes, isTokens } from './parts.ts';
+import { type Purpose, purposeOf, wordFor } from './purpose.ts';
+import { readVector } from './vector.ts';
+
+/** The `taskType` of Google's wires. */
+export const TASKS: Readonly<Record<Purpose, string>> = {
+  query: 'RETRIEVAL_QUERY',
+  document: 'RETRIEVAL_DOCUMENT',
+  classification: 'CLASSIFICATION',
+  clustering: 'CLUSTERING',
+  similarity: 'SEMANTIC_SIMILARITY',
+  code_query: 'CODE_RETRIEVAL_QUERY',
+};
+
+/** Gemini Embedding 2 has no `taskType`: the task stands in the text (documentation page "Embeddings"). Its preview had one. */
+const TASK_IN_TEXT = /gemini-embedding-2(?!-preview)/;
+const PREFIXES: Readonly<Record<Purpose, string>> = {
+  query: 'task: search result | query: ',
+  document: 'title: none | text: ',
+  classification: 'task: classification | query: ',
+  clustering: 'task: clustering | query: ',
+  similarity: 'task: sentence similarity | query: ',
+  code_query: 'task: code retrieval | query: ',
+};
+
+/** Its vectors have length one at full dimensions only (documentation page "Embeddings", section on quality for smaller ones). */
+export function isUnnormalised(upstream_model: string, dimensions: number | undefined): boolean {
+  return /gemini-embedding-001/.test(upstream_model) && dimensions !== undefined && dimensions !== 3072;
+}
+
+/** Tells of it. */
+export const NORMALISED: Report = {
+  kind: 'changed',
+  field: 'dimensions',
+  reason: 'shortened vectors of this model are brought to length one here',
+};
+
+function partsOf(input: EmbeddingInput, prefix: string): JsonObject[] {
+  if (typeof input === 'string') return [{ text: prefix + input }];
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  return input.map((part) => {
+    if (part.type === 'text') return { text: prefix + part.text };
+    const { media_type, base64 } = imageBytes(part.image_url.url);
+    return { inlineData: { mimeType: media_type, data: base64 } };
+  });
+}
+
+function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
+  const told = asObject(value);
+  const tokens = countOf(told?.['promptTokenCount']);
+  if (tokens === undefined) return undefined;
+  let in_image = 0;
+  for (const detail of asArray(told?.['promptTokenDetails'] ?? told?.['promptTokensDetails'])) {
+    const { modality, tokenCount } = asObject(detail) ?? {};
+    if (modality === 'IMAGE') in_image += countOf(tokenCount) ?? 0;
+  }
+  if (in_image === 0 || in_image > tokens) return { in_uncached: tokens };
+  return { in_uncached: tokens - in_image, in_image };
+}
+
+export const geminiEmbeddings: EmbeddingDialect = {
+  wire: 'gemini-embeddings',
+  reserved: new Set(['requests']),
+  batch: () => ({ inputs_max: 100 }),
+
+  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }) {
+    const report: Report[] = [];
+    const model = upstream_model.startsWith('models/') ? upstream_model : `models/${upstream_model}`;
+    const in_text = TASK_IN_TEXT.test(model);
+    const purpose = purposeOf(input_type);
+    const prefix = in_text && purpose !== undefined ? PREFIXES[purpose] : '';
+    const task = in_text ? undefined : wordFor(TASKS, input_type);
+    if (in_text && input_type !== undefined && purpose === undefined) {
+      report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no such task' });
+    }
+    if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+    const requests = inputs.map((input) => ({
+      model,
+      content: { parts: partsOf(input, prefix) },
+      ...(task === undefined ? {} : { taskType: task }),
+      ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+    }));
+    const encoded = { path: `/${model}:batchEmbedContents`, headers: {}, body: { requests } };
+    if (!isUnnormalised(model, dimensions)) return { ...encoded, report };
+    return { ...encoded, report: [...report, NORMALISED], is_unnormalised: true };
+  },
+
+  decodeResponse(value) {
+    const body = bodyOf(value);
+    const vectors = asArray(body['embeddings']).map((item) => readVector(asObject(item)?.['values']));
+    const usage = usageOf(body['usageMetadata']);
+    return { vectors, ...(usage === undefined ? {} : { usage }) };
+  },
+};

@@ -1,0 +1,58 @@
+/** Jina AI's embeddings (https://api.jina.ai/redoc, https://jina.ai/embeddings). */
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { readDataUrl } from '../data-url.ts';
+import type { Report } from '../dialect.ts';
+import { readList } from './answer.ts';
+import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
+import { isTokens } from './parts.ts';
+import { type Purpose, wordFor } from './purpose.ts';
+
+const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
+  query: 'retrieval.query',
+  document: 'retrieval.passage',
+  classification: 'classification',
+  clustering: 'separation',
+  similarity: 'text-matching',
+  code_query: 'code.query',
+};
+
+/** Models before the third have no tasks and refuse the field. */
+const HAS_TASKS = /embeddings-v[3-9]|clip-v2|code-embeddings/;
+
+function inputOf(input: EmbeddingInput, is_mixed: boolean): JsonValue {
+  if (typeof input === 'string') return is_mixed ? { text: input } : input;
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  const [only, ...others] = input;
+  if (only === undefined || others.length > 0) {
+    throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');
+  }
+  if (only.type === 'text') return { text: only.text };
+  return { image: readDataUrl(only.image_url.url)?.base64 ?? only.image_url.url };
+}
+
+export const jinaEmbeddings: EmbeddingDialect = {
+  wire: 'jina-embeddings',
+  reserved: new Set(['model', 'input', 'embedding_type', 'dimensions', 'return_multivector']),
+  batch: () => ({ inputs_max: 512 }),
+
+  encodeRequest({ inputs, encoding_format, dimensions, input_type, user }, { upstream_model }) {
+    const report: Report[] = [];
+    if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+    const is_mixed = inputs.some((input) => typeof input !== 'string');
+    const body: JsonObject = {
+      model: upstream_model,
+      input: inputs.map((input) => inputOf(input, is_mixed)),
+      embedding_type: encoding_format,
+    };
+    const task = wordFor(WORDS, input_type);
+    if (task !== undefined && HAS_TASKS.test(upstream_model)) body['task'] = task;
+    else if (task !== undefined) {
+      report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
+    }
+    if (dimensions !== undefined) body['dimensions'] = dimensions;
+    return { path: '/embeddings', headers: {}, body, report };
+  },
+
+  decodeResponse: (body) => readList(body),
+};

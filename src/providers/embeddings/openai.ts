@@ -1,0 +1,59 @@
+/**
+ * OpenAI's embeddings (https://platform.openai.com/docs/api-reference/embeddings), and every server that speaks the same
+ * wire with quirks of its own: Mistral (https://docs.mistral.ai/api/endpoint/embeddings), NVIDIA
+ * (https://docs.api.nvidia.com/nim/reference/nvidia-nv-embedqa-e5-v5-infer).
+ */
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
+import type { Quirks } from '../provider.ts';
+import { readList } from './answer.ts';
+import type { EmbeddingDialect } from './dialect.ts';
+import { isTokens } from './parts.ts';
+import { purposeOf } from './purpose.ts';
+
+/** 2048 inputs and 300,000 tokens a request (OpenAI); 256 inputs and 16,384 tokens (Mistral, measured by others). */
+const OPENAI = { inputs_max: 2048, tokens_max: 300_000 };
+
+function pathOf({ path, query }: Quirks, upstream_model: string): string {
+  const own = path
+    ?.replace(/\/chat\/completions$/, '/embeddings')
+    .replace('{model}', encodeURIComponent(upstream_model));
+  return `${own ?? '/embeddings'}${query === undefined ? '' : `?${query}`}`;
+}
+
+export const openaiEmbeddings: EmbeddingDialect = {
+  wire: 'openai-embeddings',
+  reserved: new Set([...gatewayFields, 'input', 'encoding_format', 'dimensions', 'output_dimension', 'output_dtype']),
+  batch: ({ quirks: { embedding_batch } }) => ({ ...OPENAI, ...embedding_batch }),
+
+  encodeRequest({ inputs, encoding_format, dimensions, input_type, user }, { upstream_model, quirks }) {
+    const report: Report[] = [];
+    if (inputs.some((input) => typeof input !== 'string' && !isTokens(input))) {
+      throw new GatewayError(400, 'This endpoint does not take images');
+    }
+    if (quirks.embedding_texts_only && inputs.some(isTokens)) {
+      throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+    }
+    const body: JsonObject = { model: upstream_model, input: inputs as JsonValue };
+    if (!quirks.embedding_texts_only) body['encoding_format'] = encoding_format;
+    if (dimensions !== undefined) body[quirks.dimensions_field ?? 'dimensions'] = dimensions;
+    if (user !== undefined) {
+      if (quirks.refused_parameters?.includes('user')) {
+        report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+      } else body['user'] = user;
+    }
+    if (quirks.embedding_purpose) body['input_type'] = purposeOf(input_type) === 'query' ? 'query' : 'passage';
+    else if (input_type !== undefined) {
+      report.push({
+        kind: 'dropped',
+        field: 'input_type',
+        reason: 'the endpoint does not tell queries from documents',
+      });
+    }
+    return { path: pathOf(quirks, upstream_model), headers: {}, body, report };
+  },
+
+  decodeResponse: (body) => readList(body),
+};

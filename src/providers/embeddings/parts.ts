@@ -1,0 +1,24 @@
+import { GatewayError } from '../../errors.ts';
+import { readDataUrl } from '../data-url.ts';
+import type { EmbeddingInput } from './dialect.ts';
+
+/** The texts of inputs, on a wire that takes nothing else. Throws a 400. */
+export function textsOnly(inputs: readonly EmbeddingInput[]): string[] {
+  return inputs.map((input) => {
+    if (typeof input === 'string') return input;
+    if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+    throw new GatewayError(400, 'This endpoint does not take images');
+  });
+}
+
+/** Whether an input is tokens. */
+export function isTokens(input: EmbeddingInput): input is number[] {
+  return typeof input !== 'string' && typeof input[0] === 'number';
+}
+
+/** An image's type and base64, on a wire that takes bytes alone. Throws a 400. */
+export function imageBytes(url: string): { media_type: string; base64: string } {
+  const read = readDataUrl(url);
+  if (read === undefined) throw new GatewayError(400, 'This endpoint takes images as data URLs only');
+  return read;
+}

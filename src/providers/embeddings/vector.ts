@@ -1,0 +1,50 @@
+import { UpstreamError } from '../dialect.ts';
+import type { Vector } from './dialect.ts';
+
+const FLOAT_BYTES = 4;
+
+/** Whether multi-byte numbers stand in memory as they do on the wire. */
+const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+/** The floats in base64; undefined where it holds no whole number of them, or is no base64. */
+function floatsOf(base64: string): Float32Array | undefined {
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.length === 0 || bytes.length % FLOAT_BYTES !== 0) return undefined;
+  // Buffer skips what is no base64, which must not pass for a shorter vector.
+  if (bytes.length !== Math.floor((base64.replace(/=+$/, '').length * 3) / 4)) return undefined;
+  if (!IS_LITTLE_ENDIAN) bytes.swap32();
+  // Buffers of a pool may stand anywhere; a view needs a place divisible by four.
+  const aligned = bytes.byteOffset % FLOAT_BYTES === 0 ? bytes : Uint8Array.from(bytes);
+  return new Float32Array(aligned.buffer, aligned.byteOffset, aligned.length / FLOAT_BYTES);
+}
+
+/** A vector as an upstream sent it. Throws `UpstreamError` where it is none. */
+export function readVector(value: unknown): Vector {
+  if (typeof value === 'string') {
+    if (floatsOf(value) !== undefined) return value;
+  } else if (Array.isArray(value) && value.length > 0 && value.every((number) => Number.isFinite(number))) {
+    return value as number[];
+  }
+  throw new UpstreamError('invalid_response', 'The provider answered with something that is no vector');
+}
+
+/** The vector as numbers: exactly those that were sent. */
+export function toNumbers(vector: Vector): number[] {
+  return typeof vector === 'string' ? Array.from(floatsOf(vector) ?? []) : vector;
+}
+
+/** The vector as 32-bit floats in base64. */
+export function toBase64(vector: Vector): string {
+  if (typeof vector === 'string') return vector;
+  const { buffer } = Float32Array.from(vector);
+  const bytes = Buffer.from(buffer);
+  if (!IS_LITTLE_ENDIAN) bytes.swap32();
+  return bytes.toString('base64');
+}
+
+/** The vector at length one; as it is where it has none. */
+export function normalised(vector: Vector): Vector {
+  const numbers = toNumbers(vector);
+  const length = Math.sqrt(numbers.reduce((sum, number) => sum + number * number, 0));
+  return length === 0 ? vector : numbers.map((number) => number / length);
+}

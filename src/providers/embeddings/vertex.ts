@@ -1,0 +1,74 @@
+/**
+ * Embeddings by `predict` on Vertex AI: texts
+ * (https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api), and one text or one image
+ * (https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/multimodal-embeddings-api).
+ */
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
+import { asArray, asObject } from '../json-shape.ts';
+import { bodyOf, countOf } from './answer.ts';
+import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
+import { isUnnormalised, NORMALISED, TASKS } from './gemini.ts';
+import { imageBytes, isTokens, textsOnly } from './parts.ts';
+import { wordFor } from './purpose.ts';
+import { readVector } from './vector.ts';
+
+const MULTIMODAL = /multimodalembedding/;
+
+/** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
+function instanceOf(input: EmbeddingInput): JsonObject {
+  if (typeof input === 'string') return { text: input };
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  const [only, ...others] = input;
+  if (only === undefined || others.length > 0) {
+    throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');
+  }
+  if (only.type === 'text') return { text: only.text };
+  return { image: { bytesBase64Encoded: imageBytes(only.image_url.url).base64 } };
+}
+
+export const vertexEmbeddings: EmbeddingDialect = {
+  wire: 'vertex-embeddings',
+  reserved: new Set(['instances', 'parameters.outputDimensionality', 'parameters.dimension']),
+  batch({ upstream_model }) {
+    // One text a request (Gemini), 250 texts of 20,000 tokens in all (others).
+    if (/gemini/.test(upstream_model) || MULTIMODAL.test(upstream_model)) return { inputs_max: 1 };
+    return { inputs_max: 250, tokens_max: 20_000 };
+  },
+
+  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }) {
+    const report: Report[] = [];
+    if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+    const path = `/models/${encodeURIComponent(upstream_model)}:predict`;
+    if (MULTIMODAL.test(upstream_model)) {
+      if (input_type !== undefined) {
+        report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
+      }
+      const parameters = dimensions === undefined ? {} : { parameters: { dimension: dimensions } };
+      return { path, headers: {}, body: { instances: inputs.map(instanceOf), ...parameters }, report };
+    }
+    const task = wordFor(TASKS, input_type);
+    const instances = textsOnly(inputs).map((content) => ({
+      content,
+      ...(task === undefined ? {} : { task_type: task }),
+    }));
+    const parameters = dimensions === undefined ? {} : { parameters: { outputDimensionality: dimensions } };
+    const encoded = { path, headers: {}, body: { instances, ...parameters } };
+    if (!isUnnormalised(upstream_model, dimensions)) return { ...encoded, report };
+    return { ...encoded, report: [...report, NORMALISED], is_unnormalised: true };
+  },
+
+  decodeResponse(value) {
+    const body = bodyOf(value);
+    let tokens: number | undefined = 0;
+    const vectors = asArray(body['predictions']).map((item) => {
+      const prediction = asObject(item) ?? {};
+      const embeddings = asObject(prediction['embeddings']);
+      const counted = countOf(asObject(embeddings?.['statistics'])?.['token_count']);
+      tokens = tokens === undefined || counted === undefined ? undefined : tokens + counted;
+      return readVector(embeddings?.['values'] ?? prediction['textEmbedding'] ?? prediction['imageEmbedding']);
+    });
+    return { vectors, ...(tokens === undefined || tokens === 0 ? {} : { usage: { in_uncached: tokens } }) };
+  },
+};

@@ -1,0 +1,69 @@
+/**
+ * Voyage AI's embeddings of texts (https://docs.voyageai.com/reference/embeddings-api), and of texts and images together
+ * (https://docs.voyageai.com/reference/multimodal-embeddings-api).
+ */
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { readDataUrl } from '../data-url.ts';
+import type { Report } from '../dialect.ts';
+import { readList } from './answer.ts';
+import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
+import { isTokens, textsOnly } from './parts.ts';
+import { purposeOf } from './purpose.ts';
+
+const MULTIMODAL = /multimodal/;
+const WORDS: Readonly<Record<string, string>> = { query: 'query', code_query: 'query', document: 'document' };
+
+/** Tokens of a whole request (documentation page "Text embeddings"). */
+function tokensMax(upstream_model: string): number {
+  if (/lite/.test(upstream_model)) return 1_000_000;
+  if (/large|code|finance|law|multilingual|context/.test(upstream_model)) return 120_000;
+  return 320_000;
+}
+
+function contentOf(input: EmbeddingInput): JsonObject {
+  if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  return {
+    content: input.map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      const { url } = part.image_url;
+      return readDataUrl(url) === undefined
+        ? { type: 'image_url', image_url: url }
+        : { type: 'image_base64', image_base64: url };
+    }),
+  };
+}
+
+function purposeField({ input_type }: EmbeddingRequest, report: Report[]): JsonObject {
+  if (input_type === undefined) return {};
+  const word = WORDS[purposeOf(input_type) ?? ''];
+  if (word !== undefined) return { input_type: word };
+  report.push({ kind: 'dropped', field: 'input_type', reason: 'the endpoint tells queries from documents only' });
+  return {};
+}
+
+export const voyageEmbeddings: EmbeddingDialect = {
+  wire: 'voyage-embeddings',
+  reserved: new Set([
+    ...['model', 'input', 'inputs', 'encoding_format', 'output_encoding', 'output_dtype', 'output_dimension'],
+  ]),
+  batch: ({ upstream_model }) => ({ inputs_max: 1_000, tokens_max: tokensMax(upstream_model) }),
+
+  encodeRequest(request, { upstream_model }) {
+    const { inputs, encoding_format, dimensions, user } = request;
+    const report: Report[] = [];
+    if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
+    const shared: JsonObject = { model: upstream_model, ...purposeField(request, report) };
+    if (dimensions !== undefined) shared['output_dimension'] = dimensions;
+    if (MULTIMODAL.test(upstream_model)) {
+      if (encoding_format === 'base64') shared['output_encoding'] = 'base64';
+      return { path: '/multimodalembeddings', headers: {}, body: { ...shared, inputs: inputs.map(contentOf) }, report };
+    }
+    // No `encoding_format` means floats.
+    if (encoding_format === 'base64') shared['encoding_format'] = 'base64';
+    return { path: '/embeddings', headers: {}, body: { ...shared, input: textsOnly(inputs) }, report };
+  },
+
+  decodeResponse: (body) => readList(body),
+};
