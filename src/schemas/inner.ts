@@ -116,6 +116,8 @@ export interface Slot {
   ext?: Ext;
 }
 export interface MessageExt extends Ext {
+  /** Whose account made the turn, where that is known: its opaque reasoning state may be of use nowhere else. */
+  issuer?: string;
   order?: Slot[];
   natives?: Native[];
 }

@@ -266,6 +266,7 @@ export const tables = {
     created_at: text,
   },
   credit_grants: { id: text, organization_id: text, amount_nano: bigint, reason: text, created_at: text },
+  reasoning_states: { id: text, sealed: text, expires_at: text },
   ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint },
   ledger_generations: {
     id: text,

@@ -1,0 +1,46 @@
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { limits } from '../../limits.ts';
+import type { ReasoningDetail } from '../../schemas/inner.ts';
+import { type SealedTurn, withoutNatives } from './turn-state.ts';
+
+/** Marks a turn so that it can be rebuilt from what a client sends back, and knows its own marks again. */
+export interface Sealer {
+  /** The last detail of an answer; undefined where even the least of it is larger than a seal may be. */
+  seal(turn: SealedTurn, owner: { organization_id: string; generation_id: string }): ReasoningDetail | undefined;
+  /** Undefined where it was not made here for this organization, or changed since. */
+  unseal(data: string, organization_id: string): SealedTurn | undefined;
+}
+
+const PREFIX = 'gw1.';
+const ID = 'seal_';
+
+/** Whether a detail of a client's is a seal, be it one of ours or not: none of them is for a provider. */
+export function isSeal(detail: ReasoningDetail): detail is ReasoningDetail & { type: 'reasoning.encrypted' } {
+  return detail.type === 'reasoning.encrypted' && detail.data.startsWith(PREFIX) && Boolean(detail.id?.startsWith(ID));
+}
+
+/** Makes the sealer of a gateway's secret: HMAC-SHA-256 over what is sealed and whose it is, under a key derived by HKDF (RFC 5869). */
+export function createSealer(secret: string): Sealer {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway reasoning seal', 32));
+  const mac = (packed: string, organization_id: string) =>
+    createHmac('sha256', key).update(`${organization_id}\n${packed}`).digest();
+  const pack = (turn: SealedTurn) => deflateRawSync(JSON.stringify(turn)).toString('base64url');
+  const fits = (packed: string) => packed.length <= limits.seal_chars_max;
+  return {
+    seal(turn, { organization_id, generation_id }) {
+      const packed = [pack(turn)].find(fits) ?? [pack(withoutNatives(turn))].find(fits);
+      if (packed === undefined) return undefined;
+      const data = `${PREFIX}${packed}.${mac(packed, organization_id).toString('base64url')}`;
+      return { type: 'reasoning.encrypted', data, id: `${ID}${generation_id}`, format: 'unknown' };
+    },
+    unseal(data, organization_id) {
+      const [packed = '', told = ''] = data.slice(PREFIX.length).split('.');
+      if (!data.startsWith(PREFIX) || !fits(packed)) return undefined;
+      const given = Buffer.from(told, 'base64url');
+      const wanted = mac(packed, organization_id);
+      if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined;
+      return JSON.parse(inflateRawSync(Buffer.from(packed, 'base64url')).toString()) as SealedTurn;
+    },
+  };
+}

@@ -1,0 +1,222 @@
+import { limits } from '../../limits.ts';
+import type { Report } from '../../providers/dialect.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { createAccumulator } from '../../schemas/accumulate.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
+import type { Call } from '../call.ts';
+import { isMeaningful } from '../meter.ts';
+import { isSeal, type Sealer } from './seal.ts';
+import {
+  isOpaque,
+  type KeptTurn,
+  keptTurn,
+  needsKeeping,
+  needsSeal,
+  restoreKept,
+  restoreSealed,
+  sealedTurn,
+  withoutBoundState,
+} from './turn-state.ts';
+import type { TurnVault } from './vault.ts';
+
+/** A call whose former turns are again what they were, as far as is known. */
+export interface Recalled {
+  call: Call;
+  report: Report[];
+  /** Whose account made the last turn that has opaque state. */
+  issuer: string | undefined;
+}
+
+/** Follows one answer, so that its turn can be recalled. */
+export interface TurnKeeper {
+  /** The chunks, with the seal before the one that ends the answer. */
+  add(chunks: ChatChunk[]): ChatChunk[];
+  whole(completion: ChatCompletion): ChatCompletion;
+}
+
+/** Opaque reasoning state between the turns of a conversation: what clients lose of it, and where it may go. */
+export interface TurnStates {
+  /** At once, but where the store must be asked for turns that this process does not know. */
+  recall(call: Call, may_carry: boolean): Recalled | Promise<Recalled>;
+  /** The request without state of other accounts that this one could not read. */
+  fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
+  /** Undefined where the answer's wire has no state. */
+  keeper(call: Call, candidate: Candidate, wire: Wire): TurnKeeper | undefined;
+}
+
+/** Whose account answers: an organization's own credential, or the gateway's at a provider. */
+export function issuerOf({ own, provider }: Candidate): string {
+  return own === undefined ? provider.slug : `byok ${own.id}`;
+}
+
+/** Whether turns of this endpoint can have anything beside text and calls, or take it back. */
+export function carriesState(wire: Wire, { endpoint: { quirks } }: Pick<Candidate, 'endpoint'>): boolean {
+  return wire !== 'openai-chat' || quirks.google_signatures === true || quirks.replay_reasoning !== undefined;
+}
+
+/** With zero data retention, or none collected, nothing of a conversation stays here. */
+function mayKeep({ provider }: ChatRequest): boolean {
+  return provider?.zdr !== true && provider?.data_collection !== 'deny';
+}
+
+/** Whether the client takes a seal: it speaks chat, and is shown reasoning. */
+function takesSeal({ ext, reasoning, include_reasoning }: ChatRequest): boolean {
+  const is_hidden = reasoning?.exclude === true || (include_reasoning === false && !reasoning);
+  return ext?.client === 'chat' && ext.seals !== 'off' && !is_hidden;
+}
+
+const textOf = (details: readonly ReasoningDetail[]) =>
+  details.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('');
+
+/** Whether the client sent every detail back as it was made. */
+function isSame(given: readonly ReasoningDetail[], made: readonly ReasoningDetail[]): boolean {
+  const told = (detail: ReasoningDetail) => {
+    if (detail.type === 'reasoning.text') return `${detail.text ?? ''}\n${detail.signature ?? ''}`;
+    return detail.type === 'reasoning.summary' ? detail.summary : detail.data;
+  };
+  return given.length === made.length && given.every((detail, at) => told(detail) === told(made[at]!));
+}
+
+export function createTurnStates({ sealer, vault }: { sealer: Sealer; vault: TurnVault }): TurnStates {
+  /** The message without a seal, rebuilt by it where it holds. */
+  function unseal(message: Message, organization_id: string): { message: Message; is_whole: boolean } {
+    const details = (message.reasoning_details ?? []).filter((detail) => !isSeal(detail));
+    const bare: Message = { ...message, reasoning_details: details };
+    const seals = (message.reasoning_details ?? []).filter(isSeal);
+    for (const { data } of seals.reverse()) {
+      const turn = sealer.unseal(data, organization_id);
+      const restored = turn && restoreSealed(bare, turn);
+      if (restored) return restored;
+    }
+    return { message: bare, is_whole: false };
+  }
+
+  /** What the vault knows of a turn whose details the client did send: its issuer, and the details where they were merged. */
+  function compare(message: Message, text: string): Message {
+    const turn = JSON.parse(text) as KeptTurn;
+    const details = message.reasoning_details ?? [];
+    const restored = restoreKept(message, turn);
+    if (restored === undefined) return message;
+    // Details that are neither the turn's nor a client's mixture of them are the client's business.
+    const is_mixed =
+      textOf(details) === textOf(turn.e) || details.every((one) => turn.e.some((made) => isSame([one], [made])));
+    return is_mixed ? restored : message;
+  }
+
+  function finish(call: Call, messages: Message[], report: Report[]): Recalled {
+    const changed = messages.some((message, at) => message !== call.request.messages[at]);
+    const last = messages.findLast(
+      ({ ext, reasoning_details = [] }) => ext?.issuer && reasoning_details.some(isOpaque),
+    );
+    return {
+      call: changed ? { ...call, request: { ...call.request, messages } } : call,
+      report,
+      issuer: last?.ext?.issuer,
+    };
+  }
+
+  function remember({ request, principal }: Call, message: Message, wire: Wire, issuer: string): void {
+    if (!mayKeep(request)) return;
+    const place = vault.placeOf(principal.workspace_id, message, request.messages.at(-1));
+    if (place === undefined) return;
+    vault.keep(place, needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined);
+  }
+
+  return {
+    recall(call, may_carry) {
+      const { request, principal } = call;
+      const report: Report[] = [];
+      const lost = new Map<string, number>();
+      const messages = request.messages.map((given, at): Message => {
+        if (given.role !== 'assistant') return given;
+        const { reasoning_details: details } = given;
+        const has_seal = details?.some(isSeal) === true;
+        const unsealed = has_seal ? unseal(given, principal.organization_id) : { message: given, is_whole: false };
+        if (unsealed.is_whole || !may_carry) return unsealed.message;
+        const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
+        if (place === undefined) return unsealed.message;
+        if (details == null) {
+          lost.set(place, at);
+          return given;
+        }
+        const known = details.length === 0 ? undefined : vault.remembered(place);
+        return known === undefined
+          ? unsealed.message
+          : compare(has_seal ? { ...given, reasoning_details: details.filter((one) => !isSeal(one)) } : given, known);
+      });
+      if (lost.size === 0) return finish(call, messages, report);
+      const restore = (found: ReadonlyMap<string, string>): Recalled => {
+        for (const [place, text] of found) {
+          const at = lost.get(place)!;
+          const restored = restoreKept(messages[at]!, JSON.parse(text) as KeptTurn);
+          if (restored === undefined) continue;
+          messages[at] = restored;
+          const field = `messages[${at}].reasoning_details`;
+          report.push({ kind: 'changed', field, reason: 'restored: the client left out what its turn was made with' });
+        }
+        return finish(call, messages, report);
+      };
+      const found = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max));
+      return found instanceof Promise ? found.then(restore) : restore(found);
+    },
+
+    fit(request, candidate) {
+      const issuer = issuerOf(candidate);
+      const report: Report[] = [];
+      const messages = request.messages.map((message, at) => {
+        if (message.ext?.issuer === undefined || message.ext.issuer === issuer) return message;
+        const bare = withoutBoundState(message);
+        if (bare !== message) {
+          const reason = 'opaque reasoning of another account, which this one cannot read';
+          report.push({ kind: 'dropped', field: `messages[${at}].reasoning_details`, reason });
+        }
+        return bare;
+      });
+      return report.length === 0 ? { request, report } : { request: { ...request, messages }, report };
+    },
+
+    keeper(call, candidate, wire) {
+      if (!carriesState(wire, candidate)) return undefined;
+      const issuer = issuerOf(candidate);
+      const { generation_id, principal } = call;
+      const owner = { organization_id: principal.organization_id, generation_id };
+      /** Remembers the turn, and gives its seal where it needs one. */
+      const close = (message: Message): ReasoningDetail | undefined => {
+        remember(call, message, wire, issuer);
+        if (!takesSeal(call.request) || !needsSeal(message)) return undefined;
+        const seal = sealer.seal(sealedTurn(message, wire, issuer), owner);
+        return seal && { ...seal, index: message.reasoning_details?.length ?? 0 };
+      };
+      const accumulator = createAccumulator();
+      return {
+        add(chunks) {
+          const out: ChatChunk[] = [];
+          for (const chunk of chunks) {
+            accumulator.add(chunk);
+            const ends = chunk.finish_reason != null && chunk.finish_reason !== 'error';
+            const seal = ends ? close(accumulator.result(0).choices[0].message) : undefined;
+            if (seal === undefined) out.push(chunk);
+            else if (!isMeaningful(chunk.delta)) out.push({ delta: { reasoning_details: [seal] } }, chunk);
+            else {
+              const { finish_reason, native_finish_reason = null, ...content } = chunk;
+              out.push(
+                content,
+                { delta: { reasoning_details: [seal] } },
+                { delta: {}, finish_reason, native_finish_reason },
+              );
+            }
+          }
+          return out;
+        },
+        whole(completion) {
+          const [choice] = completion.choices;
+          const { message, finish_reason } = choice;
+          const seal = finish_reason === 'error' ? undefined : close(message);
+          if (seal === undefined) return completion;
+          const sealed = { ...message, reasoning_details: [...(message.reasoning_details ?? []), seal] };
+          return { ...completion, choices: [{ ...choice, message: sealed }] };
+        },
+      };
+    },
+  };
+}
