@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import type { Hold } from './hold.ts';
+import type { Hold, HoldLine } from './hold.ts';
 import type { Charged, LeaseRow, Settle, WindowState } from './settle.ts';
 
 /** What this node has of one window; see `freeOf`. */
@@ -190,12 +190,13 @@ export class LeaseBook {
     }
   }
 
-  /** Drops a hold; what its request cost is pending from here on. */
-  settle(hold: Hold, costs: { cost_nano: number; byok_cost_nano: number }): Charged[] {
+  /** Drops a hold; what its request cost is pending from here on, each line at its own amount. */
+  settle(hold: Hold, amountOf: (line: HoldLine) => number): Charged[] {
     const charges: Charged[] = [];
-    for (const { budget, window_start, amount: held } of hold.lines) {
+    for (const line of hold.lines) {
+      const { budget, window_start, amount: held } = line;
       const lease = this.of(budget.id, window_start);
-      const amount = costs.cost_nano + (budget.include_byok ? costs.byok_cost_nano : 0);
+      const amount = amountOf(line);
       const cover = Math.min(amount, held);
       lease.held -= held;
       if (amount === 0) continue;

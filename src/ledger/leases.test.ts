@@ -245,6 +245,46 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 7_000, leased: 0 }]);
   });
 
+  test.each([0.5, Number.NaN, -1, 2 ** 60])(
+    'a cost of %d is charged as an end that is not known, and holds nothing up',
+    async (cost_nano) => {
+      const database = await open();
+      const budget = await budgetOf(database, 1_000_000);
+      const recorder = await start(ledgerStore(database.queries, database.engine));
+      const hold = await recorder.reserve(ask([budget], 7_000));
+      await recorder.attempt(sent(hold));
+      await recorder.outcome(generation({ id: hold.id, cost_nano }), hold);
+      await settle(recorder, await recorder.reserve(ask([budget], 3_000)), 3_000);
+      await recorder.flush();
+      expect(await windowsOf(database)).toMatchObject([{ spent: 10_000 }]);
+      expect(recorder.state()).toMatchObject({ held_nano: 0, unflushed: 0 });
+      await stop(recorder);
+      expect(await windowsOf(database)).toMatchObject([{ spent: 10_000, leased: 0 }]);
+    },
+  );
+
+  test('a call whose end cannot be told is charged what was set aside, and given up where nothing was sent', async () => {
+    const database = await open();
+    const both = await budgetOf(database, 1_000_000, {
+      id: 'key:a:daily',
+      reset_interval: 'daily',
+      include_byok: true,
+    });
+    const paid = await budgetOf(database, 1_000_000);
+    const recorder = await start(ledgerStore(database.queries, database.engine));
+    await recorder.lose(await recorder.reserve(ask([paid], 500)));
+    const hold = await recorder.reserve(ask([both, paid], 2_000));
+    await recorder.attempt(sent(hold));
+    recorder.keep(hold, 1_500, false);
+    const own = await recorder.reserve({ ...ask([both, paid], 4_000), is_byok: true }, hold);
+    const again = sent(own);
+    await recorder.attempt({ ...again, attempt: 2, record: { ...again.record, is_byok: true } });
+    await recorder.lose(own);
+    await recorder.flush();
+    expect(await windowsOf(database)).toMatchObject([{ spent: 5_500 }, { spent: 1_500 }]);
+    expect(recorder.state().held_nano).toBe(0);
+  });
+
   test('a limit that was raised is asked about at once, also right after a refusal', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { Hold } from './hold.ts';
+import type { Hold, HoldLine } from './hold.ts';
 import { Journal, type JournalSync } from './journal.ts';
 import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './last-run.ts';
 import type { Holding } from './lease-book.ts';
@@ -11,11 +11,20 @@ import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import type { GenerationRecord, HeldLine } from './records.ts';
-import { forgottenSince, lastAcknowledged, type Outcome, outcomeOf, type Replay, replay } from './replay.ts';
+import {
+  forgottenSince,
+  lastAcknowledged,
+  type Outcome,
+  outcomeOf,
+  type Replay,
+  replay,
+  type UnknownOutcome,
+} from './replay.ts';
 import { Segments } from './segments.ts';
 import {
   type Charged,
   isBefore,
+  isCountable,
   type LeaseRow,
   type LedgerStore,
   type Position,
@@ -43,6 +52,7 @@ class Node implements Recorder {
   readonly #sync: JournalSync;
   readonly #clock: LedgerClock;
   readonly #log: LedgerLog;
+  readonly #unknown_outcome: UnknownOutcome;
   readonly #unflushed = new Map<string, Settle>();
   readonly #sweeper: Timer;
   #epoch: number;
@@ -66,6 +76,7 @@ class Node implements Recorder {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
+    this.#unknown_outcome = options.unknown_outcome;
     this.#store_ahead_ms = registered.now - clock.monotonic();
     const boot = segments.disk.boot();
     this.#journal = new Journal({ segments, node: slot.node, epoch, boot, sync: journal_sync, clock });
@@ -150,7 +161,7 @@ class Node implements Recorder {
 
   keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.book.keep(hold, cost_nano, is_byok);
 
-  release: Recorder['release'] = (hold) => void this.#leases.book.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });
+  release: Recorder['release'] = (hold) => void this.#leases.book.settle(hold, () => 0);
 
   attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold }) => {
     // A fallback of a request that was let in goes on.
@@ -172,15 +183,37 @@ class Node implements Recorder {
   progress: Recorder['progress'] = (id, usage, cost_nano) => this.#journal.note({ t: 'P', id, usage, cost_nano });
 
   outcome: Recorder['outcome'] = async (generation, hold) => {
-    const { cost_nano, byok_cost_nano = 0 } = generation;
-    // Set aside until here, pending from here on: nothing can come between.
-    const charges = this.#leases.book.settle(hold, { cost_nano, byok_cost_nano });
+    const { cost_nano, byok_cost_nano = 0, id } = generation;
+    if (!isCountable(generation)) {
+      this.#log.error({ generation: id, cost_nano, byok_cost_nano }, 'an outcome costs what cannot be counted');
+      return this.lose(hold);
+    }
+    await this.#end(generation, hold, ({ budget }) => cost_nano + (budget.include_byok ? byok_cost_nano : 0));
+  };
+
+  lose: Recorder['lose'] = async (hold) => {
+    if (hold.attempt === undefined) return this.release(hold);
+    const { attempt: number, endpoint, record } = hold.attempt;
+    const { id, mode, granted_nano: grant_nano } = hold;
+    const told = { id, number, endpoint, record, is_byok: record.is_byok, metered: undefined };
+    const unfinished = { ...told, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
+    const lost = outcomeOf(unfinished, this.#unknown_outcome, undefined);
+    const isOf =
+      ({ budget, window_start }: HoldLine) =>
+      (charge: Charged) =>
+        charge.budget_id === budget.id && charge.window_start === window_start;
+    await this.#end(lost.record, hold, (line) => lost.charges.find(isOf(line))?.amount ?? 0);
+  };
+
+  /** Set aside until here, pending from here on: nothing can come between. */
+  async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
+    const charges = this.#leases.book.settle(hold, amountOf);
     try {
       await this.#record(generation, charges);
     } catch (error) {
       this.#log.error({ err: error, generation: generation.id }, 'an outcome could not be written to the journal');
     }
-  };
+  }
 
   find: Recorder['find'] = (id) => {
     const settle = this.#unflushed.get(id);
@@ -246,13 +279,9 @@ class Node implements Recorder {
     this.#pipe.push(settle);
   }
 
-  #attemptLine(
-    { id, lines, granted_nano, mode }: Hold,
-    { attempt, endpoint, record }: NonNullable<Hold['attempt']>,
-  ): string {
-    const hold = lines.map(
-      ({ budget, window_start, share, granted }): HeldLine => [budget.id, window_start, share + granted, granted],
-    );
+  #attemptLine(held: Hold, { attempt, endpoint, record }: NonNullable<Hold['attempt']>): string {
+    const { id, granted_nano, mode } = held;
+    const hold = heldLines(held);
     const { is_byok } = record;
     return JSON.stringify({
       t: 'A',
@@ -369,6 +398,11 @@ class Node implements Recorder {
     });
     this.#sweep();
   }
+}
+
+/** A hold as the journal tells of it. */
+function heldLines({ lines }: Hold): HeldLine[] {
+  return lines.map(({ budget, window_start, share, granted }) => [budget.id, window_start, share + granted, granted]);
 }
 
 /** Raises the node's epoch above the store's and the journal's. */

@@ -68,3 +68,37 @@ test('a batch of asks alone that the store refuses again and again is given up, 
     vi.useRealTimers();
   }
 });
+
+test('a fault of ours in taking note of a batch is none of the store: the batch is not sent again, nor counted twice', async () => {
+  const sent: SettleBatch[] = [];
+  const errors: string[] = [];
+  let faults = 1;
+  const pipe = new Pipe({
+    store: {
+      position: () => Promise.reject(new Error('not asked')),
+      register: () => Promise.reject(new Error('not asked')),
+      watch: () => Promise.reject(new Error('not asked')),
+      settle: (batch) => {
+        sent.push(batch);
+        return Promise.resolve({ is: 'applied', windows: [], now: 0 });
+      },
+    },
+    node: 'n',
+    epoch: 1,
+    clock: realClock(() => 0),
+    log: { info() {}, warn() {}, error: (_, message) => void errors.push(message) },
+    freeze: () => ({ windows: [], divisor: 2 }),
+    onApplied: () => {
+      if (faults-- > 0) throw new Error('a fault of ours');
+    },
+    onLost: () => Promise.reject(new Error('not asked')),
+  });
+  pipe.push(settle);
+  await pipe.flush();
+  pipe.push(settle);
+  await pipe.flush();
+  expect(sent.map(({ number }) => number)).toEqual([1, 2]);
+  expect(pipe.state()).toMatchObject({ unflushed: 0, batches: 2, failing: false });
+  expect(errors).toEqual(['a batch is in the store, and not noted here']);
+  await pipe.stop();
+});

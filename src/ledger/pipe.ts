@@ -191,12 +191,14 @@ export class Pipe {
   /** Sends one batch until its fate is known, or until it is plain that the store takes others and not this one. */
   async #send(batch: SettleBatch): Promise<void> {
     for (let refusals = 1; !this.#stopped; refusals++) {
+      let answer: SettleAnswer;
       try {
-        const answer = await this.#options.store.settle(batch);
-        if (answer.is === 'fenced' || answer.is === 'behind') await this.#startOver(answer);
-        else this.#acknowledge(batch, answer);
-        this.#failures = 0;
-        return;
+        answer = await this.#options.store.settle(batch);
+        if (answer.is === 'fenced' || answer.is === 'behind') {
+          await this.#startOver(answer);
+          this.#failures = 0;
+          return;
+        }
       } catch (error) {
         this.#failures++;
         if (this.#failures === 1) {
@@ -204,7 +206,10 @@ export class Pipe {
         }
         if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;
         await this.#pause();
+        continue;
       }
+      this.#acknowledge(batch, answer);
+      return;
     }
   }
 
@@ -239,11 +244,17 @@ export class Pipe {
 
   #acknowledge(batch: SettleBatch, answer: AppliedAnswer): void {
     if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store takes outcomes again');
+    this.#failures = 0;
     this.#flying = [];
     this.#size = Math.min(this.#size * 2, limits.flush_batch_records_max);
     this.#batches++;
     this.#acknowledged += batch.settles.length;
-    this.#options.onApplied(batch.settles, batch.number, answer);
+    try {
+      this.#options.onApplied(batch.settles, batch.number, answer);
+    } catch (error) {
+      // The store has the batch, whatever becomes of the word of it: sent again, it would be counted twice here.
+      this.#options.log.error({ err: error, batch: batch.number }, 'a batch is in the store, and not noted here');
+    }
     this.#reachBarriers();
   }
 

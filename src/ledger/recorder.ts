@@ -84,9 +84,15 @@ export interface Recorder {
   /**
    * Resolves when the outcome is in the journal, before the client is told the end; from the call on it is queued for
    * the store, once per id, and `find` knows it. Never rejects: where the journal fails it is logged, and the store
-   * still gets the outcome. The hold is dropped and its cost (`cost_nano`, `byok_cost_nano`) counted at once.
+   * still gets the outcome. The hold is dropped and its cost (`cost_nano`, `byok_cost_nano`) counted at once; a cost that
+   * cannot be counted is a fault of ours, as in `lose`.
    */
   outcome(record: GenerationRecord, hold: Hold): Promise<void>;
+  /**
+   * What became of a call cannot be told, by a fault of ours: it is charged as if its gateway had been killed, or given up
+   * where nothing of it was recorded. Never rejects.
+   */
+  lose(hold: Hold): Promise<void>;
   /** A generation that the store does not have yet. */
   find(id: string): GenerationRecord | undefined;
   /** Resolves when everything recorded so far is in the store. */

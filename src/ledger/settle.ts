@@ -147,6 +147,12 @@ export interface Watched {
   now: number;
 }
 
+/** Whether what a generation cost can be counted: whole, and not less than nothing. */
+export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord): boolean {
+  const isMoney = (nano: number) => Number.isSafeInteger(nano) && nano >= 0;
+  return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
+}
+
 /** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
 export function toSettle(generation: GenerationRecord, record: string, charges: readonly Charged[]): Settle {
   // As budgets that count own accounts are charged; records of older versions do not tell of earlier attempts.

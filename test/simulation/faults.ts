@@ -135,7 +135,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: '(hold) => void this.#leases.book.settle(hold, { cost_nano: 0, byok_cost_nano: 0 });',
+        text: '(hold) => void this.#leases.book.settle(hold, () => 0);',
         replacement: '() => {};',
       },
     ],
@@ -184,9 +184,9 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: BOOK,
-        text: 'for (const { budget, window_start, amount: held } of hold.lines) {',
+        text: 'const { budget, window_start, amount: held } = line;',
         replacement:
-          "for (const { budget, amount: held } of hold.lines) {\n      const window_start = [...(this.#by_budget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
+          "const { budget, amount: held } = line;\n      const window_start = [...(this.#by_budget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
       },
     ],
   },
