@@ -14,7 +14,8 @@ const production = sources.filter(({ file }) => !file.endsWith('.test.ts'));
  */
 const ROOMS: Record<string, readonly string[]> = {
   schemas: [],
-  providers: ['schemas'],
+  audio: [],
+  providers: ['schemas', 'audio'],
   catalog: ['schemas', 'providers'],
   routing: ['schemas', 'catalog', 'providers'],
   ledger: ['schemas'],
@@ -23,9 +24,10 @@ const ROOMS: Record<string, readonly string[]> = {
   telemetry: [],
   storage: ['schemas', 'ledger', 'accounts', 'guardrails'],
   http: ['schemas', 'telemetry'],
-  inference: ['schemas', 'catalog', 'providers', 'routing', 'ledger', 'http', 'telemetry'],
+  inference: ['schemas', 'audio', 'catalog', 'providers', 'routing', 'ledger', 'http', 'telemetry'],
   api: [
     'schemas',
+    'audio',
     'catalog',
     'providers',
     'routing',
@@ -37,7 +39,7 @@ const ROOMS: Record<string, readonly string[]> = {
     'inference',
     'telemetry',
   ],
-  sandbox: ['schemas'],
+  sandbox: ['schemas', 'audio'],
   config: ['schemas', 'catalog', 'providers'],
   cli: ['*'],
 };
@@ -58,7 +60,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
 };
 
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
-const PURE = /^src\/(schemas|providers|catalog|routing|ledger|accounts|guardrails)\//;
+const PURE = /^src\/(schemas|audio|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
   /^src\/(providers\/(?:upstream|fetch-media)|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
 

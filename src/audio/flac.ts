@@ -1,0 +1,61 @@
+/** CRC-8 of a frame's header: polynomial x^8 + x^2 + x + 1 (RFC 9639, section 9.1.8). */
+const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit += 1) crc = ((crc << 1) ^ (crc & 0x80 ? 0x07 : 0)) & 0xff;
+  return crc;
+});
+
+/** Samples of a block by its code (RFC 9639, table 14); 6 and 7 tell them after the frame's number. */
+function blockSamples(code: number, bytes: Buffer, at: number): number {
+  if (code === 1) return 192;
+  if (code <= 5) return 576 << (code - 2);
+  if (code === 6) return (bytes[at] ?? 0) + 1;
+  if (code === 7) return (((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)) + 1;
+  return 256 << (code - 8);
+}
+
+/** The samples of the FLAC frame whose header stands here; 0 where none does. */
+export function flacFrameSamples(bytes: Buffer, at: number): number {
+  const third = bytes[at + 2] ?? 0;
+  const code = third >> 4;
+  const rate_code = third & 15;
+  if (code === 0 || rate_code === 15) return 0;
+  // The frame's number, coded like a character of UTF-8.
+  const lead = bytes[at + 4] ?? 0xff;
+  const number_bytes = lead < 0x80 ? 1 : Math.clz32(~(lead << 24));
+  if (number_bytes > 7 || (lead >= 0x80 && lead < 0xc0)) return 0;
+  const size_at = at + 4 + number_bytes;
+  const rate_at = size_at + (code === 6 ? 1 : code === 7 ? 2 : 0);
+  const end = rate_at + (rate_code === 12 ? 1 : rate_code === 13 || rate_code === 14 ? 2 : 0);
+  if (end >= bytes.length) return 0;
+  let crc = 0;
+  for (let index = at; index < end; index += 1) crc = CRC8[crc ^ (bytes[index] ?? 0)] ?? 0;
+  return crc === bytes[end] ? blockSamples(code, bytes, size_at) : 0;
+}
+
+/**
+ * How long a FLAC stream lasts, by the frames that are there: the count of samples at its start is not believed, and may
+ * be missing. A frame is known by what all headers of a stream share and by its checksum.
+ */
+export function flacSeconds(bytes: Buffer, start: number): number | undefined {
+  let at = start + 4;
+  let rate = 0;
+  for (let is_last = false; !is_last; ) {
+    if (at + 4 > bytes.length) return undefined;
+    const head = bytes.readUInt32BE(at);
+    is_last = head >>> 31 === 1;
+    if (((head >>> 24) & 0x7f) === 0 && at + 18 <= bytes.length) rate = bytes.readUIntBE(at + 14, 3) >> 4;
+    at += 4 + (head & 0xffffff);
+  }
+  if (rate === 0 || at + 5 > bytes.length) return undefined;
+  const sync = bytes.readUInt16BE(at);
+  const shared = bytes.readUInt16BE(at + 2) & 0x0f0e;
+  if ((sync & 0xfffe) !== 0xfff8) return undefined;
+  let samples = 0;
+  for (; at + 5 < bytes.length; at += 1) {
+    if (bytes[at] !== 0xff || bytes.readUInt16BE(at) !== sync) continue;
+    if ((bytes.readUInt16BE(at + 2) & 0x0f0e) !== shared) continue;
+    samples += flacFrameSamples(bytes, at);
+  }
+  return samples === 0 ? undefined : samples / rate;
+}

@@ -1,0 +1,111 @@
+import { limits } from '../limits.ts';
+
+/** Kilobits a second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
+const RATES_V1 = [
+  [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
+  [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+  [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+];
+const RATES_V2 = [
+  [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+  [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+  [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+];
+const SAMPLE_RATES = [44_100, 48_000, 32_000];
+
+interface Frame {
+  bytes: number;
+  samples: number;
+  rate: number;
+  /** Frames of one stream have the same: version, layer and sample rate. */
+  kind: number;
+  /** Where a layer III frame would hold the table of an encoder (`Xing`, `Info`). */
+  table_at: number;
+}
+
+function frameAt(bytes: Buffer, at: number): Frame | undefined {
+  if (at + 4 > bytes.length || bytes[at] !== 0xff) return undefined;
+  const second = bytes[at + 1] ?? 0;
+  const third = bytes[at + 2] ?? 0;
+  const version = (second >> 3) & 3; // 3: MPEG-1, 2: MPEG-2, 0: MPEG-2.5
+  const layer = 4 - ((second >> 1) & 3);
+  if ((second & 0xe0) !== 0xe0 || version === 1 || layer === 4) return undefined;
+  const is_v1 = version === 3;
+  const kbits = (is_v1 ? RATES_V1 : RATES_V2)[layer - 1]?.[third >> 4];
+  const base = SAMPLE_RATES[(third >> 2) & 3];
+  // A rate of 0 ("free") has no length to walk by; no encoder of today makes it.
+  if (!kbits || base === undefined) return undefined;
+  const rate = is_v1 ? base : version === 2 ? base / 2 : base / 4;
+  const padding = (third >> 1) & 1;
+  const samples = layer === 1 ? 384 : layer === 3 && !is_v1 ? 576 : 1152;
+  const slot = layer === 1 ? 4 : 1;
+  const length = (Math.floor(((samples / 8) * kbits * 1000) / rate / slot) + padding) * slot;
+  const is_mono = (bytes[at + 3] ?? 0) >> 6 === 3;
+  const side = is_v1 ? (is_mono ? 17 : 32) : is_mono ? 9 : 17;
+  return { bytes: length, samples, rate, kind: (second & 0xfe) * 4 + ((third >> 2) & 3), table_at: at + 4 + side };
+}
+
+/** The next place at which a header may stand, by what none may hold; the end where there is none. */
+function nextStart(bytes: Buffer, from: number): number {
+  for (let at = from; at + 4 <= bytes.length; at += 1) {
+    if (bytes[at] !== 0xff) continue;
+    const second = bytes[at + 1] ?? 0;
+    const third = bytes[at + 2] ?? 0;
+    if ((second & 0xe0) !== 0xe0 || (second & 0x18) === 0x08 || (second & 0x06) === 0) continue;
+    if ((third & 0xf0) !== 0xf0 && (third & 0xf0) !== 0 && (third & 0x0c) !== 0x0c) return at;
+  }
+  return bytes.length;
+}
+
+/** What an encoder's table at the start says: the samples it added before and after the sound. */
+function readTable(bytes: Buffer, { table_at }: Frame, at: number): { padding_samples: number } | undefined {
+  const name = bytes.toString('latin1', table_at, table_at + 4);
+  if (name === 'Xing' || name === 'Info') {
+    const flags = bytes.length >= table_at + 8 ? bytes.readUInt32BE(table_at + 4) : 0;
+    const lame_at =
+      table_at + 8 + (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
+    // LAME's extension: 12 bits each of delay and padding, 21 bytes into it.
+    const has_lame =
+      bytes.length >= lame_at + 24 && /^(?:LAME|Lavc|Lavf)/.test(bytes.toString('latin1', lame_at, lame_at + 4));
+    const both = has_lame ? bytes.readUIntBE(lame_at + 21, 3) : 0;
+    return { padding_samples: (both >> 12) + (both & 0xfff) };
+  }
+  return bytes.toString('latin1', at + 36, at + 40) === 'VBRI' ? { padding_samples: 0 } : undefined;
+}
+
+/**
+ * How long an MPEG audio stream lasts, by the frames that are there: the counts of an encoder's table are not believed.
+ * What lies between frames is passed over, as decoders do; undefined where there is more of it than sound has.
+ */
+export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
+  let seconds = 0;
+  let frames = 0;
+  let padding_s = 0;
+  let kind: number | undefined;
+  let in_step = false;
+  let false_starts = 0;
+  for (let at = start; at + 4 <= bytes.length; ) {
+    const frame = frameAt(bytes, at);
+    const next = frame && frameAt(bytes, at + frame.bytes);
+    // Out of step, two bytes that look like a start prove nothing: another frame must follow, or the end.
+    const is_known = in_step && frame !== undefined && frame.kind === kind;
+    const is_followed = next !== undefined && next.kind === frame?.kind;
+    if (frame === undefined || !(is_known || is_followed || at + frame.bytes === bytes.length)) {
+      in_step = false;
+      false_starts += 1;
+      if (false_starts > limits.sound_false_starts_max) return undefined;
+      at = nextStart(bytes, at + 1);
+      continue;
+    }
+    const table = frames === 0 && kind === undefined ? readTable(bytes, frame, at) : undefined;
+    kind = frame.kind;
+    in_step = true;
+    if (table === undefined) {
+      frames += 1;
+      seconds += frame.samples / frame.rate;
+    } else padding_s = table.padding_samples / frame.rate;
+    at += frame.bytes;
+  }
+  if (frames === 0) return undefined;
+  return padding_s < seconds ? seconds - padding_s : seconds;
+}

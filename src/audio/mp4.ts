@@ -1,0 +1,145 @@
+import { AAC_FRAME_SAMPLES, AAC_RATES } from './aac.ts';
+
+/** Boxes that are entered; all others are passed over. */
+const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
+
+/** What the boxes tell of one track. */
+interface Track {
+  id: number;
+  is_sound: boolean;
+  timescale: number;
+  /** In units of the timescale. */
+  duration: number;
+  /** Samples, which of sound are frames, in the movie and its fragments. */
+  frames: number;
+  /** What an AAC frame lasts. */
+  frame_s: number;
+  default_duration: number;
+}
+
+function newTrack(id: number): Track {
+  return { id, is_sound: false, timescale: 0, duration: 0, frames: 0, frame_s: 0, default_duration: 0 };
+}
+
+/** What a frame of AAC lasts by the decoder's configuration, else by the entry's sample rate; 0 for other codings (ISO 14496-14, 5.6). */
+function aacFrameSeconds(entry: Buffer): number {
+  if (entry.length < 36 || entry.toString('latin1', 4, 8) !== 'mp4a') return 0;
+  const esds = entry.indexOf('esds', 36, 'latin1');
+  // Tag 5 is the decoder's own configuration; its length takes one byte, or four of which three say that more follow.
+  for (let at = esds < 0 ? entry.length : esds + 8; at + 7 < entry.length; at += 1) {
+    if (entry[at] !== 5) continue;
+    const config = entry[at + 1] === 0x80 ? at + 5 : at + 2;
+    const both = entry.length >= config + 2 ? entry.readUInt16BE(config) : 0;
+    const rate = AAC_RATES[(both >> 7) & 15];
+    if (both >> 11 === 2 && rate !== undefined) return AAC_FRAME_SAMPLES / rate;
+  }
+  const rate = entry.readUInt16BE(32);
+  return rate === 0 ? 0 : AAC_FRAME_SAMPLES / rate;
+}
+
+function sumTable(box: Buffer, track: Track): void {
+  const entries = Math.min(box.readUInt32BE(4), Math.floor((box.length - 8) / 8));
+  for (let index = 0; index < entries; index += 1) {
+    track.frames += box.readUInt32BE(8 + index * 8);
+    track.duration += box.readUInt32BE(8 + index * 8) * box.readUInt32BE(12 + index * 8);
+  }
+}
+
+/** A fragment's run of samples (ISO 14496-12, 8.8.8). */
+function sumRun(box: Buffer, track: Track): void {
+  const flags = box.readUInt32BE(0) & 0xffffff;
+  const count = box.readUInt32BE(4);
+  track.frames += count;
+  if ((flags & 0x100) === 0) {
+    track.duration += count * track.default_duration;
+    return;
+  }
+  const stride = 4 * [0x100, 0x200, 0x400, 0x800].filter((flag) => (flags & flag) !== 0).length;
+  let at = 8 + (flags & 1 ? 4 : 0) + (flags & 4 ? 4 : 0);
+  for (let index = 0; index < count && at + 4 <= box.length; index += 1, at += stride) {
+    track.duration += box.readUInt32BE(at);
+  }
+}
+
+/** The default duration in a fragment's header, after the fields that its flags announce (ISO 14496-12, 8.8.7). */
+function fragmentDefault(box: Buffer): number | undefined {
+  const flags = box.readUInt32BE(0) & 0xffffff;
+  const at = 8 + (flags & 1 ? 8 : 0) + (flags & 2 ? 4 : 0);
+  return (flags & 8) !== 0 && at + 4 <= box.length ? box.readUInt32BE(at) : undefined;
+}
+
+/** A reader of boxes, told them in order. */
+function createReader() {
+  const tracks = new Map<number, Track>();
+  const defaults = new Map<number, number>();
+  let track = newTrack(0);
+  const readers: Record<string, { bytes_min: number; read(box: Buffer): void }> = {
+    tkhd: {
+      bytes_min: 24,
+      read(box) {
+        track = newTrack(box.readUInt32BE(box[0] === 1 ? 20 : 12));
+        tracks.set(track.id, track);
+      },
+    },
+    mdhd: {
+      bytes_min: 24,
+      read(box) {
+        track.timescale = box.readUInt32BE(box[0] === 1 ? 20 : 12);
+      },
+    },
+    hdlr: {
+      bytes_min: 12,
+      read(box) {
+        track.is_sound ||= box.toString('latin1', 8, 12) === 'soun';
+      },
+    },
+    stsd: {
+      bytes_min: 16,
+      read(box) {
+        track.frame_s = aacFrameSeconds(box.subarray(8));
+      },
+    },
+    stts: { bytes_min: 8, read: (box) => sumTable(box, track) },
+    trex: { bytes_min: 16, read: (box) => void defaults.set(box.readUInt32BE(4), box.readUInt32BE(12)) },
+    tfhd: {
+      bytes_min: 8,
+      read(box) {
+        const id = box.readUInt32BE(4);
+        track = tracks.get(id) ?? newTrack(id);
+        track.default_duration = fragmentDefault(box) ?? defaults.get(id) ?? 0;
+      },
+    },
+    trun: { bytes_min: 8, read: (box) => sumRun(box, track) },
+  };
+  return { tracks, readers };
+}
+
+/**
+ * How long the sound of an MP4 file lasts (ISO 14496-12), fragmented or not: by the samples that its tables list, which of AAC
+ * have a length of their own that no table can shorten.
+ */
+export function mp4Seconds(bytes: Buffer): number | undefined {
+  const { tracks, readers } = createReader();
+  for (let at = 0; at + 8 <= bytes.length; ) {
+    const told = bytes.readUInt32BE(at);
+    const name = bytes.toString('latin1', at + 4, at + 8);
+    const is_long = told === 1 && at + 16 <= bytes.length;
+    const head = is_long ? 16 : 8;
+    // 0 reaches to the end of the file.
+    const size = told === 0 ? bytes.length - at : is_long ? Number(bytes.readBigUInt64BE(at + 8)) : told;
+    if (size < head) break;
+    const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
+    const box = bytes.subarray(at + head, at + size);
+    if (reader !== undefined && box.length >= reader.bytes_min) reader.read(box);
+    at += CONTAINERS.has(name) ? head : size;
+  }
+  let seconds = 0;
+  for (const { is_sound, timescale, duration, frames, frame_s } of tracks.values()) {
+    if (!is_sound) continue;
+    const listed = timescale === 0 ? 0 : duration / timescale;
+    const counted = frames * frame_s;
+    // What is listed leaves out what an encoder added, not more.
+    seconds = Math.max(seconds, counted - listed > 4 * frame_s ? counted : listed);
+  }
+  return seconds === 0 ? undefined : seconds;
+}

@@ -1,0 +1,124 @@
+import { flacFrameSamples } from './flac.ts';
+import { opusPacketSeconds } from './opus.ts';
+import { longModes, type VorbisForm, vorbisBlock } from './vorbis.ts';
+
+/** One logical stream of a file: told its packets in order. */
+interface Stream {
+  codec: 'opus' | 'vorbis' | 'flac' | undefined;
+  /** Samples a second that positions count. */
+  rate: number;
+  /** Samples before the sound (RFC 7845, section 4.2). */
+  pre_skip: number;
+  vorbis: VorbisForm | undefined;
+  packets: number;
+  /** The packet under way: whole where it is a header, else its beginning. */
+  packet: Buffer | undefined;
+  /** By the packets that are there. */
+  samples: number;
+  last_block: number;
+  /** Where the last page says that the sound ends. */
+  end: number;
+}
+
+const HEADERS = { opus: 2, vorbis: 3, flac: 1 };
+/** A last page may cut its last block short: by that much, what it says is better than the packets. */
+const LAST_BLOCK_S = 0.2;
+
+function begin(stream: Stream, packet: Buffer): void {
+  if (packet.toString('latin1', 0, 8) === 'OpusHead' && packet.length >= 12) {
+    stream.codec = 'opus';
+    stream.rate = 48_000;
+    stream.pre_skip = packet.readUInt16LE(10);
+  } else if (packet.toString('latin1', 0, 7) === '\x01vorbis' && packet.length >= 29) {
+    stream.codec = 'vorbis';
+    stream.rate = packet.readUInt32LE(12);
+    const sizes = packet[28] ?? 0;
+    stream.vorbis = { blocks: [1 << (sizes & 15), 1 << (sizes >> 4)], long_modes: undefined };
+  } else if (packet.toString('latin1', 0, 5) === '\x7fFLAC' && packet.length >= 30) {
+    stream.codec = 'flac';
+    stream.rate = packet.readUIntBE(27, 3) >> 4;
+  }
+}
+
+function soundOf(stream: Stream, packet: Buffer): number {
+  if (stream.codec === 'opus') return opusPacketSeconds(packet[0] ?? 0, packet[1] ?? 0) * stream.rate;
+  if (stream.codec === 'flac') return packet[0] === 0xff ? flacFrameSamples(packet, 0) : 0;
+  const block = stream.vorbis === undefined ? 0 : vorbisBlock(packet, stream.vorbis);
+  // Blocks overlap by half: the first alone gives no sound (Vorbis I, section 4.3.8).
+  const added = block === 0 || stream.last_block === 0 ? 0 : (stream.last_block + block) / 4;
+  if (block !== 0) stream.last_block = block;
+  return added;
+}
+
+function endPacket(stream: Stream): void {
+  const { packet, codec } = stream;
+  if (packet === undefined) return;
+  stream.packet = undefined;
+  stream.packets += 1;
+  if (stream.packets === 1) begin(stream, packet);
+  else if (codec === undefined) return;
+  else if (stream.packets > HEADERS[codec]) stream.samples += soundOf(stream, packet);
+  else if (codec === 'vorbis' && stream.packets === 3 && stream.vorbis) stream.vorbis.long_modes = longModes(packet);
+}
+
+function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
+  if (codec === undefined || rate === 0 || samples === 0) return 0;
+  const counted = Math.max(0, samples - pre_skip) / rate;
+  const told = (end - pre_skip) / rate;
+  return told > 0 && Math.abs(told - counted) < LAST_BLOCK_S ? told : counted;
+}
+
+/** A packet's next piece: whole while headers come, else as far as is needed to know how long it lasts. */
+function addPiece(stream: Stream, piece: Buffer): void {
+  if (stream.packet === undefined) stream.packet = piece;
+  else if (stream.packets < 3) stream.packet = Buffer.concat([stream.packet, piece]);
+}
+
+/**
+ * How long the sound of an Ogg file lasts (RFC 3533): Opus, Vorbis and FLAC, by the packets that are there. Streams that
+ * follow each other add up.
+ */
+export function oggSeconds(bytes: Buffer): number | undefined {
+  let seconds = 0;
+  const streams = new Map<number, Stream>();
+  for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
+    if (bytes.toString('latin1', at, at + 4) !== 'OggS') {
+      at = bytes.indexOf('OggS', at + 1, 'latin1');
+      continue;
+    }
+    const serial = bytes.readUInt32LE(at + 14);
+    const segments = bytes[at + 26] ?? 0;
+    let stream = streams.get(serial);
+    if (((bytes[at + 5] ?? 0) & 2) !== 0 || stream === undefined) {
+      if (stream !== undefined) seconds += secondsOf(stream);
+      stream = {
+        codec: undefined,
+        rate: 0,
+        pre_skip: 0,
+        vorbis: undefined,
+        packets: 0,
+        packet: undefined,
+        samples: 0,
+        last_block: 0,
+        end: 0,
+      };
+      streams.set(serial, stream);
+    }
+    let from = at + 27 + segments;
+    let length = 0;
+    for (let index = 0; index < segments; index += 1) {
+      const lacing = bytes[at + 27 + index] ?? 0;
+      length += lacing;
+      if (lacing === 255 && index < segments - 1) continue;
+      addPiece(stream, bytes.subarray(from, from + length));
+      from += length;
+      length = 0;
+      if (lacing < 255) endPacket(stream);
+    }
+    const position = bytes.readBigInt64LE(at + 6);
+    if (position > 0n) stream.end = Number(position);
+    at = from;
+  }
+  for (const stream of streams.values()) seconds += secondsOf(stream);
+  return seconds === 0 ? undefined : seconds;
+}

@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundMs } from './sound.ts';
+
+const read = (name: string) => readFileSync(join(import.meta.dirname, '../../test/audio', name));
+
+/** What was spoken lasts 1.1716 s; what an encoder adds before and after it, and a file does not mark as added, lasts with it. */
+const RECORDED: [name: string, format: SoundFormat, least_ms: number, most_ms: number][] = [
+  ['speech.wav', 'wav', 1172, 1172],
+  ['speech.mp3', 'mp3', 1172, 1172],
+  ['speech-bare.mp3', 'mp3', 1260, 1260],
+  ['speech.flac', 'flac', 1172, 1172],
+  ['speech-opus.ogg', 'ogg', 1172, 1172],
+  ['speech-vorbis.ogg', 'ogg', 1172, 1172],
+  ['speech.m4a', 'm4a', 1172, 1236],
+  ['speech-fragmented.m4a', 'm4a', 1172, 1236],
+  ['speech.webm', 'webm', 1172, 1181],
+  ['speech-live.webm', 'webm', 1172, 1181],
+  ['speech.aac', 'aac', 1280, 1280],
+];
+
+describe('recorded speech', () => {
+  test.each(RECORDED)('%s is known by its first bytes and lasts as long as it plays', (name, format, least, most) => {
+    const bytes = read(name);
+    expect(sniffSound(bytes)).toBe(format);
+    const ms = soundMs(bytes, format) ?? 0;
+    expect(ms).toBeGreaterThanOrEqual(least);
+    expect(ms).toBeLessThanOrEqual(most);
+  });
+
+  test('an ID3 tag before the sound is passed over', () => {
+    const tag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 1, 0, ...new Array(128).fill(0xff)]);
+    for (const name of ['speech-bare.mp3', 'speech.aac', 'speech.flac']) {
+      const bytes = read(name);
+      const format = sniffSound(bytes);
+      const tagged = Buffer.concat([tag, bytes]);
+      expect([name, sniffSound(tagged)]).toEqual([name, format]);
+      expect(soundMs(tagged, format as SoundFormat)).toBe(soundMs(bytes, format as SoundFormat));
+    }
+  });
+
+  test('sounds that follow each other in one file add up, where their format plays them so', () => {
+    for (const name of ['speech-bare.mp3', 'speech.aac', 'speech-opus.ogg', 'speech-vorbis.ogg']) {
+      const bytes = read(name);
+      const format = sniffSound(bytes) as SoundFormat;
+      const once = soundMs(bytes, format) ?? 0;
+      expect(Math.abs((soundMs(Buffer.concat([bytes, bytes]), format) ?? 0) - 2 * once)).toBeLessThan(40);
+    }
+  });
+});
+
+describe('what a file says of its own length is not believed', () => {
+  function changed(name: string, change: (bytes: Buffer) => void): Buffer {
+    const bytes = Buffer.from(read(name));
+    change(bytes);
+    return bytes;
+  }
+
+  test('the count of frames in an MP3 table', () => {
+    const lied = changed('speech.mp3', (bytes) => {
+      const at = Math.max(bytes.indexOf('Xing'), bytes.indexOf('Info'));
+      expect(at).toBeGreaterThan(0);
+      bytes.writeUInt32BE(1, at + 8);
+    });
+    expect(soundMs(lied, 'mp3')).toBe(1172);
+  });
+
+  test('the count of samples at the start of a FLAC stream', () => {
+    const lied = changed('speech.flac', (bytes) => bytes.writeUInt32BE(1, 22));
+    expect(soundMs(lied, 'flac')).toBe(1172);
+  });
+
+  test('the position on the last page of an Ogg stream', () => {
+    for (const name of ['speech-opus.ogg', 'speech-vorbis.ogg']) {
+      const lied = changed(name, (bytes) => bytes.writeBigInt64LE(400n, bytes.lastIndexOf('OggS') + 6));
+      const ms = soundMs(lied, 'ogg') ?? 0;
+      expect(ms).toBeGreaterThanOrEqual(1172);
+      expect(ms).toBeLessThan(1250);
+    }
+  });
+
+  test('the length in the head of a WebM file', () => {
+    const lied = changed('speech.webm', (bytes) =>
+      bytes.writeDoubleBE(1, bytes.indexOf(Buffer.from([0x44, 0x89, 0x88])) + 3),
+    );
+    expect(soundMs(lied, 'webm')).toBe(soundMs(read('speech.webm'), 'webm'));
+  });
+
+  test('the length of frames in the tables of an MP4 file', () => {
+    const lied = changed('speech.m4a', (bytes) => {
+      const at = bytes.indexOf('stts');
+      for (let entry = 0; entry < bytes.readUInt32BE(at + 8); entry += 1) bytes.writeUInt32BE(1, at + 16 + entry * 8);
+    });
+    expect(soundMs(lied, 'm4a')).toBeGreaterThanOrEqual(1172);
+  });
+
+  test('an open length of a WAVE file reaches to the end, one that is too long is what is there', () => {
+    const plain = soundMs(read('speech.wav'), 'wav');
+    for (const told of [0, 0xffffffff, 0x7fffffff]) {
+      const lied = changed('speech.wav', (bytes) => bytes.writeUInt32LE(told, bytes.indexOf('data') + 4));
+      expect(soundMs(lied, 'wav')).toBe(plain);
+    }
+  });
+});
+
+test.each([
+  ['mpga', 'mp3'],
+  ['MP4', 'm4a'],
+  ['.opus', 'ogg'],
+  ['x-wav', 'wav'],
+  ['wma', undefined],
+  ['constructor', undefined],
+])('the word %s means %s', (word, format) => {
+  expect(formatNamed(word)).toBe(format);
+});
+
+describe('whatever the bytes are', () => {
+  const files = RECORDED.map(([name, format]) => ({ bytes: read(name), format }));
+  const measured = (bytes: Buffer) => {
+    for (const format of soundFormats) {
+      const ms = soundMs(bytes, format);
+      expect(ms === undefined || (Number.isFinite(ms) && ms > 0)).toBe(true);
+    }
+    sniffSound(bytes);
+  };
+
+  test('random ones are measured or not, and nothing is thrown', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 4_096 }), (bytes) => measured(Buffer.from(bytes))),
+      { seed: 7 },
+    );
+  });
+
+  test('nor where a file is cut, changed or has something put in', () => {
+    const place = fc.nat(20_000);
+    const change = fc.tuple(
+      fc.constantFrom(...files),
+      place,
+      fc.constantFrom('cut', 'set', 'put'),
+      fc.uint8Array({ maxLength: 24 }),
+    );
+    fc.assert(
+      fc.property(change, ([{ bytes }, at, kind, put]) => {
+        const from = at % bytes.length;
+        const rest = kind === 'cut' ? [] : [put, bytes.subarray(kind === 'put' ? from : from + put.length)];
+        measured(Buffer.concat([bytes.subarray(0, from), ...rest]));
+      }),
+      { seed: 11, numRuns: 1_500 },
+    );
+  });
+
+  test('a file is not longer when its end is missing', () => {
+    for (const { bytes, format } of files) {
+      const whole = soundMs(bytes, format) ?? 0;
+      const half = soundMs(bytes.subarray(0, bytes.length / 2), format) ?? 0;
+      // A moov box at the end tells of samples that are not there, or is not there itself.
+      expect(half).toBeLessThanOrEqual(whole);
+    }
+  });
+
+  test('bytes that all look like the start of a frame are given up, not walked again and again', () => {
+    // A header of MPEG-1 layer III whose length leads to none.
+    const bytes = Buffer.alloc(8 * 1024 * 1024, Buffer.from([0xff, 0xfb, 0x92, 0x00, 0x00]));
+    expect(soundMs(bytes, 'mp3')).toBeUndefined();
+  });
+});

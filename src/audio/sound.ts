@@ -1,0 +1,95 @@
+import { aacSeconds } from './aac.ts';
+import { flacSeconds } from './flac.ts';
+import { mp3Seconds } from './mp3.ts';
+import { mp4Seconds } from './mp4.ts';
+import { oggSeconds } from './ogg.ts';
+import { wavSeconds } from './wav.ts';
+import { webmSeconds } from './webm.ts';
+
+/** The formats whose sound can be measured. */
+export const soundFormats = ['wav', 'mp3', 'flac', 'm4a', 'ogg', 'webm', 'aac'] as const;
+export type SoundFormat = (typeof soundFormats)[number];
+
+/** What clients call them besides: extensions and the second halves of media types. */
+const ALIASES: Readonly<Record<string, SoundFormat>> = {
+  wave: 'wav',
+  'x-wav': 'wav',
+  'vnd.wave': 'wav',
+  mpeg: 'mp3',
+  mpga: 'mp3',
+  mp2: 'mp3',
+  'x-flac': 'flac',
+  mp4: 'm4a',
+  m4b: 'm4a',
+  mov: 'm4a',
+  'x-m4a': 'm4a',
+  oga: 'ogg',
+  opus: 'ogg',
+  mka: 'webm',
+  mkv: 'webm',
+  aacp: 'aac',
+  'x-aac': 'aac',
+};
+
+/** The format that a client's word means; undefined for a word that means none. */
+export function formatNamed(word: string): SoundFormat | undefined {
+  const name = word.trim().toLowerCase().replace(/^\./, '');
+  const known = soundFormats.find((format) => format === name);
+  return known ?? (Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined);
+}
+
+/** The media type of a format. */
+export const mediaTypes: Readonly<Record<SoundFormat, string>> = {
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  flac: 'audio/flac',
+  m4a: 'audio/mp4',
+  ogg: 'audio/ogg',
+  webm: 'audio/webm',
+  aac: 'audio/aac',
+};
+
+/** Where the sound begins after ID3 tags (id3.org, "ID3v2.4", section 3.1), of which there may be several. */
+function afterTags(bytes: Buffer): number {
+  let at = 0;
+  while (at + 10 <= bytes.length && bytes.toString('latin1', at, at + 3) === 'ID3') {
+    const size = [6, 7, 8, 9].reduce((sum, index) => (sum << 7) | ((bytes[at + index] ?? 0) & 0x7f), 0);
+    at += 10 + size + ((bytes[at + 5] ?? 0) & 0x10 ? 10 : 0);
+  }
+  return at;
+}
+
+/** The format that the bytes are in, by how they begin; undefined where they begin like none of them. */
+export function sniffSound(bytes: Buffer): SoundFormat | undefined {
+  const ascii = (from: number, to: number) => bytes.toString('latin1', from, to);
+  if (/^(?:RIFF|RF64|BW64)$/.test(ascii(0, 4)) && ascii(8, 12) === 'WAVE') return 'wav';
+  if (ascii(0, 4) === 'OggS') return 'ogg';
+  if (ascii(0, 4) === '\x1a\x45\xdf\xa3') return 'webm';
+  if (/^(?:ftyp|moov|styp|moof)$/.test(ascii(4, 8))) return 'm4a';
+  const at = afterTags(bytes);
+  if (ascii(at, at + 4) === 'fLaC') return 'flac';
+  const second = bytes[at + 1] ?? 0;
+  if (bytes[at] !== 0xff || (second & 0xe0) !== 0xe0) return at > 0 ? 'mp3' : undefined;
+  // Eleven bits of start in both; a layer of 0 is what tells AAC apart.
+  return (second & 0x06) === 0 ? 'aac' : 'mp3';
+}
+
+/**
+ * How long a sound lasts, in milliseconds; undefined where nothing that can be played is in it. Linear in the bytes whatever
+ * they are. What a file says of its own length is not believed where its frames can be counted: it is what is paid for.
+ */
+export function soundMs(bytes: Buffer, format: SoundFormat): number | undefined {
+  const start = afterTags(bytes);
+  const measure: Record<SoundFormat, () => number | undefined> = {
+    wav: () => wavSeconds(bytes),
+    mp3: () => mp3Seconds(bytes, start),
+    flac: () => flacSeconds(bytes, start),
+    m4a: () => mp4Seconds(bytes),
+    ogg: () => oggSeconds(bytes),
+    webm: () => webmSeconds(bytes),
+    aac: () => aacSeconds(bytes, start),
+  };
+  const seconds = measure[format]();
+  if (seconds === undefined || !Number.isFinite(seconds) || seconds <= 0) return undefined;
+  return Math.max(1, Math.round(seconds * 1000));
+}

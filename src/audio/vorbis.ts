@@ -1,0 +1,42 @@
+/** The bit that stands so far from a packet's start: the first is the lowest of the first byte (Vorbis I, section 2.1). */
+const bitAt = (packet: Buffer, index: number) => ((packet[index >> 3] ?? 0) >> (index & 7)) & 1;
+
+function bitsAt(packet: Buffer, index: number, count: number): number {
+  let value = 0;
+  for (let bit = 0; bit < count; bit += 1) value += bitAt(packet, index + bit) * 2 ** bit;
+  return value;
+}
+
+const MODE_BITS = 41;
+const MODES_MAX = 64;
+
+/**
+ * Which modes of a stream use its long block. They end the setup header, and are read from there: what stands before them has to be
+ * decoded to be passed over. A mode is a flag, 16 zeros, 16 zeros and a mapping below 64; their count stands before them.
+ */
+export function longModes(setup: Buffer): boolean[] | undefined {
+  let end = setup.length * 8 - 1;
+  while (end >= 0 && bitAt(setup, end) === 0) end -= 1;
+  let found: boolean[] | undefined;
+  const flags: boolean[] = [];
+  for (let at = end - MODE_BITS; at >= 6 && flags.length < MODES_MAX; at -= MODE_BITS) {
+    if (bitsAt(setup, at + 1, 32) !== 0 || bitsAt(setup, at + 33, 8) > 63) break;
+    flags.unshift(bitAt(setup, at) === 1);
+    if (bitsAt(setup, at - 6, 6) === flags.length - 1) found = [...flags];
+  }
+  return found;
+}
+
+export interface VorbisForm {
+  /** Samples of a short block and of a long one. */
+  blocks: [number, number];
+  /** Undefined where the setup header could not be read. */
+  long_modes: boolean[] | undefined;
+}
+
+/** The samples of the block that an audio packet holds; 0 for another packet. */
+export function vorbisBlock(packet: Buffer, { blocks, long_modes }: VorbisForm): number {
+  if (long_modes === undefined || packet.length === 0 || bitAt(packet, 0) !== 0) return 0;
+  const mode_bits = long_modes.length === 1 ? 0 : 32 - Math.clz32(long_modes.length - 1);
+  return blocks[long_modes[bitsAt(packet, 1, mode_bits)] === true ? 1 : 0];
+}

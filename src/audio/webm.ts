@@ -1,0 +1,135 @@
+import { opusPacketSeconds } from './opus.ts';
+
+/** Elements that are read (RFC 9559, section 5.1). */
+const ID = {
+  segment: 0x18538067,
+  info: 0x1549a966,
+  timestamp_scale: 0x2ad7b1,
+  tracks: 0x1654ae6b,
+  track: 0xae,
+  number: 0xd7,
+  type: 0x83,
+  codec: 0x86,
+  default_duration: 0x23e383,
+  cluster: 0x1f43b675,
+  timestamp: 0xe7,
+  simple_block: 0xa3,
+  group: 0xa0,
+  block: 0xa1,
+} as const;
+/** Those that are entered, so that their length need not be known: live recordings do not tell it. */
+const ENTERED: ReadonlySet<number> = new Set([ID.segment, ID.info, ID.tracks, ID.track, ID.cluster, ID.group]);
+const SOUND = 2;
+
+interface Track {
+  is_sound: boolean;
+  is_opus: boolean;
+  /** What one frame lasts; 0 where the file does not say. */
+  frame_s: number;
+  /** The sum of Opus packets. */
+  packets_s: number;
+  first_s: number;
+  /** Where the last block begins, and what it lasts. */
+  last_s: number;
+  last_block_s: number;
+}
+
+function unsigned(bytes: Buffer, at: number, size: number): number {
+  let value = 0;
+  for (let index = at; index < at + Math.min(size, 8) && index < bytes.length; index += 1)
+    value = value * 256 + (bytes[index] ?? 0);
+  return value;
+}
+
+/** A number whose first byte tells its length (RFC 8794, section 4): with its marker for ids, without for sizes. */
+function variable(
+  bytes: Buffer,
+  at: number,
+): { length: number; raw: number; value: number; is_open: boolean } | undefined {
+  const first = bytes[at] ?? 0;
+  const length = Math.clz32(first) - 23;
+  if (first === 0 || at + length > bytes.length) return undefined;
+  // The marker is taken off first: with it, long numbers are not exact.
+  const mask = 0xff >> length;
+  const value = (first & mask) * 2 ** (8 * (length - 1)) + unsigned(bytes, at + 1, length - 1);
+  const is_open = (first & mask) === mask && bytes.subarray(at + 1, at + length).every((byte) => byte === 0xff);
+  return { length, raw: unsigned(bytes, at, length), value, is_open };
+}
+
+function addBlock(
+  bytes: Buffer,
+  at: number,
+  end: number,
+  cluster_s: number,
+  scale_s: number,
+  tracks: Map<number, Track>,
+): void {
+  const number = variable(bytes, at);
+  const track = number && tracks.get(number.value);
+  const head = number === undefined ? end : at + number.length;
+  if (!track?.is_sound || head + 4 > end) return;
+  const at_s = Math.max(0, cluster_s + bytes.readInt16BE(head) * scale_s);
+  const flags = bytes[head + 2] ?? 0;
+  // Lacing puts several frames into one block; their count stands before them.
+  const is_laced = (flags & 6) !== 0;
+  const frames = is_laced ? (bytes[head + 3] ?? 0) + 1 : 1;
+  const frame_s =
+    track.is_opus && !is_laced ? opusPacketSeconds(bytes[head + 3] ?? 0, bytes[head + 4] ?? 0) : track.frame_s;
+  track.packets_s += frames * frame_s;
+  track.first_s = Math.min(track.first_s, at_s);
+  if (at_s >= track.last_s) track.last_block_s = frames * frame_s;
+  track.last_s = Math.max(track.last_s, at_s);
+}
+
+function secondsOf({ is_sound, packets_s, first_s, last_s, last_block_s }: Track): number {
+  if (!is_sound || first_s === Number.POSITIVE_INFINITY) return 0;
+  // A pause in a live recording is no packet, but lasts.
+  return Math.max(packets_s, last_s - first_s + last_block_s);
+}
+
+/**
+ * How long the sound of a WebM or Matroska file lasts, by the blocks that are there: what its head says is not believed, and
+ * missing in live recordings.
+ */
+export function webmSeconds(bytes: Buffer): number | undefined {
+  const tracks = new Map<number, Track>();
+  let scale_s = 0.001;
+  let cluster_s = 0;
+  let track: Track | undefined;
+  for (let at = 0; at < bytes.length; ) {
+    const id = variable(bytes, at);
+    const size = id && variable(bytes, at + id.length);
+    if (id === undefined || size === undefined) break;
+    const from = at + id.length + size.length;
+    if (id.raw === ID.track) {
+      track = {
+        is_sound: false,
+        is_opus: false,
+        frame_s: 0,
+        packets_s: 0,
+        first_s: Number.POSITIVE_INFINITY,
+        last_s: 0,
+        last_block_s: 0,
+      };
+    }
+    if (ENTERED.has(id.raw)) {
+      at = from;
+      continue;
+    }
+    const end = Math.min(from + size.value, bytes.length);
+    if (id.raw === ID.timestamp_scale) scale_s = unsigned(bytes, from, end - from) / 1e9;
+    else if (id.raw === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
+    else if (id.raw === ID.simple_block || id.raw === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
+    else if (track !== undefined) {
+      if (id.raw === ID.number) tracks.set(unsigned(bytes, from, end - from), track);
+      else if (id.raw === ID.type) track.is_sound = unsigned(bytes, from, end - from) === SOUND;
+      else if (id.raw === ID.codec) track.is_opus = bytes.toString('latin1', from, end).startsWith('A_OPUS');
+      else if (id.raw === ID.default_duration) track.frame_s = unsigned(bytes, from, end - from) / 1e9;
+    }
+    if (size.is_open) break;
+    at = end;
+  }
+  let seconds = 0;
+  for (const one of tracks.values()) seconds = Math.max(seconds, secondsOf(one));
+  return seconds === 0 ? undefined : seconds;
+}
