@@ -34,20 +34,24 @@ export function isCachePoint(block: WireBlock): boolean {
 }
 
 /**
- * Moves cache points to where the service takes them: directly after a document or a film it refuses one, so that it goes
- * before them; at the beginning of a message, or after another one, it would mark nothing.
+ * Puts cache points where the service takes them: not directly after a document or a film. Claude takes one after a line
+ * break in between (recorded); for other models it goes before them. At the beginning of a message, or after another
+ * one, it would mark nothing.
  */
 export function placeCachePoints(blocks: readonly WireBlock[], encoding: Encoding): WireBlock[] {
   const placed: WireBlock[] = [];
   for (const block of blocks) {
-    if (!isCachePoint(block)) {
-      placed.push(block);
-      continue;
+    const last = placed.at(-1);
+    if (!isCachePoint(block)) placed.push(block);
+    else if (last === undefined) encoding.report('dropped', 'cache_control', 'there is nothing before it to cache');
+    else if (isCachePoint(last)) continue;
+    else if (!isLargeMedia(last)) placed.push(block);
+    else if (encoding.family === 'claude') placed.push({ text: '\n' }, block);
+    else {
+      const at = placed.findLastIndex((one) => !isLargeMedia(one)) + 1;
+      if (at === 0) encoding.report('dropped', 'cache_control', 'this model caches no document by itself');
+      else if (!isCachePoint(placed[at - 1]!)) placed.splice(at, 0, block);
     }
-    let at = placed.length;
-    while (at > 0 && isLargeMedia(placed[at - 1]!)) at -= 1;
-    if (at === 0) encoding.report('dropped', 'cache_control', 'a document alone cannot be cached');
-    else if (!isCachePoint(placed[at - 1]!)) placed.splice(at, 0, block);
   }
   return placed;
 }
