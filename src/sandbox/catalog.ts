@@ -1,4 +1,5 @@
 import type { Wire } from '../schemas/inner.ts';
+import { gemini_model_prefix } from './gemini-generate-content.ts';
 import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
 
 /** A row of the configuration's `providers` section, as an operator would write it. */
@@ -44,7 +45,14 @@ interface ApartRow {
   /** What the provider calls a model: some wires tell from the name what a model takes. */
   upstream_model(slug: string): string;
 }
-const apart: Readonly<Record<string, ApartRow>> = {};
+const apart: Readonly<Record<string, ApartRow>> = {
+  gemini: {
+    name: 'Sandbox Gemini',
+    dialect: 'gemini-generate-content',
+    path: '/v1beta',
+    upstream_model: (slug) => gemini_model_prefix + slug,
+  },
+};
 
 const first_release_s = Date.UTC(2026, 0, 1) / 1000;
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages } from './anthropic-messages.ts';
 import { type Faults, readFaults, splitModel, UnknownFault } from './faults.ts';
+import { geminiGenerateContent } from './gemini-generate-content.ts';
 import { type Attempt, createMemory, type Memory } from './memory.ts';
 import { model_context_tokens, sandbox_models } from './models.ts';
 import { openAiChat } from './openai-chat.ts';
@@ -45,7 +46,7 @@ export interface SandboxOptions {
   clock?: () => number;
 }
 
-const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages];
+const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages, geminiGenerateContent];
 
 interface Context {
   options: SandboxOptions;
