@@ -43,6 +43,18 @@ test.each<[string, TokenClasses, object, number]>([
   ['a fee for each request', { in_uncached: 1 }, { prompt: 1_000, completion: 0, request: 5_000_000_000 }, 5_000_001],
   ['searches', { counts: { web_search: 2 } }, { prompt: 0, completion: 0, web_search: 10_000_000_000 }, 20_000_000],
   [
+    'sound by the second, to the millisecond',
+    { audio_ms: 1_172 },
+    { prompt: 0, completion: 0, audio_second: 100_000_000 },
+    117_200,
+  ],
+  [
+    'a price of a second that no millisecond divides',
+    { audio_ms: 1 },
+    { prompt: 0, completion: 0, audio_second: 11_111_111 },
+    12,
+  ],
+  [
     'audio in and out',
     { in_audio: 2, out_audio: 3 },
     { prompt: 1, completion: 1, audio: 1_000_000, audio_output: 2_000_000 },

@@ -43,9 +43,10 @@ function linesOf({ usage, prices, images, model }: Work, add: (side: Side, line:
   const completion = prices.completion ?? 0;
   const write = prices.input_cache_write ?? prompt;
   const discount_ppm = MILLION - keptPpm(prices);
-  const line = (side: Side, name: string, units: number | undefined, unit_price_pico: number) => {
+  const line = (side: Side, name: string, units: number | undefined, unit_price_pico: number, price_units = 1) => {
     if (units === undefined || units <= 0 || unit_price_pico <= 0) return;
     const found: ChargeLine = { class: name, units, unit_price_pico };
+    if (price_units !== 1) found.price_units = price_units;
     if (discount_ppm > 0) found.discount_ppm = discount_ppm;
     if (model !== undefined) found.model = model;
     add(side, found);
@@ -56,6 +57,7 @@ function linesOf({ usage, prices, images, model }: Work, add: (side: Side, line:
   line('input', 'in_cache_write_1h', usage.in_cache_write_1h, prices.input_cache_write_1h ?? write);
   line('input', 'in_audio', usage.in_audio, prices.audio ?? prompt);
   line('input', 'in_image', usage.in_image, prices.image_token ?? prompt);
+  line('input', 'audio_second', usage.audio_ms, prices.audio_second ?? 0, 1000);
   line('output', 'out_text', usage.out_text, completion);
   line('output', 'out_reasoning', usage.out_reasoning, prices.internal_reasoning ?? completion);
   line('output', 'out_audio', usage.out_audio, prices.audio_output ?? completion);
@@ -66,9 +68,11 @@ function linesOf({ usage, prices, images, model }: Work, add: (side: Side, line:
   line('fee', 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
 }
 
-/** What a line comes to, in atto-USD (10^-18): exact. */
-export function amountAtto({ units, unit_price_pico, discount_ppm }: ChargeLine): bigint {
-  return BigInt(units) * BigInt(unit_price_pico) * BigInt(MILLION - (discount_ppm ?? 0));
+/** What a line comes to, in atto-USD (10^-18): exact, but for less than one of it where a price is of many units. */
+export function amountAtto({ units, unit_price_pico, discount_ppm, price_units = 1 }: ChargeLine): bigint {
+  const product = BigInt(units) * BigInt(unit_price_pico) * BigInt(MILLION - (discount_ppm ?? 0));
+  const per = BigInt(price_units);
+  return (product + per - 1n) / per;
 }
 
 /** Up, never down: the gateway does not lose a fraction to rounding. */

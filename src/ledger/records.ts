@@ -8,6 +8,8 @@ export interface ChargeLine {
   class: string;
   units: number;
   unit_price_pico: number;
+  /** How many units the price is of, where it is not one: a second is 1000 of sound's milliseconds. */
+  price_units?: number;
   /** What the endpoint takes off its price, in millionths. */
   discount_ppm?: number;
   /** The provider's name of another model that did this in the course of the attempt. */

@@ -57,7 +57,7 @@ export type Quantization = (typeof quantizations)[number];
 
 const Price = Type.String({ description: 'USD per single unit, as a plain decimal.' });
 
-/** What an endpoint asks: USD per token, request, image or search, as decimal strings (api-facts 9.4). */
+/** What an endpoint asks: USD per token, request, image, search or second of transcribed sound, as decimal strings (api-facts 9.4). */
 export const Pricing = Type.Object(
   {
     prompt: Price,
@@ -74,6 +74,7 @@ export const Pricing = Type.Object(
     input_cache_write_1h: Type.Optional(Price),
     internal_reasoning: Type.Optional(Price),
     web_search: Type.Optional(Price),
+    audio_second: Type.Optional(Price),
     discount: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   } satisfies Record<keyof Prices, TSchema>,
   { title: 'Pricing' },

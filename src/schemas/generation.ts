@@ -11,7 +11,7 @@ const PublicCharge = Type.Object(
     class: Type.String({
       description:
         'A class of tokens (`in_uncached`, `in_cache_read`, `in_cache_write_5m`, `in_cache_write_1h`, `in_audio`, `in_image`, ' +
-        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), a fee (`request`, `image`, `web_search`), `rounding` (up to a ' +
+        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), `audio_second` (of sound that was transcribed), a fee (`request`, `image`, `web_search`), `rounding` (up to a ' +
         'billionth of a USD, once an attempt), `unknown_outcome` (what an attempt may have cost whose end is not known), or ' +
         '`bound` (what lies above the most that an attempt is charged).',
     }),

@@ -268,6 +268,8 @@ export interface TokenClasses {
   out_reasoning?: number;
   out_audio?: number;
   out_image?: number;
+  /** Sound that was transcribed, in milliseconds: for prices by its length. */
+  audio_ms?: number;
   counts?: { web_search?: number; web_fetch?: number; code?: number };
   /** Work of other models inside the same call, billed at their own price. */
   extra?: { model: string; classes: TokenClasses }[];

@@ -12,9 +12,9 @@ export const tokenPrices = [
   'input_cache_write_1h',
   'internal_reasoning',
 ] as const;
-export const unitPrices = ['request', 'image', 'web_search'] as const;
+export const unitPrices = ['request', 'image', 'web_search', 'audio_second'] as const;
 
-/** Integer pico-USD per token, image, request or search. An absent class has no price of its own. */
+/** Integer pico-USD per token, image, request, search or second of sound that is transcribed. An absent class has no price of its own. */
 export type Prices = { [name in (typeof tokenPrices | typeof unitPrices)[number]]?: number } & {
   /** A fraction taken off, 0 to 1. */
   discount?: number;

@@ -18,7 +18,7 @@ function describeLine(line: ChargeLine, whose: Whose): PublicCharge {
   return {
     class: line.class,
     model: line.model ?? null,
-    units: line.units,
+    units: line.units / (line.price_units ?? 1),
     unit_price: decimal(BigInt(line.unit_price_pico) * ATTO_PER_PICO),
     discount: (line.discount_ppm ?? 0) / 1_000_000,
     amount: decimal(amountAtto(line)),
