@@ -43,6 +43,9 @@ export interface Session {
   attempts: AttemptRecord[];
   shown: ShownAttempt[];
   failed: FailedAttempt[];
+  /** What was changed of the request wherever it goes. */
+  told: readonly Report[];
+  /** What the last attempt changed. */
   report: Report[];
   bodies: JsonObject[];
   /** The tier that the last one asked for. */
@@ -84,6 +87,13 @@ export interface AttemptEnd {
   is_unknown?: boolean;
   /** What of it was answered all the same, and is billed. */
   used?: TokenClasses | null | undefined;
+}
+
+/** How a call ends, and by which attempt. */
+interface Closing {
+  outcome: GenerationRecord['outcome'];
+  answered: Answered | undefined;
+  candidate: Candidate;
 }
 
 /** What is left of a call: each attempt noted, and one record written at its end. */
@@ -146,7 +156,19 @@ export function createSettlement(options: {
     };
   }
 
-  function note(session: Session, candidate: Candidate, { status, failure, is_unknown = false, used }: AttemptEnd) {
+  /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
+  function orLost<T>(session: Session, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      void recorder.lose(session.hold);
+      throw error;
+    }
+  }
+
+  const note: Settlement['note'] = (session, candidate, end) => orLost(session, () => noted(session, candidate, end));
+
+  function noted(session: Session, candidate: Candidate, { status, failure, is_unknown = false, used }: AttemptEnd) {
     const attempt: AttemptRecord = {
       endpoint_id: candidate.endpoint.id,
       provider_name: candidate.provider.name,
@@ -201,25 +223,17 @@ export function createSettlement(options: {
     });
   }
 
-  async function settle(
-    session: Session,
-    outcome: GenerationRecord['outcome'],
-    answered: Answered | undefined,
-  ): Promise<AnswerUsage> {
-    const { record, call } = session;
-    if (record === undefined) return NO_USAGE;
+  /** The record of a call that has ended, and what it says of itself. */
+  function close(session: Session, record: GenerationRecord, { outcome, answered, candidate }: Closing) {
+    const { call } = session;
     const now = clock.monotonic_ms();
     const usage: TokenClasses | null = answered?.meter.usage(answered.prepared.request) ?? null;
-    const candidate = answered?.candidate ?? session.plan.attempts[0];
-    if (candidate === undefined) return NO_USAGE;
     const charge = priceAttempt(usage, call.request, candidate, pricesOf(session), answered && tierOf(answered));
     if (answered) {
-      metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
       answered.attempt.cost_nano = charge.cost_nano;
       answered.attempt.charges = charge.lines;
       if (charge.is_unpriced) answered.attempt.is_unpriced = true;
       answered.attempt.upstream_id = answered.meter.upstream_id;
-      if (usage !== null) tellOverrun(session, candidate, usage, charge.cost_nano);
     }
     const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
@@ -231,6 +245,13 @@ export function createSettlement(options: {
       latency: latency === null ? null : Math.round(latency),
       generation_time: answered ? Math.round(now - session.sent_ms) : null,
     });
+    return { closed, usage, charge, latency };
+  }
+
+  function tell(session: Session, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
+    const { closed, usage, charge, latency } = ended;
+    if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
+    if (answered && usage !== null) tellOverrun(session, candidate, usage, charge.cost_nano);
     metrics.generation({
       model: closed.model,
       provider: candidate.provider.slug,
@@ -240,6 +261,23 @@ export function createSettlement(options: {
       cost_usd: toUsd(closed.cost_nano),
       first_token_s: latency === null ? undefined : latency / 1000,
     });
+  }
+
+  async function settle(
+    session: Session,
+    outcome: GenerationRecord['outcome'],
+    answered: Answered | undefined,
+  ): Promise<AnswerUsage> {
+    const { record } = session;
+    const candidate = answered?.candidate ?? session.plan.attempts[0];
+    if (record === undefined || candidate === undefined) return NO_USAGE;
+    const closing = { outcome, answered, candidate };
+    const ended = orLost(session, () => {
+      const made = close(session, record, closing);
+      tell(session, closing, made);
+      return made;
+    });
+    const { closed, usage, charge } = ended;
     await recorder.outcome(closed, session.hold);
     const is_byok = candidate.own !== undefined;
     if (usage === null) return { ...NO_USAGE, is_byok };
