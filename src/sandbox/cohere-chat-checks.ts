@@ -81,12 +81,11 @@ function checkContent(message: JsonObject, at: number): void {
     if (role === 'assistant' && calls.length > 0 && content !== '') return;
     throw invalid(`message must not be empty in a turn: 'messages[${at}]'.`);
   }
-  if (typeof content === 'string') {
-    if (calls.length === 0) return;
-  } else if (!Array.isArray(content) || content.length === 0) {
+  const parts: JsonValue = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  if (!Array.isArray(parts) || parts.length === 0) {
     throw invalid(`message must not be empty in a turn: 'messages[${at}]'.`);
   }
-  for (const [part_at, part] of (typeof content === 'string' ? [{ type: 'text', text: content }] : content).entries()) {
+  for (const [part_at, part] of parts.entries()) {
     const type = isObject(part) ? textOf(part['type']) : '';
     const where = `'messages[${at}].content[${part_at}]'`;
     if (!isObject(part) || !kinds[role]!.includes(type)) throw invalid(`type '${type}' is not valid: ${where}.`);
