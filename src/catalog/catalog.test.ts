@@ -99,12 +99,33 @@ describe('which models there are', () => {
     expect(catalog.provider('google')).toBeUndefined();
   });
 
-  test('an endpoint of another wire than its provider speaks is left out', () => {
-    const catalog = build(
-      [bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })])],
-      [provider('openai')],
-    );
-    expect(catalog.models()).toEqual([]);
+  test('an endpoint may speak another wire than its provider, and lacks what that wire has no field for', () => {
+    const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' }), endpoint('groq')]);
+    const [first, second] = build([pro], [provider('openai'), provider('groq')]).find('a/pro')!.endpoints;
+    expect([first?.dialect, second?.dialect]).toEqual(['openai-responses', undefined]);
+    expect(first?.supported_parameters).toEqual(expect.arrayContaining(['temperature', 'tools', 'max_tokens']));
+    expect(first?.supported_parameters).not.toContain('seed');
+    expect(second?.supported_parameters).toContain('seed');
+  });
+
+  test('an endpoint of another wire is left out where the operator gave its provider a wire', () => {
+    const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })]);
+    expect(build([pro], [provider('openai', { dialect: 'anthropic-messages' })]).models()).toEqual([]);
+    const [only] = build([pro], [provider('openai', { dialect: 'openai-responses' })]).find('a/pro')!.endpoints;
+    expect(only?.dialect).toBeUndefined();
+  });
+
+  test('a model of a declared wire gets the quirks that its name tells on that wire', () => {
+    const declared = {
+      id: 'a/one',
+      endpoints: [{ provider: 'acme', upstream_model: 'x', dialect: 'openai-responses' }],
+    };
+    const catalog = build([], [provider('acme')], [declared as DeclaredModel], {
+      modelQuirks: (wire) => (wire === 'openai-responses' ? { no_encrypted_reasoning: true } : {}),
+    });
+    expect(catalog.find('a/one')?.endpoints).toMatchObject([
+      { dialect: 'openai-responses', quirks: { no_encrypted_reasoning: true } },
+    ]);
   });
 });
 

@@ -264,6 +264,7 @@ function bundledEndpoint(
     ...(bundled.price_changes === undefined ? {} : { price_changes: bundled.price_changes }),
     supported_parameters: supportedParameters(
       providerRow.get(provider.slug),
+      wire,
       bundled,
       refused,
       modelQuirks?.effort_max !== undefined,
@@ -326,8 +327,25 @@ const needs: [Ability, readonly EndpointParameter[]][] = [
   ['sampling', samplingParameters],
 ];
 
+/** What a wire has no field for, whatever its provider's row takes on another wire. */
+const wireLacks: Partial<Record<Wire, readonly EndpointParameter[]>> = {
+  // https://platform.openai.com/docs/api-reference/responses/create
+  'openai-responses': [
+    'stop',
+    'seed',
+    'frequency_penalty',
+    'presence_penalty',
+    'logit_bias',
+    'prediction',
+    'top_k',
+    'min_p',
+    'repetition_penalty',
+  ],
+};
+
 function supportedParameters(
   row: ProviderRow | undefined,
+  wire: Wire,
   { can, model }: BundledEndpoint,
   refused: readonly EndpointParameter[],
   hasEffort: boolean,
@@ -335,6 +353,7 @@ function supportedParameters(
   if (row === undefined) return undefined;
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
+  for (const name of wireLacks[wire] ?? []) lacking.add(name);
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
   return row.parameters.filter((name) => !lacking.has(name));
