@@ -25,6 +25,9 @@ import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
+import { createSealer } from './inference/state/seal.ts';
+import { createTurnStates } from './inference/state/states.ts';
+import { createTurnVault } from './inference/state/vault.ts';
 import { createTokenizer } from './inference/tokenizer.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
@@ -40,6 +43,7 @@ import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import type { Home } from './storage/organizations.ts';
+import { reasoningStateStore } from './storage/reasoning-states.ts';
 import { isUnavailable } from './storage/unavailable.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -112,8 +116,20 @@ export async function createApp(options: AppOptions): Promise<App> {
   const ownCredentials = createOwnCredentials({
     findEnabled: byokStore(database.queries).findEnabled,
     vault: createVault(options.secret),
+    takesJson(slug) {
+      const dialect = catalog.provider(slug)?.dialect;
+      return dialect !== undefined && dialects.get(dialect)?.json_credentials === true;
+    },
     clock,
     changes,
+    log,
+  });
+  const turns = createTurnVault({
+    secret: options.secret,
+    store: config.reasoning_state.keep === 'store' ? reasoningStateStore(database.queries) : undefined,
+    crypt: createVault(options.secret),
+    now_ms: clock.now_ms,
+    keep_ms: config.reasoning_state.hours * 3_600_000,
     log,
   });
   const inference = createInference({
@@ -123,6 +139,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     dialect: (wire) => dialects.get(wire),
     upstream,
     media: createMediaFetcher(config.media),
+    states: createTurnStates({
+      sealer: createSealer(options.secret),
+      vault: turns,
+      keeps: config.reasoning_state.keep !== 'off',
+    }),
     recorder,
     tokenizer,
     health: createHealth(),
@@ -209,6 +230,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.race([running.idle(), late]);
       await upstream.close();
       await tokenizer.stop();
+      await turns.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },
   };

@@ -62,6 +62,8 @@ export interface Config {
   auth: AuthConfig;
   /** Where media that requests point at may be fetched from. */
   media: MediaRules;
+  /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
+  reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
   /** What one management credential may ask in a minute. */
   management_requests_per_minute: number;
   /** Unix seconds. */
@@ -133,6 +135,10 @@ export function loadConfig(environment: Environment, options: { config_file?: st
       ports: read?.value.media?.ports ?? [80, 443],
       private_hosts: (read?.value.media?.private_hosts ?? []).map((host) => host.toLowerCase()),
     },
+    reasoning_state: {
+      keep: read?.value.reasoning_state?.keep ?? 'store',
+      hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
+    },
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
@@ -178,6 +184,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     public_url: config.auth.public_origin ?? 'none',
     media_ports: config.media.ports,
     media_private_hosts: config.media.private_hosts,
+    reasoning_state: config.reasoning_state.keep,
     oidc_issuer: config.auth.issuer?.issuer ?? 'none',
     management_requests_per_minute: config.management_requests_per_minute,
     journal_sync: config.ledger.journal_sync,

@@ -328,6 +328,17 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with private_hosts and ports' },
       ),
     ),
+    reasoning_state: Type.Optional(
+      Type.Object(
+        {
+          keep: Type.Optional(oneOf(['store', 'memory', 'off'])),
+          hours: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 8_760, description: 'a number of hours, at most a year' }),
+          ),
+        },
+        { ...strict, description: 'an object with keep and hours' },
+      ),
+    ),
     logging: Type.Optional(
       Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
     ),

@@ -26,7 +26,8 @@ import { createMeter, type Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import { requestedModels } from './requested-models.ts';
 import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
-import { createSteps, type StepsOptions, wireOf } from './steps.ts';
+import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
+import { createSteps, type StepsOptions, type Suited, wireOf } from './steps.ts';
 import { runTask, type Task, type TaskAnswer } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
@@ -35,6 +36,8 @@ export interface InferenceOptions extends StepsOptions {
   upstream: Upstream;
   /** Fetches what an upstream does not fetch itself. */
   media: MediaFetcher;
+  /** What clients lose of former turns. */
+  states: TurnStates;
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog;
@@ -80,7 +83,7 @@ export interface Inference extends Metered {
 }
 
 export function createInference(options: InferenceOptions): Inference {
-  const { clock, log, metrics, recorder } = options;
+  const { clock, log, metrics, recorder, states } = options;
   const settlement = createSettlement(options);
   const { note, soFar, settle } = settlement;
   const admission = createAdmission(options);
@@ -90,7 +93,24 @@ export function createInference(options: InferenceOptions): Inference {
   const { metadataOf, lateError } = steps;
 
   function openChat(call: Call): Promise<Session> {
-    return steps.open(call, { models: (catalog) => requestedModels(call.request, catalog, options.default_model) });
+    return steps.open(call, {
+      models: (catalog) => requestedModels(call.request, catalog, options.default_model),
+      recall(given, { models, catalog }) {
+        const may_carry = models.some(({ endpoints }) =>
+          endpoints.some((endpoint) => {
+            const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
+            return wire !== undefined && carriesState(wire, { endpoint });
+          }),
+        );
+        const recalled = states.recall(given, may_carry);
+        return recalled instanceof Promise ? recalled.then(suited) : suited(recalled);
+      },
+    });
+  }
+
+  function suited({ call, report, issuer }: Recalled): Suited {
+    if (issuer === undefined) return { call, told: report };
+    return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
   }
 
   function dialectOf(candidate: Candidate): ChatDialect {
@@ -115,8 +135,11 @@ export function createInference(options: InferenceOptions): Inference {
           media = found;
         });
       },
-      prepare: (candidate, strip_state, spend) =>
-        prepareAttempt(request, candidate, dialectOf(candidate), strip_state, spend, media),
+      prepare(candidate, strip_state, spend) {
+        const fit = states.fit(request, candidate);
+        const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
+        return fit.report.length === 0 ? prepared : { ...prepared, report: [...fit.report, ...prepared.report] };
+      },
       measure,
       send(prepared) {
         session.bodies.push(prepared.encoded.body);
@@ -128,6 +151,10 @@ export function createInference(options: InferenceOptions): Inference {
   function attemptContext({ call, attempts }: Session) {
     const { upstream, first_token_ms_max, total_ms_max } = options;
     return { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
+  }
+
+  function keeperOf({ call }: Session, candidate: Candidate) {
+    return states.keeper(call, candidate, wireOf(candidate));
   }
 
   function served(candidate: Candidate): Served {
@@ -160,7 +187,8 @@ export function createInference(options: InferenceOptions): Inference {
       const attempt = note(session, candidate, { status: 200, failure: null });
       const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
       const usage = await settle(session, outcome, { meter, candidate, prepared, attempt });
-      return { completion, served: served(candidate), usage, metadata: metadataOf(session, candidate) };
+      const kept = keeperOf(session, candidate)?.whole(completion) ?? completion;
+      return { completion: kept, served: served(candidate), usage, metadata: metadataOf(session, candidate) };
     },
 
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
@@ -183,13 +211,15 @@ export function createInference(options: InferenceOptions): Inference {
       session.first_token_ms = clock.monotonic_ms();
       const attempt = note(session, candidate, { status: 200, failure: null });
       const answered = { meter, candidate, prepared, attempt };
+      const keeper = keeperOf(session, candidate);
+      const shown = (chunks: ChatChunk[]): StreamEvent => ({ type: 'chunks', chunks: keeper?.add(chunks) ?? chunks });
       metrics.streamOpened();
       // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
       let unfinished: 'cancelled' | undefined = 'cancelled';
       try {
         yield { type: 'open', served: served(candidate), upstream_bodies: session.bodies };
-        if (stream.first.length > 0) yield { type: 'chunks', chunks: stream.first };
-        const failure = yield* rest(session, stream, answered);
+        if (stream.first.length > 0) yield shown(stream.first);
+        const failure = yield* rest(session, stream, answered, shown);
         unfinished = undefined;
         const outcome =
           failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
@@ -219,6 +249,7 @@ export function createInference(options: InferenceOptions): Inference {
     session: Session,
     stream: OpenStream,
     answered: Answered & { meter: Meter },
+    shown: (chunks: ChatChunk[]) => StreamEvent,
   ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
     const { meter } = answered;
     let progress_ms = clock.monotonic_ms();
@@ -233,7 +264,7 @@ export function createInference(options: InferenceOptions): Inference {
         const chunks = await stream.next();
         if (chunks === undefined) return undefined;
         for (const chunk of chunks) meter.chunk(chunk);
-        if (chunks.length > 0) yield { type: 'chunks', chunks };
+        if (chunks.length > 0) yield shown(chunks);
         const now = clock.monotonic_ms();
         if (now - progress_ms >= limits.journal_progress_ms) {
           progress_ms = now;

@@ -1,7 +1,7 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import { UpstreamError } from '../providers/dialect.ts';
+import { type Report, UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
@@ -41,6 +41,16 @@ export interface Wanted {
   models(catalog: ModelSource): { models: Model[]; requested: string };
   /** Why an endpoint cannot serve this operation at all; undefined: it can. Absent: all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
+  /** The call as it is planned, once its models are known, and which candidates suit it best. Absent: as it came. */
+  recall?(call: Call, known: { models: readonly Model[]; catalog: ModelSource }): Suited | Promise<Suited>;
+}
+
+/** A call, and where its conversation is at home. */
+export interface Suited {
+  call: Call;
+  /** What is changed of it, wherever it goes. */
+  told: readonly Report[];
+  prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 /** One kind of call, as it is taken through the steps. */
@@ -134,20 +144,22 @@ export function createSteps(
 ): Steps {
   const { clock, health, recorder } = options;
 
-  async function open(call: Call, { models: pick, refuses }: Wanted): Promise<Session> {
+  async function open(given: Call, { models: pick, refuses, recall }: Wanted): Promise<Session> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });
     }
-    const asked = options.ownCredentials(call.principal);
+    const asked = options.ownCredentials(given.principal);
     const own = asked instanceof Promise ? await asked : asked;
     const catalog = catalogFor(own);
     const { models, requested } = pick(catalog);
+    const suited = recall?.(given, { models, catalog });
+    const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
     return {
       call,
       catalog,
-      plan: planFor(call, { catalog, models, requested, own, refuses }),
+      plan: planFor(call, { catalog, models, requested, own, refuses, prefers }),
       requested,
       record: undefined,
       hold: { id: call.generation_id, lines: [], granted_nano: 0 },
@@ -155,6 +167,7 @@ export function createSteps(
       attempts: [],
       shown: [],
       failed: [],
+      told,
       report: [],
       bodies: [],
       service_tier: undefined,
@@ -178,12 +191,14 @@ export function createSteps(
       requested,
       own,
       refuses,
+      prefers,
     }: {
       catalog: ModelSource;
       models: Model[];
       requested: string;
       own: readonly OwnCredential[];
       refuses: Wanted['refuses'];
+      prefers: Suited['prefers'];
     },
   ): Plan {
     try {
@@ -196,6 +211,7 @@ export function createSteps(
         own,
         caller: call.principal,
         refuses,
+        prefers,
       });
     } catch (error) {
       if (!(error instanceof NoEndpoint) || !call.wants_metadata) throw error;
@@ -206,8 +222,8 @@ export function createSteps(
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
     if (!session.call.wants_metadata) return undefined;
-    const { plan, requested, shown: attempts, report } = session;
-    return routingMetadata({ plan, requested, attempts, selected, report });
+    const { plan, requested, shown: attempts, told, report } = session;
+    return routingMetadata({ plan, requested, attempts, selected, report: [...told, ...report] });
   }
 
   /** Encodes for an endpoint, sets aside what the attempt may cost, makes it durable, and sends it. */

@@ -42,6 +42,8 @@ export interface PlanContext {
   caller?: CredentialUser;
   /** Why an endpoint cannot serve the operation at all. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
+  /** Whether the conversation's opaque state was made there, and may be of use nowhere else. */
+  prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
 /** What a cool-down is remembered by: a credential that an organization brought fails for nobody else. */
@@ -265,15 +267,19 @@ function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint 
   return new NoEndpoint({ ...plan, attempts: [] }, message, metadata);
 }
 
-/** Ascending by what a typical call costs (three prompt tokens to one of completion); endpoints that cool down come last. */
-function byRank(health: Health, now_ms: number) {
+/**
+ * Those who made the conversation's state first, then ascending by what a typical call costs (three prompt tokens to one of
+ * completion); endpoints that cool down come last.
+ */
+function byRank({ health, now_ms, prefers }: PlanContext) {
   const rank = (candidate: Candidate) => ({
     cooling: health.coolingUntil(healthId(candidate), now_ms),
+    strange: prefers === undefined || prefers(candidate) ? 0 : 1,
     price: 3 * (candidate.endpoint.pricing.prompt ?? 0) + (candidate.endpoint.pricing.completion ?? 0),
   });
   return (a: Candidate, b: Candidate) => {
     const [left, right] = [rank(a), rank(b)];
-    return left.cooling - right.cooling || left.price - right.price;
+    return left.cooling - right.cooling || left.strange - right.strange || left.price - right.price;
   };
 }
 
@@ -293,7 +299,7 @@ function arrange(candidates: Candidate[], preferences: ProviderPreferences, cont
 
 /** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
 function arrangeAlike(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
-  const ranked = [...candidates].sort(byRank(context.health, context.now_ms));
+  const ranked = [...candidates].sort(byRank(context));
   if (!preferences.order?.length) return ranked;
   const first = preferences.order.flatMap((name) => ranked.filter((candidate) => names(name, candidate)));
   const chosen = [...new Set(first)];

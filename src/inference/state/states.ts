@@ -68,6 +68,11 @@ function takesSeal({ ext, reasoning, include_reasoning }: ChatRequest): boolean 
 const textOf = (details: readonly ReasoningDetail[]) =>
   details.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('');
 
+function opaqueOf(detail: ReasoningDetail): string {
+  if (detail.type === 'reasoning.encrypted') return detail.data;
+  return detail.type === 'reasoning.text' ? (detail.signature ?? '') : '';
+}
+
 /** Whether the client sent every detail back as it was made. */
 function isSame(given: readonly ReasoningDetail[], made: readonly ReasoningDetail[]): boolean {
   const told = (detail: ReasoningDetail) => {
@@ -77,7 +82,16 @@ function isSame(given: readonly ReasoningDetail[], made: readonly ReasoningDetai
   return given.length === made.length && given.every((detail, at) => told(detail) === told(made[at]!));
 }
 
-export function createTurnStates({ sealer, vault }: { sealer: Sealer; vault: TurnVault }): TurnStates {
+export function createTurnStates({
+  sealer,
+  vault,
+  keeps,
+}: {
+  sealer: Sealer;
+  vault: TurnVault;
+  /** Whether turns are kept at all; seals need no keeping. */
+  keeps: boolean;
+}): TurnStates {
   /** The message without a seal, rebuilt by it where it holds. */
   function unseal(message: Message, organization_id: string): { message: Message; is_whole: boolean } {
     const details = (message.reasoning_details ?? []).filter((detail) => !isSeal(detail));
@@ -103,7 +117,18 @@ export function createTurnStates({ sealer, vault }: { sealer: Sealer; vault: Tur
     return is_mixed ? restored : message;
   }
 
-  function finish(call: Call, messages: Message[], report: Report[]): Recalled {
+  /** The message with its issuer, where this process made its opaque state. */
+  function attributed(message: Message): Message {
+    if (message.role !== 'assistant' || message.ext?.issuer !== undefined) return message;
+    for (const detail of message.reasoning_details ?? []) {
+      const issuer = isOpaque(detail) ? vault.issuerOf(opaqueOf(detail)) : undefined;
+      if (issuer !== undefined) return { ...message, ext: { wire: 'openai-chat', rest: {}, ...message.ext, issuer } };
+    }
+    return message;
+  }
+
+  function finish(call: Call, recalled: Message[], report: Report[]): Recalled {
+    const messages = recalled.map(attributed);
     const changed = messages.some((message, at) => message !== call.request.messages[at]);
     const last = messages.findLast(
       ({ ext, reasoning_details = [] }) => ext?.issuer && reasoning_details.some(isOpaque),
@@ -116,7 +141,10 @@ export function createTurnStates({ sealer, vault }: { sealer: Sealer; vault: Tur
   }
 
   function remember({ request, principal }: Call, message: Message, wire: Wire, issuer: string): void {
-    if (!mayKeep(request)) return;
+    if (!keeps || !mayKeep(request)) return;
+    for (const detail of message.reasoning_details ?? []) {
+      if (isOpaque(detail)) vault.keepIssuer(opaqueOf(detail), issuer);
+    }
     const place = vault.placeOf(principal.workspace_id, message, request.messages.at(-1));
     if (place === undefined) return;
     vault.keep(place, needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined);
@@ -132,7 +160,7 @@ export function createTurnStates({ sealer, vault }: { sealer: Sealer; vault: Tur
         const { reasoning_details: details } = given;
         const has_seal = details?.some(isSeal) === true;
         const unsealed = has_seal ? unseal(given, principal.organization_id) : { message: given, is_whole: false };
-        if (unsealed.is_whole || !may_carry) return unsealed.message;
+        if (unsealed.is_whole || !may_carry || !keeps) return unsealed.message;
         const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
         if (details == null) {

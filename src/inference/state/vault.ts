@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, hash, hkdfSync } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
@@ -29,6 +29,9 @@ export interface TurnVault {
   recall(places: readonly string[]): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
   /** The same of what this process remembers. */
   remembered(place: string): string | undefined;
+  /** Remembers in this process whose account made a piece of opaque state. */
+  keepIssuer(data: string, issuer: string): void;
+  issuerOf(data: string): string | undefined;
   /** Writes what waits. */
   stop(): Promise<void>;
 }
@@ -114,6 +117,8 @@ class Memory {
 export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: VaultOptions): TurnVault {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway turn places', 32));
   const memory = new Memory();
+  const issuers = new Memory();
+  const pieceOf = (data: string) => hash('sha256', data, 'base64').slice(0, 24);
   const unwritten = new Map<string, string>();
   let writing: Promise<void> | undefined;
   let swept_ms = 0;
@@ -206,6 +211,10 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     },
 
     remembered: (place) => memory.get(place, now_ms())?.text,
+
+    keepIssuer: (data, issuer) => issuers.set(pieceOf(data), issuer, now_ms() + keep_ms),
+
+    issuerOf: (data) => issuers.get(pieceOf(data), now_ms())?.text,
 
     async stop() {
       stopping.abort();
