@@ -52,6 +52,7 @@ const apart: Readonly<Record<string, ApartRow>> = {
     path: '/v1beta',
     upstream_model: (slug) => gemini_model_prefix + slug,
   },
+  cohere: { name: 'Sandbox Cohere', dialect: 'cohere-chat', path: '/v2', upstream_model: (slug) => slug },
 };
 
 const first_release_s = Date.UTC(2026, 0, 1) / 1000;

@@ -5,6 +5,7 @@ import { limits } from '../limits.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages } from './anthropic-messages.ts';
+import { cohereChat } from './cohere-chat.ts';
 import { type Faults, readFaults, splitModel, UnknownFault } from './faults.ts';
 import { geminiGenerateContent } from './gemini-generate-content.ts';
 import { type Attempt, createMemory, type Memory } from './memory.ts';
@@ -46,7 +47,7 @@ export interface SandboxOptions {
   clock?: () => number;
 }
 
-const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages, geminiGenerateContent];
+const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages, geminiGenerateContent, cohereChat];
 
 interface Context {
   options: SandboxOptions;
