@@ -6,6 +6,7 @@ import { model_context_tokens, model_output_tokens, sandbox_models } from './mod
 interface ProviderRow {
   name: string;
   dialect: Wire;
+  embeddings_dialect?: string;
   base_url: string;
   data_policy: { training: boolean; retention: string };
   abort_stops_billing: boolean;
@@ -52,6 +53,7 @@ const apart: Readonly<Record<string, ApartRow>> = {
     path: '/v1beta',
     upstream_model: (slug) => gemini_model_prefix + slug,
   },
+  responses: { name: 'Sandbox Responses', dialect: 'openai-responses', path: '/v1', upstream_model: (slug) => slug },
   cohere: { name: 'Sandbox Cohere', dialect: 'cohere-chat', path: '/v2', upstream_model: (slug) => slug },
 };
 
@@ -83,6 +85,24 @@ function atBoth(slug: string, description: string, first: string, second: string
   return model(slug, description, [endpoint('sandbox', first), dearer]);
 }
 
+/** Providers of vectors alone. */
+const vectors: Readonly<Record<string, { name: string; embeddings_dialect: string; path: string; prefix: string }>> = {
+  voyage: { name: 'Sandbox Voyage', embeddings_dialect: 'voyage-embeddings', path: '/voyage/v1', prefix: '' },
+  jina: { name: 'Sandbox Jina', embeddings_dialect: 'jina-embeddings', path: '/jina/v1', prefix: '' },
+  vertex: {
+    name: 'Sandbox Vertex',
+    embeddings_dialect: 'vertex-embeddings',
+    path: '/vertex/v1',
+    prefix: 'text-embedding.',
+  },
+  titan: {
+    name: 'Sandbox Titan',
+    embeddings_dialect: 'bedrock-embeddings',
+    path: '/bedrock-vectors',
+    prefix: 'titan-embed-text-v2.',
+  },
+};
+
 /** The providers that a running sandbox is, in the form of the configuration's `providers` section. */
 export function sandboxProviders(url: string): Record<string, ProviderRow> {
   const shared = {
@@ -97,6 +117,12 @@ export function sandboxProviders(url: string): Record<string, ProviderRow> {
       Object.entries(apart).map(([short, { name, dialect, path }]) => [
         `sandbox-${short}`,
         { name, dialect, ...shared, base_url: url + path },
+      ]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(vectors).map(([short, { name, embeddings_dialect, path }]) => [
+        `sandbox-${short}`,
+        { name, dialect: 'openai-chat' as const, embeddings_dialect, ...shared, base_url: url + path },
       ]),
     ),
   };
@@ -114,4 +140,45 @@ export const sandboxModels: Record<string, ModelRow> = {
     ]),
   ),
   'sandbox/fallback': atBoth('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
+};
+
+function vectorModel(slug: string, description: string, endpoints: EndpointRow[]): ModelRow {
+  return {
+    ...model(slug, description, endpoints),
+    input_modalities: ['text', 'image'],
+    output_modalities: ['embeddings'],
+  };
+}
+
+const vectorPrices = { prompt: 0.02, completion: 0, input_cache_read: 0.02, input_cache_write: 0.02 };
+const dearVectorPrices = { ...vectorPrices, prompt: 0.04 };
+
+function vectorEndpoint(provider: string, upstream_model: string, pricing = vectorPrices): EndpointRow {
+  return endpoint(provider, upstream_model, pricing);
+}
+
+/** Models of vectors: one at two providers, one whose first endpoint always fails, one for each other wire. */
+export const sandboxVectorModels: Record<string, ModelRow> = {
+  'sandbox/embed': vectorModel('embed', 'Makes vectors of eight numbers; the same text has the same one.', [
+    vectorEndpoint('sandbox', 'echo'),
+    vectorEndpoint('sandbox-cohere', 'echo', dearVectorPrices),
+  ]),
+  'sandbox/embed-fallback': vectorModel(
+    'embed fallback',
+    'Its first endpoint always fails; the second makes vectors.',
+    [vectorEndpoint('sandbox', 'fail-503'), vectorEndpoint('sandbox-cohere', 'echo', dearVectorPrices)],
+  ),
+  ...Object.fromEntries(
+    [
+      ...Object.keys(apart)
+        .filter((short) => short === 'gemini' || short === 'cohere')
+        .map((short) => [short, apart[short]?.upstream_model('echo') ?? ''] as const),
+      ...Object.entries(vectors).map(([short, { prefix }]) => [short, `${prefix}echo`] as const),
+    ].map(([short, upstream_model]) => [
+      `sandbox/embed-${short}`,
+      vectorModel(`embed ${short}`, `Makes vectors as ${short} does.`, [
+        vectorEndpoint(`sandbox-${short}`, upstream_model),
+      ]),
+    ]),
+  ),
 };

@@ -6,11 +6,13 @@ import type { JsonObject } from '../schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages } from './anthropic-messages.ts';
 import { cohereChat } from './cohere-chat.ts';
+import { vectorWires } from './embeddings.ts';
 import { type Faults, readFaults, splitModel, UnknownFault } from './faults.ts';
 import { geminiGenerateContent } from './gemini-generate-content.ts';
 import { type Attempt, createMemory, type Memory } from './memory.ts';
 import { model_context_tokens, sandbox_models } from './models.ts';
 import { openAiChat } from './openai-chat.ts';
+import { openAiResponses } from './openai-responses.ts';
 import { isObject, Refusal, textOf } from './prompt.ts';
 import { type Course, sendBody, sendStream } from './send.ts';
 import type { SandboxWire } from './wire.ts';
@@ -47,7 +49,13 @@ export interface SandboxOptions {
   clock?: () => number;
 }
 
-const wires: readonly SandboxWire[] = [openAiChat, anthropicMessages, geminiGenerateContent, cohereChat];
+const wires: readonly SandboxWire[] = [
+  openAiChat,
+  anthropicMessages,
+  geminiGenerateContent,
+  cohereChat,
+  openAiResponses,
+];
 
 interface Context {
   options: SandboxOptions;
@@ -152,8 +160,8 @@ async function answer(
   if (faults.delay_ms > 0) await sleep(faults.delay_ms, undefined, { signal: left.signal });
   if (faults.hang) return;
   if (sendFault(wire, response, faults, attempt.id)) return;
-  // The plain wire only shows reasoning where the model always reasons; elsewhere it is asked for.
-  if (model.behaviour === 'think' && wire === openAiChat) prompt.reasoning = true;
+  // OpenAI's wires only show reasoning where the model always reasons; elsewhere it is asked for.
+  if (model.behaviour === 'think' && (wire === openAiChat || wire === openAiResponses)) prompt.reasoning = true;
   const made = answerTo(prompt, model.behaviour, faults);
   const cache = memory.cacheUse(prompt, faults.cached_tokens);
   attempt.billed = {
@@ -161,8 +169,8 @@ async function answer(
     cache_read_tokens: cache.read_tokens,
     cache_write_5m_tokens: cache.write_5m_tokens,
     cache_write_1h_tokens: cache.write_1h_tokens,
-    output_tokens: made.output_tokens,
-    reasoning_tokens: made.reasoning_tokens,
+    output_tokens: wire.makes_vectors ? 0 : made.output_tokens,
+    reasoning_tokens: wire.makes_vectors ? 0 : made.reasoning_tokens,
   };
   const created = Math.floor((options.clock ?? Date.now)() / 1000);
   const envelope = { answer: made, prompt, cache, faults, id: attempt.id, created, body };
