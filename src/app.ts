@@ -117,7 +117,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     findEnabled: byokStore(database.queries).findEnabled,
     vault: createVault(options.secret),
     takesJson(slug) {
-      const dialect = catalog.provider(slug)?.dialect;
+      const dialect = wholeCatalog().provider(slug)?.dialect;
       return dialect !== undefined && dialects.get(dialect)?.json_credentials === true;
     },
     clock,

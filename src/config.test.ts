@@ -140,11 +140,19 @@ describe('providers of the table', () => {
     });
   });
 
-  test('a provider of a wire that this version lacks is off, and says so', () => {
-    const config = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'eu-west-1' });
-    expect(config.providers).toEqual([]);
-    expect(config.providers_off.find(({ slug }) => slug === 'amazon-bedrock')?.reason).toBe(
-      'its dialect bedrock-converse is not available in this version',
+  test('Bedrock takes a key, or the parts of an account that make one credential together', () => {
+    const region = { AWS_REGION: 'eu-west-1' };
+    const bedrock = (environment: Record<string, string>) => {
+      const config = loadConfig({ ...region, ...environment });
+      const on = config.providers.find(({ slug }) => slug === 'amazon-bedrock');
+      return on?.credential ?? config.providers_off.find(({ slug }) => slug === 'amazon-bedrock')?.reason;
+    };
+    const pair = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
+    expect(bedrock({ AWS_BEARER_TOKEN_BEDROCK: 'k', ...pair })).toBe('k');
+    expect(bedrock({ AWS_ACCESS_KEY_ID: 'a' })).toBe('AWS_SECRET_ACCESS_KEY is not set');
+    expect(bedrock(pair)).toBe('{"accessKeyId":"a","secretAccessKey":"b"}');
+    expect(bedrock({ ...pair, AWS_SESSION_TOKEN: 'c' })).toBe(
+      '{"accessKeyId":"a","secretAccessKey":"b","sessionToken":"c"}',
     );
   });
 

@@ -14,9 +14,12 @@ test('the README names every provider with exactly the variables that turn it on
   );
   const hosted = providerRows.filter(({ address_variable }) => address_variable === undefined);
   expect(documented).toEqual(
-    hosted.map(({ slug, credential_variables, base_url }) => [
+    hosted.map(({ slug, credential_variables, credential_parts, base_url }) => [
       slug,
-      [...credential_variables, ...[...base_url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)],
+      [
+        ...credential_variables.flatMap((name) => Object.values(credential_parts?.[name]?.members ?? { name })),
+        ...[...base_url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+      ],
     ]),
   );
 });
@@ -31,7 +34,7 @@ test('the README names every setting that the configuration reads, and no other'
 
 test('every YAML of the README is a configuration that loads without a warning', () => {
   const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
-  expect(files.length).toBe(4);
+  expect(files.length).toBe(5);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
     for (const yaml of files) {

@@ -46,6 +46,7 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
       return found;
     },
     vault,
+    takesJson: (provider) => provider === 'parts',
     clock: { now_ms: () => state.now_ms, monotonic_ms: () => state.now_ms },
     changes: { listen: changes.listen, current: () => state.is_current },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message) },

@@ -12,7 +12,10 @@ interface Remembered {
 }
 
 /** Opens a credential, once. One that cannot be used says why, in words for whoever may see the routing. */
-function opened(stored: StoredByok, vault: Vault, log: InferenceOptions['log']): OwnCredential {
+function opened(
+  stored: StoredByok,
+  { vault, log, takesJson }: Pick<Parameters<typeof createOwnCredentials>[0], 'vault' | 'log' | 'takesJson'>,
+): OwnCredential {
   const { id, version, provider, label, name, is_fallback, allow_shared_fallback, sort_order } = stored;
   const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = stored;
   const scope = { allowed_models, allowed_api_key_hashes, allowed_user_ids };
@@ -31,8 +34,8 @@ function opened(stored: StoredByok, vault: Vault, log: InferenceOptions['log']):
     log.warn({ err, byok_id: id }, 'a stored credential cannot be opened');
     return unusable("the workspace's credential cannot be read by this gateway");
   }
-  // No wire that is spoken here takes a credential of several parts.
-  if (secret.startsWith('{')) return unusable("the workspace's credential is JSON text, which cannot be used here yet");
+  if (secret.startsWith('{') && !takesJson(provider))
+    return unusable("the workspace's credential is JSON text, which this provider does not take");
   return { ...shown, unusable: undefined, secret: () => secret };
 }
 
@@ -43,11 +46,13 @@ function opened(stored: StoredByok, vault: Vault, log: InferenceOptions['log']):
 export function createOwnCredentials(options: {
   findEnabled(workspace_id: string): Promise<StoredByok[]>;
   vault: Vault;
+  /** Whether a provider's wire takes a credential of several parts, as JSON text. */
+  takesJson(provider: string): boolean;
   clock: Clock;
   changes: Pick<ChangeFeed, 'listen' | 'current'>;
   log: InferenceOptions['log'];
 }): InferenceOptions['ownCredentials'] {
-  const { findEnabled, vault, clock, changes, log } = options;
+  const { findEnabled, clock, changes } = options;
   const known = new Map<string, Remembered>();
   /** Workspaces and their credentials. */
   let size = 0;
@@ -69,7 +74,7 @@ export function createOwnCredentials(options: {
   const lookUp = async (workspace_id: string): Promise<readonly OwnCredential[]> => {
     const changed_before = changed;
     const stored = await findEnabled(workspace_id);
-    const credentials = stored.map((one) => opened(one, vault, log));
+    const credentials = stored.map((one) => opened(one, options));
     if (changed !== changed_before) return credentials;
     forget(workspace_id);
     const remembered = { credentials, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };

@@ -168,7 +168,7 @@ function mergeModel(
   const rest = (bundled?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);
     if (!provider || replaced.has(endpoint.provider)) return [];
-    if (!isReached(endpoint, provider)) return [];
+    if (!isReached(endpoint, provider) || !isVariantOf(endpoint, provider)) return [];
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
   const endpoints = [...own, ...rest];
@@ -183,6 +183,11 @@ function mergeModel(
 function isReached({ dialect }: BundledEndpoint, provider: Provider): boolean {
   if (dialect === undefined || dialect === provider.dialect) return true;
   return dialects.has(dialect) && provider.dialect === providerRow.get(provider.slug)?.dialect;
+}
+
+/** Whether the provider has the endpoint's variant where the operator is: Bedrock's inference profiles belong to regions. */
+function isVariantOf({ variant }: BundledEndpoint, { variants }: Provider): boolean {
+  return variant === undefined || variants === undefined || variants.includes(variant);
 }
 
 /** What an operator says of the model holds for all its endpoints, whatever the bundle says of them. */
@@ -284,9 +289,9 @@ function bundledEndpoint(
   };
 }
 
-/** A price for cache reads shows that there is a cache; on the Messages wire it must be asked for. */
+/** A price for cache reads shows that there is a cache; on the Messages and Converse wires it must be asked for. */
 function cachesUnasked(wire: Wire, pricing: Prices): boolean {
-  return pricing.input_cache_read !== undefined && wire !== 'anthropic-messages';
+  return pricing.input_cache_read !== undefined && wire !== 'anthropic-messages' && wire !== 'bedrock-converse';
 }
 
 /** What a model refuses although its provider takes it from others. */

@@ -1,6 +1,8 @@
 import Type, { type Static, type TSchema } from 'typebox';
+import { soundFormats } from '../audio/sound.ts';
 import { embeddingWires } from '../providers/embeddings/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
+import { transcriptionWires } from '../providers/transcription/dialect.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import { inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
@@ -79,6 +81,9 @@ const QuirksSection = Type.Object(
     embedding_texts_only: Type.Optional(flag),
     dimensions_field: Type.Optional(oneOf(['dimensions', 'output_dimension'])),
     embedding_purpose: Type.Optional(flag),
+    transcription_formats: Type.Optional(listOf(soundFormats)),
+    transcription_plain: Type.Optional(flag),
+    transcription_seconds_min: Type.Optional(count),
     no_sampling: Type.Optional(flag),
     one_sampling: Type.Optional(flag),
     thinking: Type.Optional(oneOf(['manual', 'adaptive', 'none'])),
@@ -99,10 +104,12 @@ const ProviderSection = Type.Object(
     name: Type.Optional(text()),
     dialect: Type.Optional(oneOf(wires)),
     embeddings_dialect: Type.Optional(oneOf(embeddingWires)),
+    transcription_dialect: Type.Optional(oneOf(transcriptionWires)),
     base_url: Type.Optional(text('a URL that starts with http:// or https://')),
     api_key: Type.Optional(text('a key, or a reference to a variable of the environment')),
     headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
     quirks: Type.Optional(QuirksSection),
+    variants: Type.Optional(Type.Array(text(), { description: 'a list of variants of models' })),
     abort_stops_billing: Type.Optional(flag),
     attempts_url: Type.Optional(text('a URL that starts with http:// or https://')),
     data_policy: Type.Optional(

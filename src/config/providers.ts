@@ -102,10 +102,12 @@ function resolveOne(
     credential: credential.value,
     quirks: { ...row?.quirks, ...section?.quirks },
     embeddings_dialect: section?.embeddings_dialect ?? row?.embeddings_dialect,
+    transcription_dialect: section?.transcription_dialect ?? row?.transcription_dialect,
     data_policy: dataPolicy(section),
     abort_stops_billing:
       section?.abort_stops_billing ?? (row === undefined ? true : (row.abort_stops_billing ?? false)),
     ...attemptsUrl(section, wrong),
+    ...variantsOf(row, section, environment),
     headers: headersOf(section, environment, wrong),
   });
   const is_complete = (): boolean =>
@@ -116,6 +118,10 @@ function resolveOne(
   if (credential.unset !== undefined) {
     result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
     off(`${credential.unset} is not set`, ownOnly());
+    return;
+  }
+  if (credential.missing !== undefined) {
+    off(`${credential.missing} is not set`, ownOnly());
     return;
   }
   const local = row === undefined || row.address_variable !== undefined;
@@ -156,7 +162,7 @@ function credentialOf(
   section: ProviderSection | undefined,
   environment: Environment,
   wrong: Wrong,
-): { value?: string; unset?: string } {
+): { value?: string; unset?: string; missing?: string } {
   if (section?.api_key !== undefined) {
     const { text, unset } = expand(section.api_key, environment);
     if (unset !== undefined) return { unset };
@@ -171,9 +177,24 @@ function credentialOf(
     if (value === undefined) continue;
     if (!HEADER_VALUE.test(value))
       throw new ConfigError(`${name} must be one line of plain ASCII, as a header takes it`);
-    return { value };
+    const parts = row?.credential_parts?.[name];
+    return parts === undefined ? { value } : joinParts(parts, environment);
   }
   return {};
+}
+
+/** A credential of several variables, as JSON text; names the first one that is missing. */
+function joinParts(
+  { members, optional }: NonNullable<ProviderRow['credential_parts']>[string],
+  environment: Environment,
+): { value?: string; missing?: string } {
+  const joined: Record<string, string> = {};
+  for (const [member, name] of Object.entries(members)) {
+    const value = variable(environment, name);
+    if (value !== undefined) joined[member] = value;
+    else if (!optional.includes(name)) return { missing: name };
+  }
+  return { value: JSON.stringify(joined) };
 }
 
 type Wrong = (path: Path, expectation: string) => ConfigError;
@@ -208,6 +229,18 @@ function baseUrl(
     return value ?? '';
   });
   return unset === undefined ? { url } : { url, unset };
+}
+
+/** The variants that the operator names, else those that the row has for the operator's place. */
+function variantsOf(
+  row: ProviderRow | undefined,
+  section: ProviderSection | undefined,
+  environment: Environment,
+): Pick<Provider, 'variants'> {
+  if (section?.variants !== undefined) return { variants: section.variants };
+  const place = row?.variants_by === undefined ? undefined : variable(environment, row.variants_by.variable);
+  const found = place === undefined ? undefined : row?.variants_by?.variants.find(([pattern]) => pattern.test(place));
+  return found === undefined ? {} : { variants: found[1] };
 }
 
 function attemptsUrl(section: ProviderSection | undefined, wrong: Wrong): Pick<Provider, 'attempts_url'> {

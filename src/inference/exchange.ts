@@ -4,6 +4,7 @@ import { type Exchange, readText, type Upstream, type UpstreamResponse } from '.
 import type { Candidate } from '../routing/plan.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import type { Call } from './call.ts';
+import { deferExchange } from './deferred-exchange.ts';
 
 /** What an attempt needs of its surroundings. */
 export interface AttemptContext {
@@ -16,18 +17,18 @@ export interface AttemptContext {
 }
 
 /** How a wire shows a credential and tells its errors: whatever operation a request is of. */
-export type WireManners = Pick<ChatDialect, 'authorize' | 'decodeError'>;
+export type WireManners = Pick<ChatDialect, 'addressFor' | 'authorize' | 'decodeError'>;
 
 /** One request to a provider, ready to be sent. */
 export interface Outgoing {
   candidate: Candidate;
   dialect: WireManners;
-  method: 'POST';
+  method: 'GET' | 'POST';
   /** Appended to the provider's base URL; starts with `/`. */
   path: string;
   /** The wire's own, over those that every request has. */
   headers: Record<string, string>;
-  payload: string;
+  payload: string | Buffer;
   accept: string;
 }
 
@@ -65,14 +66,34 @@ export function abortStopsBilling({ provider }: Candidate, { request }: Call): b
   return provider.abort_stops_billing && request.stream === true;
 }
 
+/** What is shown of a credential: for an account of Google a token, which may have to be got first. */
+function shownFor(
+  { candidate: { endpoint } }: Outgoing,
+  credential: string | undefined,
+  { upstream, call }: AttemptContext,
+): string | undefined | Promise<string> {
+  const { google_cloud, token_url } = endpoint.quirks;
+  if (google_cloud !== true || credential === undefined) return credential;
+  return upstream.google.show(credential, token_url, call.accepted_ms);
+}
+
 /**
  * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
  * it does not, the answer is read on for a bounded time, so that what is billed is known.
  */
 export function start(outgoing: Outgoing, context: AttemptContext): Grip {
   const { upstream, call, first_token_ms_max, total_ms_max } = context;
-  const url = outgoing.candidate.provider.base_url + outgoing.path;
-  const exchange = upstream.send({ url, payload: outgoing.payload, headers: headersFor(outgoing, url, context) });
+  const { own, provider } = outgoing.candidate;
+  const credential = own === undefined ? provider.credential : own.secret();
+  const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
+  const url = base_url + outgoing.path;
+  const { payload } = outgoing;
+  const send = (shown: string | undefined): Exchange => {
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    return upstream.send({ url, payload, headers: headersFor(outgoing, url, shown, context) });
+  };
+  const shown = shownFor(outgoing, credential, context);
+  const exchange = shown instanceof Promise ? deferExchange(shown, send) : send(shown);
   let drain: NodeJS.Timeout | undefined;
   const off = call.cancellation.onCancel(() => {
     if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
@@ -119,6 +140,7 @@ function withoutAccount(headers: Record<string, string>): Record<string, string>
 function headersFor(
   { candidate, dialect, method, payload, accept, headers: own_headers }: Outgoing,
   url: string,
+  credential: string | undefined,
   { call, attempt }: AttemptContext,
 ) {
   const { provider, own } = candidate;
@@ -136,12 +158,7 @@ function headersFor(
   const signable = { method, url, headers, payload };
   return {
     ...headers,
-    ...dialect.authorize(
-      own === undefined ? provider.credential : own.secret(),
-      signable,
-      call.accepted_ms,
-      candidate.endpoint.quirks,
-    ),
+    ...dialect.authorize(credential, signable, call.accepted_ms, candidate.endpoint.quirks),
   };
 }
 

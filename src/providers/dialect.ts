@@ -63,7 +63,7 @@ export interface SignableRequest {
   method: string;
   url: string;
   headers: Record<string, string>;
-  payload: string;
+  payload: string | Buffer;
 }
 
 /**
@@ -160,7 +160,11 @@ export interface ChatDialect {
   outputBound(body: JsonObject): number | undefined;
   /** The service tier that a body asks for; undefined: none. */
   serviceTier(body: JsonObject): string | undefined;
-  /** The headers that carry the credential. */
+  /** Takes a credential of several parts, as JSON text. */
+  json_credentials?: true;
+  /** The base URL for a credential that says which of the provider's hosts it is meant for. Absent: always the provider's. */
+  addressFor?(base_url: string, credential: string | undefined): string;
+  /** The headers that carry the credential. Throws `UpstreamError` (`credential`) for one that is not of this wire. */
   authorize(
     credential: string | undefined,
     request: SignableRequest,

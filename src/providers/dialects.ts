@@ -1,5 +1,6 @@
 import type { Wire } from '../schemas/inner.ts';
 import { anthropicMessages } from './anthropic-messages/index.ts';
+import { bedrockConverse } from './bedrock-converse/index.ts';
 import { cohereChat } from './cohere-chat/index.ts';
 import type { ChatDialect } from './dialect.ts';
 import { geminiGenerateContent } from './gemini-generate-content/index.ts';
@@ -12,5 +13,6 @@ export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialec
   ['anthropic-messages', anthropicMessages],
   ['openai-responses', openaiResponses],
   ['gemini-generate-content', geminiGenerateContent],
+  ['bedrock-converse', bedrockConverse],
   ['cohere-chat', cohereChat],
 ]);

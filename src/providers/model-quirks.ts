@@ -8,6 +8,7 @@ import type { Quirks } from './provider.ts';
 export function modelQuirks(wire: Wire, upstream_model: string): Quirks {
   switch (wire) {
     case 'anthropic-messages':
+    case 'bedrock-converse':
       return anthropicModelQuirks(upstream_model);
     case 'cohere-chat':
       return cohereModelQuirks(upstream_model);

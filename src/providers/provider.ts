@@ -1,6 +1,8 @@
+import type { SoundFormat } from '../audio/sound.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { EmbeddingWire } from './embeddings/dialect.ts';
+import type { TranscriptionWire } from './transcription/dialect.ts';
 
 /**
  * Named options of a dialect: how one provider's wire differs from the plain one. Every option is off when absent.
@@ -86,6 +88,16 @@ export interface Quirks {
    * Google account as JSON text, which is exchanged for a token, or an API key.
    */
   google_cloud?: boolean;
+  /** Where its tokens are got, in place of Google's own address. */
+  token_url?: string;
+
+  // openai-transcription
+  /** The formats of sound that it takes. Default: OpenAI's. */
+  transcription_formats?: readonly SoundFormat[];
+  /** Mistral: knows neither `prompt` nor `response_format`; times come where they are asked for. */
+  transcription_plain?: boolean;
+  /** Bills a shorter sound as if it lasted so long. */
+  transcription_seconds_min?: number;
 
   // anthropic-messages
   /** The model has no sampling parameters (temperature, top_p, top_k are refused). */
@@ -131,11 +143,18 @@ export interface Provider {
   quirks: Quirks;
   /** How it is asked for embeddings, where its chat wire does not tell. */
   embeddings_dialect?: EmbeddingWire | undefined;
+  /** The same for the text of sounds. */
+  transcription_dialect?: TranscriptionWire | undefined;
   data_policy: DataPolicy;
   /** Whether closing the connection ends the provider's work and its bill. */
   abort_stops_billing: boolean;
   /** Where the provider can be asked what came of an attempt, as the sandbox can; undefined: nowhere. */
   attempts_url?: string | undefined;
+  /**
+   * Of the bundled endpoints with a variant (`eu`, `turbo`) only these are the provider's; undefined: all. Those without a
+   * variant always are.
+   */
+  variants?: readonly string[];
   /** Headers sent with every request. */
   headers: Record<string, string>;
   /** The gateway has no credential for it: it serves those alone who bring their own. */

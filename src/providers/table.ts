@@ -2,6 +2,7 @@ import type { EndpointParameter, Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { EmbeddingWire } from './embeddings/dialect.ts';
 import type { Quirks } from './provider.ts';
+import type { TranscriptionWire } from './transcription/dialect.ts';
 
 /** A provider that the gateway knows without a configuration file: data, no code. */
 export interface ProviderRow {
@@ -11,16 +12,27 @@ export interface ProviderRow {
   dialect: Wire;
   /** How it is asked for embeddings, where its chat wire does not tell. */
   embeddings_dialect?: EmbeddingWire;
+  /** The same for the text of sounds. */
+  transcription_dialect?: TranscriptionWire;
   /** May hold `{NAME}` of the environment; all such variables must be set for the provider to be on. */
   base_url: string;
   /** Environment variables that may hold the credential; the first one set counts. */
   credential_variables: readonly string[];
+  /**
+   * Where one of those variables holds only a part of a credential: the members of the JSON text that the credential is then,
+   * by the variables that hold them, and which of these may be unset.
+   */
+  credential_parts?: Readonly<
+    Record<string, { members: Readonly<Record<string, string>>; optional: readonly string[] }>
+  >;
   /** Local servers: the variable that holds the address in place of `base_url`; the credential is then optional. */
   address_variable?: string;
   /** Serves whatever model is named `<slug>/<upstream model>`, at no price: the operator's own machine. */
   any_model?: true;
   /** Provider id in the shape of models.dev that the bundled catalog is made from. */
   source?: string;
+  /** Which variants of models can be called, by the value of a variable; the first pattern that fits. */
+  variants_by?: { variable: string; variants: readonly (readonly [RegExp, readonly string[]])[] };
   /** What endpoints of this provider take before the facts of the model are applied. */
   parameters: readonly EndpointParameter[];
   quirks: Quirks;
@@ -142,6 +154,8 @@ const laboratories: readonly ProviderRow[] = [
       embedding_batch: { inputs_max: 256, tokens_max: 16_000 },
       embedding_texts_only: true,
       dimensions_field: 'output_dimension',
+      // https://docs.mistral.ai/api/endpoint/audio/transcriptions
+      transcription_plain: true,
     },
   },
   {
@@ -295,6 +309,37 @@ const laboratories: readonly ProviderRow[] = [
     quirks: {},
   },
   {
+    slug: 'deepgram',
+    name: 'Deepgram',
+    // Of the text of sounds alone, as the next two.
+    dialect: 'openai-chat',
+    transcription_dialect: 'deepgram-transcription',
+    base_url: 'https://api.deepgram.com/v1',
+    credential_variables: ['DEEPGRAM_API_KEY'],
+    parameters: [],
+    quirks: {},
+  },
+  {
+    slug: 'elevenlabs',
+    name: 'ElevenLabs',
+    dialect: 'openai-chat',
+    transcription_dialect: 'elevenlabs-transcription',
+    base_url: 'https://api.elevenlabs.io/v1',
+    credential_variables: ['ELEVENLABS_API_KEY'],
+    parameters: [],
+    quirks: {},
+  },
+  {
+    slug: 'assemblyai',
+    name: 'AssemblyAI',
+    dialect: 'openai-chat',
+    transcription_dialect: 'assemblyai-transcription',
+    base_url: 'https://api.assemblyai.com/v2',
+    credential_variables: ['ASSEMBLYAI_API_KEY'],
+    parameters: [],
+    quirks: {},
+  },
+  {
     slug: 'jina',
     name: 'Jina AI',
     dialect: 'openai-chat',
@@ -326,6 +371,30 @@ const clouds: readonly ProviderRow[] = [
     dialect: 'bedrock-converse',
     base_url: 'https://bedrock-runtime.{AWS_REGION}.amazonaws.com',
     credential_variables: ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID'],
+    credential_parts: {
+      AWS_ACCESS_KEY_ID: {
+        members: {
+          accessKeyId: 'AWS_ACCESS_KEY_ID',
+          secretAccessKey: 'AWS_SECRET_ACCESS_KEY',
+          sessionToken: 'AWS_SESSION_TOKEN',
+        },
+        optional: ['AWS_SESSION_TOKEN'],
+      },
+    },
+    // Where an inference profile can be called from: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html.
+    variants_by: {
+      variable: 'AWS_REGION',
+      variants: [
+        [/^us-gov-/, ['us-gov']],
+        [/^us-/, ['us', 'global']],
+        [/^eu-/, ['eu', 'global']],
+        [/^ca-/, ['ca', 'us', 'global']],
+        [/^ap-northeast-/, ['jp', 'apac', 'global']],
+        [/^ap-southeast-[24]$/, ['au', 'apac', 'global']],
+        [/^ap-/, ['apac', 'global']],
+        [/^/, ['global']],
+      ],
+    },
     source: 'amazon-bedrock',
     parameters: messages,
     quirks: {},
@@ -371,6 +440,8 @@ const hosts: readonly ProviderRow[] = [
       refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction'],
       think_tags: true,
       think_in_reasoning: true,
+      // https://console.groq.com/docs/speech-to-text, "Minimum Billed Length"
+      transcription_seconds_min: 10,
     },
   },
   {

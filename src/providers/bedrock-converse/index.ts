@@ -5,7 +5,7 @@ import { decodeError } from './errors.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
-import { authorize } from './sign.ts';
+import { addressFor, authorize } from './sign.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
@@ -49,6 +49,8 @@ export const bedrockConverse: ChatDialect = {
     const type = asObject(serviceTier)?.['type'];
     return typeof type === 'string' ? type : undefined;
   },
+  json_credentials: true,
+  addressFor,
   authorize,
   decodeResponse,
   createStreamDecoder,

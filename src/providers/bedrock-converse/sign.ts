@@ -70,7 +70,13 @@ function readKeys(credential: string): AwsKeys | undefined {
   const keys = asObject(parse(text)) ?? {};
   const { accessKeyId, secretAccessKey, sessionToken, region } = keys;
   if (typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string' || !accessKeyId || !secretAccessKey) {
-    throw new UpstreamError('credential', 'The AWS credential is no JSON object with accessKeyId and secretAccessKey.');
+    throw new UpstreamError(
+      'credential',
+      'The AWS credential is no JSON object with accessKeyId and secretAccessKey.',
+      {
+        status: 401,
+      },
+    );
   }
   return {
     accessKeyId,
