@@ -40,7 +40,7 @@ const ROOMS: Record<string, readonly string[]> = {
     'telemetry',
   ],
   sandbox: ['schemas', 'audio'],
-  config: ['schemas', 'catalog', 'providers'],
+  config: ['schemas', 'audio', 'catalog', 'providers'],
   cli: ['*'],
 };
 

@@ -1,0 +1,107 @@
+/**
+ * AssemblyAI's recorded audio (https://www.assemblyai.com/docs/api-reference/overview): the sound is uploaded, a transcript of it
+ * ordered, and asked for until it is there.
+ */
+import { type SoundFormat, soundFormats } from '../../audio/sound.ts';
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
+import { asText } from '../json-shape.ts';
+import { decodeError } from '../openai-chat/errors.ts';
+import { amount, dropped, requireFormat, textOf, timed } from './answer.ts';
+import type { TranscriptionAnswer, TranscriptionAsk, TranscriptionDialect } from './dialect.ts';
+
+const FORMATS: readonly SoundFormat[] = soundFormats;
+
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+function objectOf(value: JsonValue): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new UpstreamError('invalid_response', "The provider's answer is not an object");
+}
+
+function answerOf(body: JsonObject, id: string): TranscriptionAnswer {
+  const answer: TranscriptionAnswer = { text: textOf(body), upstream_id: id };
+  if (typeof body['language_code'] === 'string') answer.language = body['language_code'];
+  const words = timed(body['words'], 'text', 1000);
+  if (words !== undefined && words.length > 0) answer.words = words;
+  const seconds = amount(body['audio_duration']);
+  if (seconds !== undefined) answer.seconds = seconds;
+  return answer;
+}
+
+/** Asks after a transcript: a little later each time. */
+function poll(id: string, wait_ms: number): TranscriptionAsk {
+  return {
+    method: 'GET',
+    path: `/transcript/${encodeURIComponent(id)}`,
+    headers: {},
+    payload: '',
+    wait_ms,
+    is_billed: true,
+    read(value) {
+      const body = objectOf(value);
+      const { status } = body;
+      if (status === 'completed') return { answer: answerOf(body, id) };
+      if (status === 'queued' || status === 'processing') {
+        return poll(id, Math.min(wait_ms * 1.5, limits.transcription_poll_ms_max));
+      }
+      // A transcript that failed is not billed (documentation page "Error handling").
+      const message = asText(body['error']) || 'The provider could not transcribe the audio';
+      throw new UpstreamError(status === 'error' ? 'invalid_request' : 'invalid_response', message, { status: 200 });
+    },
+  };
+}
+
+function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
+  return {
+    path: '/transcript',
+    headers: JSON_HEADERS,
+    payload: JSON.stringify({ ...fields, audio_url }),
+    is_billed: true,
+    read(value) {
+      const id = asText(objectOf(value)['id']);
+      if (id === '') throw new UpstreamError('invalid_response', "The provider's answer names no transcript");
+      return poll(id, limits.transcription_poll_ms_min);
+    },
+  };
+}
+
+export const assemblyaiTranscription: TranscriptionDialect = {
+  wire: 'assemblyai-transcription',
+  by_chat: false,
+  // A sound from elsewhere was not measured; work of other models on the text has prices of its own.
+  reserved: new Set([
+    'audio_url',
+    'speech_model',
+    'speech_models',
+    'webhook_url',
+    'audio_start_from',
+    'summarization',
+    'speech_understanding',
+  ]),
+  manners: {
+    authorize: (credential): Record<string, string> => (credential === undefined ? {} : { authorization: credential }),
+    decodeError,
+  },
+
+  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+    requireFormat(sound.format, FORMATS);
+    const fields: JsonObject = { speech_model: upstream_model };
+    if (language === undefined) fields['language_detection'] = true;
+    else fields['language_code'] = language;
+    return { fields, report: dropped({ temperature, prompt }) };
+  },
+
+  begin: ({ sound }, _endpoint, fields) => ({
+    path: '/upload',
+    headers: { 'content-type': 'application/octet-stream' },
+    payload: sound.bytes,
+    is_billed: false,
+    read(value) {
+      const url = asText(objectOf(value)['upload_url']);
+      if (url === '') throw new UpstreamError('invalid_response', "The provider's answer names no upload");
+      return order(fields, url);
+    },
+  }),
+};

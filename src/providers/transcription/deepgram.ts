@@ -1,0 +1,69 @@
+/** Deepgram's recorded audio (https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded). */
+import { mediaTypes, type SoundFormat, soundFormats } from '../../audio/sound.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
+import { asArray, asObject } from '../json-shape.ts';
+import { amount, decodeErrorBy, dropped, objectOf, requireFormat, textOf, timed } from './answer.ts';
+import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
+
+const FORMATS: readonly SoundFormat[] = soundFormats;
+
+/** Its parameters stand in the query; a list is one that stands there several times. */
+function queryOf(fields: JsonObject): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== null && item !== undefined)
+        query.append(name, typeof item === 'string' ? item : JSON.stringify(item));
+    }
+  }
+  return query.toString();
+}
+
+function read(value: JsonValue): { answer: TranscriptionAnswer } {
+  const body = objectOf(value);
+  const channels = asArray(asObject(body['results'])?.['channels']).map((channel) => asObject(channel) ?? {});
+  const heard = channels.map((channel) => asObject(asArray(channel['alternatives'])[0]) ?? {});
+  if (heard.length === 0) throw new UpstreamError('invalid_response', "The provider's answer has no channels");
+  const metadata = asObject(body['metadata']) ?? {};
+  // Channels are told apart only where a client asked for that: each is then a speaker's.
+  const answer: TranscriptionAnswer = { text: heard.map((one) => textOf(one, 'transcript')).join('\n') };
+  const language = channels[0]?.['detected_language'];
+  if (typeof language === 'string') answer.language = language;
+  const words = timed(heard[0]?.['words'], 'word');
+  if (words !== undefined && words.length > 0) answer.words = words;
+  const seconds = amount(metadata['duration']);
+  if (seconds !== undefined) answer.seconds = seconds;
+  if (typeof metadata['request_id'] === 'string') answer.upstream_id = metadata['request_id'];
+  return { answer };
+}
+
+export const deepgramTranscription: TranscriptionDialect = {
+  wire: 'deepgram-transcription',
+  by_chat: false,
+  // A callback would leave the answer elsewhere, and this one empty.
+  reserved: new Set(['model', 'callback', 'callback_method', 'url']),
+  manners: {
+    authorize: (credential): Record<string, string> =>
+      credential === undefined ? {} : { authorization: `Token ${credential}` },
+    decodeError: decodeErrorBy(({ err_msg, err_code }) =>
+      err_msg === undefined ? undefined : { message: err_msg, code: err_code },
+    ),
+  },
+
+  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+    requireFormat(sound.format, FORMATS);
+    const fields: JsonObject = { model: upstream_model, smart_format: true };
+    if (language === undefined) fields['detect_language'] = true;
+    else fields['language'] = language;
+    return { fields, report: dropped({ temperature, prompt }) };
+  },
+
+  begin: ({ sound }, _endpoint, fields) => ({
+    path: `/listen?${queryOf(fields)}`,
+    headers: { 'content-type': mediaTypes[sound.format] },
+    payload: sound.bytes,
+    is_billed: true,
+    read,
+  }),
+};

@@ -1,0 +1,86 @@
+/** A chat model of Gemini that hears, asked for what is said (https://ai.google.dev/gemini-api/docs/audio). */
+import type { SoundFormat } from '../../audio/sound.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { type DialectEndpoint, UpstreamError } from '../dialect.ts';
+import { geminiGenerateContent } from '../gemini-generate-content/index.ts';
+import { dropped, requireFormat } from './answer.ts';
+import type { TranscriptionDialect, TranscriptionRequest } from './dialect.ts';
+
+const NOTHING = { media: new Map(), strip_state: true };
+
+const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'aac', 'ogg', 'flac'];
+
+/** The most tokens of a transcript: fast speech, in a script of which each character is one; and what the model thinks before. */
+export function transcriptTokens(duration_ms: number, { max_completion_tokens }: DialectEndpoint): number {
+  const most = Math.ceil((duration_ms / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
+  return Math.min(most, max_completion_tokens ?? most);
+}
+
+function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, max_tokens: number): ChatRequest {
+  const wish = [
+    'Write down word for word what is said in this audio. Answer with the words alone, without times, names of speakers, comments or formatting; with nothing where nothing is said.',
+    language === undefined ? '' : `The language is ${language} (ISO 639-1).`,
+    prompt === undefined ? '' : `Words to expect, or what was said before: ${prompt}`,
+  ];
+  const data = sound.bytes.toString('base64');
+  return {
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'input_audio', input_audio: { data, format: sound.format } },
+          { type: 'text', text: wish.filter((line) => line !== '').join('\n') },
+        ],
+      },
+    ],
+    max_tokens,
+    ...(temperature === undefined ? {} : { temperature }),
+  };
+}
+
+export const geminiTranscription: TranscriptionDialect = {
+  wire: 'gemini-transcription',
+  by_chat: true,
+  reserved: geminiGenerateContent.reserved,
+
+  fields(request, endpoint) {
+    requireFormat(request.sound.format, FORMATS);
+    const chat = chatOf(request, transcriptTokens(request.sound.duration_ms, endpoint));
+    const { body, report } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    return { fields: body, report: [...report, ...dropped({ timestamp_granularities: request.timestamps })] };
+  },
+
+  begin(_request, endpoint, fields) {
+    // Where it goes and with which headers does not follow from what is said in it.
+    const chat: ChatRequest = { messages: [{ role: 'user', content: '-' }] };
+    const { path, headers, state } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    return {
+      path,
+      headers,
+      payload: JSON.stringify(fields),
+      is_billed: true,
+      read(body, answer_headers) {
+        const completion = geminiGenerateContent.decodeResponse(
+          body,
+          { ...state, generation_id: '', headers: answer_headers },
+          0,
+        );
+        const [{ message, finish_reason }] = completion.choices;
+        const tokens = completion.ext.usage;
+        const text = typeof message.content === 'string' ? message.content.trim() : '';
+        if (finish_reason !== 'stop') {
+          const why = finish_reason === 'length' ? 'is longer than its bound' : 'was not finished';
+          throw new UpstreamError('invalid_response', `The transcript of the provider ${why}`, { status: 200 });
+        }
+        return {
+          answer: {
+            text,
+            ...(tokens === undefined ? {} : { tokens }),
+            ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
+          },
+        };
+      },
+    };
+  },
+};

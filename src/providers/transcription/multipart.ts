@@ -1,0 +1,48 @@
+import { mediaTypes } from '../../audio/sound.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Sound } from './dialect.ts';
+
+/** A name inside quotes (HTML, "Multipart form data", escaping). */
+function quoted(name: string): string {
+  return name.replace(/"/g, '%22').replace(/\r/g, '%0D').replace(/\n/g, '%0A');
+}
+
+function formText(value: JsonValue): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A list is a field that stands several times; how its name is written then is the wire's. */
+function pairsOf(fields: JsonObject, list_suffix: string): [string, string][] {
+  return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
+    if (value === null || value === undefined) return [];
+    if (!Array.isArray(value)) return [[name, formText(value)]];
+    return value.map((item) => [`${name}${list_suffix}`, formText(item)]);
+  });
+}
+
+/**
+ * A form with a sound as its `file` (RFC 7578). The boundary is one that nothing in it holds, so that the same form is the
+ * same bytes.
+ */
+export function multipart(
+  { bytes, format }: Sound,
+  fields: JsonObject,
+  { list_suffix = '[]' }: { list_suffix?: '[]' | '' } = {},
+): { headers: Record<string, string>; payload: Buffer } {
+  const pairs = pairsOf(fields, list_suffix);
+  const isFree = (boundary: string) =>
+    !bytes.includes(boundary) && pairs.every(([name, value]) => !name.includes(boundary) && !value.includes(boundary));
+  let boundary = 'gateway-form';
+  for (let count = 1; !isFree(boundary); count += 1) boundary = `gateway-form-${count}`;
+  const texts = pairs.map(
+    ([name, value]) =>
+      `--${boundary}\r\ncontent-disposition: form-data; name="${quoted(name)}"\r\n\r\n${value.toWellFormed()}\r\n`,
+  );
+  const head =
+    `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="audio.${format}"\r\n` +
+    `content-type: ${mediaTypes[format]}\r\n\r\n`;
+  return {
+    headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+    payload: Buffer.concat([Buffer.from(texts.join('') + head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
+  };
+}
