@@ -55,6 +55,7 @@ const wires: readonly SandboxWire[] = [
   geminiGenerateContent,
   cohereChat,
   openAiResponses,
+  ...vectorWires,
 ];
 
 interface Context {

@@ -27,6 +27,8 @@ export interface Target {
 export interface SandboxWire {
   /** Addresses that this wire answers; the path without its query. */
   path: RegExp;
+  /** It answers with vectors: no word comes out that is counted. */
+  makes_vectors?: true;
   /** Model and mode, where the path tells them. Absent: the body does. */
   targetOf?(path: string): Target;
   /** What the request shows as credential. */
