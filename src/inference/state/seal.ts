@@ -2,12 +2,15 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { limits } from '../../limits.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
-import { type SealedTurn, withoutNatives } from './turn-state.ts';
+import { type SealedTurn, shorterTurns } from './turn-state.ts';
 
 /** Marks a turn so that it can be rebuilt from what a client sends back, and knows its own marks again. */
 export interface Sealer {
-  /** The last detail of an answer; undefined where even the least of it is larger than a seal may be. */
-  seal(turn: SealedTurn, owner: { organization_id: string; generation_id: string }): ReasoningDetail | undefined;
+  /** The last detail of an answer, and whether all of the turn is in it; undefined where even the least is larger than a seal may be. */
+  seal(
+    turn: SealedTurn,
+    owner: { organization_id: string; generation_id: string },
+  ): { detail: ReasoningDetail; is_whole: boolean } | undefined;
   /** Undefined where it was not made here for this organization, or changed since. */
   unseal(data: string, organization_id: string): SealedTurn | undefined;
 }
@@ -29,10 +32,12 @@ export function createSealer(secret: string): Sealer {
   const fits = (packed: string) => packed.length <= limits.seal_chars_max;
   return {
     seal(turn, { organization_id, generation_id }) {
-      const packed = [pack(turn)].find(fits) ?? [pack(withoutNatives(turn))].find(fits);
+      const whole = pack(turn);
+      const packed = fits(whole) ? whole : shorterTurns(turn, generation_id).map(pack).find(fits);
       if (packed === undefined) return undefined;
       const data = `${PREFIX}${packed}.${mac(packed, organization_id).toString('base64url')}`;
-      return { type: 'reasoning.encrypted', data, id: `${ID}${generation_id}`, format: 'unknown' };
+      const id = `${ID}${generation_id}`;
+      return { detail: { type: 'reasoning.encrypted', data, id, format: 'unknown' }, is_whole: packed === whole };
     },
     unseal(data, organization_id) {
       const [packed = '', told = ''] = data.slice(PREFIX.length).split('.');

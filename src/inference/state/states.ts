@@ -92,15 +92,20 @@ export function createTurnStates({
   /** Whether turns are kept at all; seals need no keeping. */
   keeps: boolean;
 }): TurnStates {
-  /** The message without a seal, rebuilt by it where it holds. */
-  function unseal(message: Message, organization_id: string): { message: Message; is_whole: boolean } {
+  /** The message without a seal, rebuilt by it where it holds; and where the rest is kept, when it had no room for all. */
+  function unseal(
+    message: Message,
+    { organization_id, workspace_id }: Call['principal'],
+  ): { message: Message; is_whole: boolean; rest?: string } {
     const details = (message.reasoning_details ?? []).filter((detail) => !isSeal(detail));
     const bare: Message = { ...message, reasoning_details: details };
     const seals = (message.reasoning_details ?? []).filter(isSeal);
     for (const { data } of seals.reverse()) {
       const turn = sealer.unseal(data, organization_id);
       const restored = turn && restoreSealed(bare, turn);
-      if (restored) return restored;
+      if (restored === undefined) continue;
+      if (turn?.g === undefined) return restored;
+      return { ...restored, rest: vault.placeOfGeneration(workspace_id, turn.g) };
     }
     return { message: bare, is_whole: false };
   }
@@ -140,14 +145,20 @@ export function createTurnStates({
     };
   }
 
-  function remember({ request, principal }: Call, message: Message, wire: Wire, issuer: string): void {
+  function remember(
+    { request, principal, generation_id }: Call,
+    message: Message,
+    { wire, issuer, is_sealed }: { wire: Wire; issuer: string; is_sealed: boolean },
+  ): void {
     if (!keeps || !mayKeep(request)) return;
     for (const detail of message.reasoning_details ?? []) {
       if (isOpaque(detail)) vault.keepIssuer(opaqueOf(detail), issuer);
     }
-    const place = vault.placeOf(principal.workspace_id, message, request.messages.at(-1));
-    if (place === undefined) return;
-    vault.keep(place, needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined);
+    const { workspace_id } = principal;
+    const kept = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
+    const place = vault.placeOf(workspace_id, message, request.messages.at(-1));
+    if (place !== undefined) vault.keep(place, kept);
+    if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), kept);
   }
 
   return {
@@ -159,7 +170,11 @@ export function createTurnStates({
         if (given.role !== 'assistant') return given;
         const { reasoning_details: details } = given;
         const has_seal = details?.some(isSeal) === true;
-        const unsealed = has_seal ? unseal(given, principal.organization_id) : { message: given, is_whole: false };
+        const unsealed = has_seal ? unseal(given, principal) : { message: given, is_whole: false };
+        if (unsealed.rest !== undefined && keeps) {
+          lost.set(unsealed.rest, at);
+          return unsealed.message;
+        }
         if (unsealed.is_whole || !may_carry || !keeps) return unsealed.message;
         const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
@@ -180,7 +195,11 @@ export function createTurnStates({
           if (restored === undefined) continue;
           messages[at] = restored;
           const field = `messages[${at}].reasoning_details`;
-          report.push({ kind: 'changed', field, reason: 'restored: the client left out what its turn was made with' });
+          report.push({
+            kind: 'changed',
+            field,
+            reason: 'restored: the client did not send back all that its turn was made of',
+          });
         }
         return finish(call, messages, report);
       };
@@ -210,10 +229,10 @@ export function createTurnStates({
       const owner = { organization_id: principal.organization_id, generation_id };
       /** Remembers the turn, and gives its seal where it needs one. */
       const close = (message: Message): ReasoningDetail | undefined => {
-        remember(call, message, wire, issuer);
-        if (!takesSeal(call.request) || !needsSeal(message)) return undefined;
-        const seal = sealer.seal(sealedTurn(message, wire, issuer), owner);
-        return seal && { ...seal, index: message.reasoning_details?.length ?? 0 };
+        const wants_seal = takesSeal(call.request) && needsSeal(message);
+        const seal = wants_seal ? sealer.seal(sealedTurn(message, wire, issuer), owner) : undefined;
+        remember(call, message, { wire, issuer, is_sealed: seal?.is_whole !== false });
+        return seal && { ...seal.detail, index: message.reasoning_details?.length ?? 0 };
       };
       const accumulator = createAccumulator();
       return {

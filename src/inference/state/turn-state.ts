@@ -29,6 +29,8 @@ interface Frame {
 /** A turn without its reasoning's text, which the client is to bring. */
 export interface SealedTurn extends Frame {
   d: DetailMark[];
+  /** The generation under which the whole turn is kept, where a seal has no room for it. */
+  g?: string;
 }
 
 /** A whole turn, but for its text. */
@@ -71,10 +73,11 @@ export function sealedTurn(message: Message, wire: Wire, issuer: string): Sealed
   return { ...frameOf(message, wire, issuer), d };
 }
 
-/** The same turn without blocks of unknown kinds, which are what makes one large. */
-export function withoutNatives<T extends Frame>({ n: _, ...turn }: T): T {
-  const { o } = turn as unknown as Frame;
-  return { ...turn, ...(o ? { o: o.filter(({ kind }) => kind !== 'native') } : {}) } as T;
+/** The same turn in ever less room: without blocks of unknown kinds and what texts cite of them, then without an order. */
+export function shorterTurns({ n: _, o, k: __, ...turn }: SealedTurn, generation_id: string): SealedTurn[] {
+  const left = { ...turn, g: generation_id };
+  const order = o?.filter(({ kind }) => kind !== 'native').map(({ ext: ___, ...slot }): Slot => slot);
+  return order === undefined ? [left] : [{ ...left, o: order }, left];
 }
 
 /** Whether a turn has something that a client must bring back beside its reasoning, or that clients are known to merge. */

@@ -23,6 +23,8 @@ export interface Crypt {
 export interface TurnVault {
   /** The name of a turn's place; undefined for a turn without calls. `before` is the message that it answers. */
   placeOf(workspace_id: string, turn: Message, before: Message | undefined): string | undefined;
+  /** The same of a turn whose client can tell the generation that made it. */
+  placeOfGeneration(workspace_id: string, generation_id: string): string;
   /** At once in this process; written to the store soon. `undefined`: the turn is known to have nothing. */
   keep(place: string, text: string | undefined): void;
   /** At once where this process knows of every place. */
@@ -123,6 +125,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   let writing: Promise<void> | undefined;
   let swept_ms = 0;
   const stopping = new AbortController();
+  const placeFor = (identity: string[]) =>
+    createHmac('sha256', key).update(JSON.stringify(identity)).digest('base64url').slice(0, 32);
 
   async function writeBatch(into: TurnStore): Promise<void> {
     const batch = [...unwritten].slice(0, limits.turn_batch_max);
@@ -182,9 +186,10 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     placeOf(workspace_id, { tool_calls }, before) {
       const [first] = tool_calls ?? [];
       if (first === undefined) return undefined;
-      const identity = JSON.stringify([workspace_id, ...identityOf(first, before)]);
-      return createHmac('sha256', key).update(identity).digest('base64url').slice(0, 32);
+      return placeFor([workspace_id, ...identityOf(first, before)]);
     },
+
+    placeOfGeneration: (workspace_id, generation_id) => placeFor([workspace_id, generation_id]),
 
     keep(place, text) {
       const kept = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest';
+import { createVault } from '../src/accounts/vault.ts';
+import { type ChatBody, chatRequest } from '../src/api/chat/door.ts';
+import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
+import type { WholeAnswer } from '../src/inference/answer.ts';
+import { type Call, createCancellation } from '../src/inference/call.ts';
+import { createSealer } from '../src/inference/state/seal.ts';
+import { createTurnStates, type TurnStates } from '../src/inference/state/states.ts';
+import { createTurnVault } from '../src/inference/state/vault.ts';
+import type { ChatDialect, DialectEndpoint } from '../src/providers/dialect.ts';
+import { dialects } from '../src/providers/dialects.ts';
+import { createFramer } from '../src/providers/frames.ts';
+import type { Candidate } from '../src/routing/plan.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Message, Wire } from '../src/schemas/inner.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
+import { object, type Recording, recordingsOf, whySkipped } from './readings/recordings.ts';
+
+/**
+ * What a chat client sends back of a recorded answer goes to the provider that made it as if the client had never been
+ * between: through the public answer, the client's own habits, the door and what the seal and the vault bring back.
+ */
+
+const SECRET = 'a secret of thirty-two characters';
+const WIRES: readonly [Wire, upstream_model: string][] = [
+  ['anthropic-messages', 'claude-sonnet-4-5'],
+  ['gemini-generate-content', 'gemini-3-pro-preview'],
+  ['openai-responses', 'gpt-5'],
+  ['bedrock-converse', 'anthropic.claude-sonnet-4-5-20250929-v1:0'],
+];
+
+/** Search results that are larger than a seal may be: by the seal alone the turn comes back without them. */
+const TOO_LARGE = [
+  'anthropic--events-anthropic-web-search-tool-1.json',
+  'anthropic--test-anthropic-test-anthropic-model-web-search-tool-stream-0.json',
+  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-1.json',
+  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-2.json',
+  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-3.json',
+];
+
+function statesOf(options: { keeps: boolean }): TurnStates {
+  const vault = createTurnVault({
+    secret: SECRET,
+    store: undefined,
+    crypt: createVault(SECRET),
+    now_ms: () => 0,
+    keep_ms: 1_000,
+    log: { warn: () => {} },
+  });
+  return createTurnStates({ sealer: createSealer(SECRET), vault, ...options });
+}
+
+function callOf(request: ChatRequest): Call {
+  return {
+    api_type: 'completions',
+    request: { ...request, ext: { wire: 'openai-chat', client: 'chat', rest: {} } },
+    generation_id: 'gen-1',
+    request_id: 'req-1',
+    principal: { workspace_id: 'w', organization_id: 'o' } as Call['principal'],
+    attribution: {} as Call['attribution'],
+    accepted_ms: 0,
+    accepted_monotonic_ms: 0,
+    cancellation: createCancellation(),
+    wants_metadata: false,
+  };
+}
+
+/** The recorded answer as chunks; undefined where it is no answer, or its bytes are not kept as text. */
+function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChunk[] | undefined {
+  if (response.json !== undefined || response.status !== 200 || dialect.frames !== 'sse') return undefined;
+  const framed = (response.events ?? []).map(
+    (event) => `event: ${object(event)['type']}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
+  const framer = createFramer('sse');
+  const frames = [...framer.push(Buffer.from(response.text ?? framed.join(''))), ...framer.end()];
+  const decoder = dialect.createStreamDecoder({ generation_id: 'gen-1' }, 0);
+  try {
+    return [...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()];
+  } catch {
+    return undefined;
+  }
+}
+
+function wholeOf(dialect: ChatDialect, { response }: Recording): ChatCompletion | undefined {
+  if (response.json === undefined || response.status !== 200) return undefined;
+  try {
+    return dialect.decodeResponse(response.json, { generation_id: 'gen-1' }, 0);
+  } catch {
+    return undefined;
+  }
+}
+
+const envelope = { id: 'gen-1', created: 0, text_form: false, hide_reasoning: false };
+const candidateOf = (wire: Wire, slug: string): Candidate =>
+  ({ endpoint: { quirks: {} }, provider: { slug, dialect: wire } }) as unknown as Candidate;
+
+type Sent = Record<string, unknown> & { reasoning_details?: JsonObject[]; tool_calls?: JsonObject[]; content?: string };
+
+/** Adds chunks up as the AI SDK's provider of the public service does: it merges neighbouring texts and keeps the first signature. */
+function merging(deltas: readonly Sent[]): Sent {
+  const details: JsonObject[] = [];
+  for (const detail of deltas.flatMap((delta) => delta.reasoning_details ?? [])) {
+    const last = details.at(-1);
+    if (detail['type'] === 'reasoning.text' && last?.['type'] === 'reasoning.text') {
+      last['text'] = `${last['text'] ?? ''}${detail['text'] ?? ''}`;
+      last['signature'] ??= detail['signature'] ?? null;
+    } else details.push({ ...detail });
+  }
+  const calls: JsonObject[] = [];
+  for (const call of deltas.flatMap((delta) => delta.tool_calls ?? [])) {
+    const at = Number(call['index']);
+    const { name, arguments: text } = object(call['function']);
+    const known = calls[at];
+    if (known === undefined)
+      calls[at] = { id: call['id']!, type: 'function', function: { name: name!, arguments: text ?? '' } };
+    else object(known['function'])['arguments'] = `${object(known['function'])['arguments']}${text ?? ''}`;
+  }
+  return {
+    role: 'assistant',
+    content: deltas.map(({ content }) => content ?? '').join(''),
+    ...(details.length ? { reasoning_details: details } : {}),
+    ...(calls.length ? { tool_calls: calls } : {}),
+  };
+}
+
+function deltasOf(text: string): Sent[] {
+  const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
+  return events.flatMap((event) =>
+    (JSON.parse(event.slice(6)) as { choices: { delta: Sent }[] }).choices.map(({ delta }) => delta),
+  );
+}
+
+/** What the provider gets when this message stands in its conversation. */
+function bodyWith(dialect: ChatDialect, upstream_model: string, message: Message): string {
+  const results = (message.tool_calls ?? []).map(
+    ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
+  );
+  const facts: DialectEndpoint = {
+    model: 'a/b',
+    provider: 'p',
+    upstream_model,
+    max_completion_tokens: 32_000,
+    context_length: undefined,
+    input_modalities: ['text'],
+    quirks: {},
+  };
+  const messages: Message[] = [{ role: 'user', content: 'Q' }, message, ...results, { role: 'user', content: 'And?' }];
+  return JSON.stringify(dialect.encodeRequest({ messages }, facts, { media: new Map(), strip_state: false }).body);
+}
+
+async function recalled(states: TurnStates, sent: Sent): Promise<Message> {
+  const body = { messages: [{ role: 'user', content: 'Q' }, sent, { role: 'user', content: 'And?' }] };
+  const { call } = await states.recall(callOf(chatRequest(JSON.parse(JSON.stringify(body)) as ChatBody)), true);
+  return call.request.messages[1]!;
+}
+
+describe.each(WIRES)('recorded turns of %s', (wire, upstream_model) => {
+  const recordings = recordingsOf(wire);
+  const dialect = dialects.get(wire)!;
+  const candidate = candidateOf(wire, 'p');
+  const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }] };
+
+  /** Runs every recorded answer through a client; gives how many were told apart, and fails on the first that came back otherwise. */
+  async function passAll(
+    options: { keeps: boolean },
+    habit: (honest: Sent, deltas: readonly Sent[]) => Sent | undefined,
+  ) {
+    const counts = { answers: 0, sealed: 0, compared: 0 };
+    const wrong: string[] = [];
+    for (const { name, recording } of recordings) {
+      const states = statesOf(options);
+      const keeper = states.keeper(callOf(asked), candidate, wire)!;
+      const chunks = chunksOf(dialect, recording);
+      const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
+      if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
+      const { message } = completion.choices[0];
+      let deltas: Sent[];
+      if (chunks === undefined) {
+        const answer = {
+          completion: keeper.whole(completion),
+          served: { model: 'm', provider: 'p' },
+          usage: {},
+          metadata: undefined,
+        };
+        const shown = JSON.parse(encodeCompletion(answer as unknown as WholeAnswer, envelope)) as {
+          choices: [{ message: Sent }];
+        };
+        deltas = [shown.choices[0].message];
+      } else {
+        deltas = deltasOf(createStreamEncoder(envelope).chunks(keeper.add(chunks)));
+      }
+      counts.answers += 1;
+      const honest = chunks === undefined ? deltas[0]! : merging(deltas);
+      const is_sealed = deltas.some(({ reasoning_details: details }) =>
+        details?.some(({ id }) => String(id).startsWith('seal_')),
+      );
+      if (is_sealed) counts.sealed += 1;
+      // Without calls and without a seal there is no place from which ids and citations could come back.
+      if (!is_sealed && (!options.keeps || !message.tool_calls?.length)) continue;
+      const sent = habit(honest, deltas);
+      if (sent === undefined) continue;
+      counts.compared += 1;
+      const wanted = bodyWith(dialect, upstream_model, message);
+      if (bodyWith(dialect, upstream_model, await recalled(states, sent)) !== wanted) wrong.push(name);
+    }
+    return { ...counts, wrong };
+  }
+
+  test.skipIf(recordings.length === 0)(
+    `come back by their seals alone, also merged${whySkipped(recordings, wire)}`,
+    async () => {
+      for (const merges of [false, true]) {
+        const found = await passAll({ keeps: false }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(found.answers).toBeGreaterThan(30);
+        expect(found.wrong).toEqual(TOO_LARGE.filter((name) => recordings.some((one) => one.name === name)));
+      }
+    },
+  );
+
+  test.skipIf(recordings.length === 0)(
+    `come back whole by the vault, whatever a client merges${whySkipped(recordings, wire)}`,
+    async () => {
+      for (const merges of [false, true]) {
+        const found = await passAll({ keeps: true }, (honest, deltas) => (merges ? merging(deltas) : honest));
+        expect(found.wrong).toEqual([]);
+        expect(found.compared).toBeGreaterThanOrEqual(10);
+      }
+    },
+  );
+
+  test.skipIf(recordings.length === 0)(
+    `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
+    async () => {
+      const found = await passAll({ keeps: true }, ({ content, tool_calls }) =>
+        tool_calls?.length ? { role: 'assistant', content: content ?? '', tool_calls } : undefined,
+      );
+      expect(found.wrong).toEqual([]);
+      expect(found.compared).toBeGreaterThanOrEqual(10);
+    },
+  );
+});
