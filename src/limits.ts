@@ -206,6 +206,21 @@ export const limits = {
   sound_ms_max: 24 * 3_600_000,
   /** Bytes that look like the start of a frame and are none: sound has few of them. */
   sound_false_starts_max: 200_000,
+  /** Fast speech, in a script of which each character is a token; and what a model may think before it writes any. */
+  transcript_tokens_per_second: 20,
+  transcript_tokens_min: 8_192,
+  /** Tokens that a second of sound counts at most: 32 at Google (https://ai.google.dev/gemini-api/docs/audio), 10 at OpenAI. */
+  sound_tokens_per_second: 40,
+  /** How often a provider that works in the background is asked whether it is done: first, and at last. */
+  transcription_poll_ms_min: 500,
+  transcription_poll_ms_max: 5_000,
+
+  /** Accounts of Google whose tokens are remembered; how long before its end a token is no longer used, and how long one is waited for. */
+  google_accounts_max: 1_000,
+  google_token_margin_ms: 300_000,
+  google_token_ms_max: 10_000,
+  /** How long the statement is good that a token is got for: the most that Google takes. */
+  google_assertion_s: 3_600,
 
   upstream_connect_ms_max: 10_000,
   upstream_headers_ms_max: 300_000,

@@ -84,6 +84,8 @@ const QuirksSection = Type.Object(
     transcription_formats: Type.Optional(listOf(soundFormats)),
     transcription_plain: Type.Optional(flag),
     transcription_seconds_min: Type.Optional(count),
+    google_cloud: Type.Optional(flag),
+    token_url: Type.Optional(Type.String({ pattern: '^https?://', description: 'an http(s) address' })),
     no_sampling: Type.Optional(flag),
     one_sampling: Type.Optional(flag),
     thinking: Type.Optional(oneOf(['manual', 'adaptive', 'none'])),

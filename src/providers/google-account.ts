@@ -1,4 +1,73 @@
-/** A token as a dialect's `authorize` gets it, in place of the credential that it was got for. */
+import type { JsonValue } from '../schemas/json.ts';
+import { asObject, asText } from './json-shape.ts';
+
+/**
+ * A Google account as its JSON text tells it: a service account's key file, or what `gcloud auth application-default login`
+ * leaves (https://cloud.google.com/docs/authentication/application-default-credentials). `project` and `location` say where
+ * its requests go, where the text tells.
+ */
+export type GoogleAccount = { project: string; location: string } & (
+  | { kind: 'service'; email: string; private_key: string; private_key_id: string }
+  | { kind: 'user'; client_id: string; client_secret: string; refresh_token: string }
+);
+
+/** Reads a credential: an account's JSON text; undefined for a plain key, or a text that is no account. */
+export function readGoogleAccount(credential: string): GoogleAccount | undefined {
+  if (!credential.startsWith('{')) return undefined;
+  let value: JsonValue;
+  try {
+    value = JSON.parse(credential);
+  } catch {
+    return undefined;
+  }
+  const told = asObject(value) ?? {};
+  const text = (name: string) => asText(told[name]);
+  const place = {
+    project: text('project_id') || text('quota_project_id'),
+    location: text('location') || text('region'),
+  };
+  if (text('client_email') !== '' && text('private_key') !== '') {
+    const { private_key, private_key_id } = {
+      private_key: text('private_key'),
+      private_key_id: text('private_key_id'),
+    };
+    return { kind: 'service', email: text('client_email'), private_key, private_key_id, ...place };
+  }
+  const user = {
+    client_id: text('client_id'),
+    client_secret: text('client_secret'),
+    refresh_token: text('refresh_token'),
+  };
+  return user.client_id !== '' && user.refresh_token !== '' ? { kind: 'user', ...user, ...place } : undefined;
+}
+
+const NAME = /^[a-z][a-z0-9:.-]{0,99}$/;
+const GLOBAL_HOST = 'https://aiplatform.googleapis.com/';
+const PLACE = /\/projects\/([^/]+)\/locations\/([^/]+)/;
+
+/**
+ * The address of Vertex AI for one credential: in its own project, and at its own location, where it tells them. Every
+ * location but `global` has a host of its own (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
+ */
+export function vertexAddress(base_url: string, credential: string | undefined): string {
+  const found = PLACE.exec(base_url);
+  if (found === null) return base_url;
+  const account = credential === undefined ? undefined : readGoogleAccount(credential);
+  const [, given_project = '', given_location = ''] = found;
+  // Names that would change the address are none.
+  const own = (name: string | undefined, given: string) => (name !== undefined && NAME.test(name) ? name : given);
+  const location = own(account?.location, given_location);
+  const address = base_url.replace(PLACE, `/projects/${own(account?.project, given_project)}/locations/${location}`);
+  return address.startsWith(GLOBAL_HOST) ? address.replace(GLOBAL_HOST, hostOf(location)) : address;
+}
+
+function hostOf(location: string): string {
+  if (location === 'global') return GLOBAL_HOST;
+  if (location === 'us' || location === 'eu') return `https://aiplatform.${location}.rep.googleapis.com/`;
+  return `https://${location}-aiplatform.googleapis.com/`;
+}
+
+/** A token as a dialect's `authorize` gets it, in place of the account that it was got for. */
 export function bearer(token: string): string {
   return `Bearer ${token}`;
 }

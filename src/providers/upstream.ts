@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
+import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
 
 export interface UpstreamTimeouts {
   upstream_connect_ms_max: number;
@@ -10,9 +11,12 @@ export interface UpstreamTimeouts {
 }
 
 export interface UpstreamRequest {
+  /** Default: POST. */
+  method?: 'GET' | 'POST';
   url: string;
   headers: Record<string, string>;
-  payload: string;
+  /** A GET sends none. */
+  payload: string | Buffer;
 }
 
 /** An answer whose headers have come. The body is pulled: an upstream is not read faster than it is asked for. */
@@ -37,6 +41,8 @@ export interface Exchange {
 /** The only outgoing connection of inference: pooled, bounded in time, redirects not followed. */
 export interface Upstream {
   send(request: UpstreamRequest): Exchange;
+  /** The tokens that go with requests to Google Cloud. */
+  readonly google: GoogleTokens;
   close(): Promise<void>;
 }
 
@@ -94,28 +100,42 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
     keepAliveTimeout: 10_000,
     maxResponseSize: -1,
   });
-  return {
-    send(request) {
-      const exchange = new HttpExchange();
-      const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
-      try {
-        agent.dispatch(
-          {
-            origin: slash === -1 ? request.url : request.url.slice(0, slash),
-            path: slash === -1 ? '/' : request.url.slice(slash),
-            method: 'POST',
-            headers: request.headers,
-            body: request.payload,
-          },
-          exchange,
-        );
-      } catch (error) {
-        // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
-        exchange.abort(transportError(error));
-      }
-      return exchange;
-    },
-    close: () => agent.destroy(),
+  const send = (request: UpstreamRequest): Exchange => {
+    const exchange = new HttpExchange();
+    const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
+    try {
+      agent.dispatch(
+        {
+          origin: slash === -1 ? request.url : request.url.slice(0, slash),
+          path: slash === -1 ? '/' : request.url.slice(slash),
+          method: request.method ?? 'POST',
+          headers: request.headers,
+          body: request.method === 'GET' ? null : request.payload,
+        },
+        exchange,
+      );
+    } catch (error) {
+      // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
+      exchange.abort(transportError(error));
+    }
+    return exchange;
+  };
+  return { send, google: createGoogleTokens(askThrough(send)), close: () => agent.destroy() };
+}
+
+/** Questions and short answers. */
+function askThrough(send: Upstream['send']): Ask {
+  return async (request, ms_max) => {
+    const exchange = send(request);
+    const late = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), ms_max);
+    try {
+      const response = await exchange.response;
+      const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+      return { status: response.status, text };
+    } finally {
+      clearTimeout(late);
+      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'It said more than was read'));
+    }
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
+import { isBearer, vertexAddress } from '../google-account.ts';
 import { decodeError } from './errors.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -10,14 +11,16 @@ import { WIRE } from './wire.ts';
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   frames: 'sse',
-  reserved: gatewayFields,
+  reserved: new Set([...gatewayFields, 'anthropic_version']),
   // Images and documents go by address.
   requiredMedia: () => [],
   encodeRequest,
   outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
+  addressFor: vertexAddress,
   authorize(credential, _request, _now_ms, { api_key_header }) {
     if (credential === undefined) return {};
+    if (isBearer(credential)) return { authorization: credential };
     if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
     return { [api_key_header ?? 'x-api-key']: credential };
   },

@@ -106,14 +106,27 @@ export function encodeRequest(
 
   const state: Omit<DecoderState, 'generation_id'> = { tool_names: names.renamed(), call_ids: conversation.call_ids };
   if (tools.shim !== undefined) state.shim = tools.shim;
-  return {
-    method: 'POST',
-    path: quirks.query === undefined ? '/messages' : `/messages?${quirks.query}`,
-    headers: { 'anthropic-version': '2023-06-01' },
-    body: { ...rest, ...body },
-    report,
-    state: { ...state },
-  };
+  return { method: 'POST', ...addressed({ ...rest, ...body }, endpoint), report, state: { ...state } };
+}
+
+/**
+ * On Vertex AI the address names the model and the body the version
+ * (https://docs.claude.com/en/api/claude-on-vertex-ai).
+ */
+function addressed(
+  body: JsonObject,
+  { quirks, upstream_model }: DialectEndpoint,
+): Pick<EncodedRequest, 'path' | 'headers' | 'body'> {
+  if (quirks.google_cloud !== true) {
+    const path = quirks.query === undefined ? '/messages' : `/messages?${quirks.query}`;
+    return { path, headers: { 'anthropic-version': '2023-06-01' }, body };
+  }
+  const { model: _, ...others } = body;
+  const method = body['stream'] === true ? 'streamRawPredict' : 'rawPredict';
+  // Dated names have an @, which stands for itself in a path (RFC 3986, section 3.3).
+  const model = encodeURIComponent(upstream_model).replaceAll('%40', '@');
+  const path = `/publishers/anthropic/models/${model}:${method}`;
+  return { path, headers: {}, body: { ...others, anthropic_version: 'vertex-2023-10-16' } };
 }
 
 function withoutDenied(rest: JsonObject): JsonObject {

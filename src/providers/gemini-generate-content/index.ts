@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
-import { isBearer } from '../google-account.ts';
+import { isBearer, vertexAddress } from '../google-account.ts';
 import { decodeError } from './errors.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
@@ -43,6 +43,8 @@ export const geminiGenerateContent: ChatDialect = {
     return typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined;
   },
   serviceTier,
+  addressFor: vertexAddress,
+  json_credentials: true,
   // Never in the address, where it would be logged.
   authorize(credential, _request, _now_ms, { api_key_header }) {
     if (credential === undefined) return {};

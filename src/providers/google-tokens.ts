@@ -1,0 +1,145 @@
+import { sign } from 'node:crypto';
+import { limits } from '../limits.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import { UpstreamError } from './dialect.ts';
+import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
+import { asObject, asText } from './json-shape.ts';
+import type { UpstreamRequest } from './upstream.ts';
+
+/** Where accounts get their tokens. What an account's text says of that is not followed: it may come from anybody. */
+const TOKEN_URL = 'https://oauth2.googleapis.com/token';
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
+
+/** Gets tokens for accounts, and keeps each until shortly before its end. */
+export interface GoogleTokens {
+  /**
+   * What a dialect's `authorize` takes for this credential: at once where a token is at hand, and for a plain key, which is
+   * its own. Rejects with `UpstreamError`: `credential` where Google refuses the account.
+   */
+  show(credential: string, token_url: string | undefined, now_ms: number): string | Promise<string>;
+}
+
+interface Kept {
+  shown: string;
+  until_ms: number;
+}
+
+/** Sends a request and reads its answer. Rejects with `UpstreamError`, `timeout` after so long. */
+export type Ask = (request: UpstreamRequest, ms_max: number) => Promise<{ status: number; text: string }>;
+
+/** `ask` is the way out. Tokens are asked for once however many requests wait; so many accounts are remembered. */
+export function createGoogleTokens(ask: Ask): GoogleTokens {
+  // The key is the whole credential, so that a rotated one never gets a former one's token.
+  const kept = new Map<string, Kept>();
+  const waiting = new Map<string, Promise<string>>();
+
+  function keep(key: string, token: Kept): void {
+    kept.delete(key);
+    kept.set(key, token);
+    for (const oldest of kept.keys()) {
+      if (kept.size <= limits.google_accounts_max) return;
+      kept.delete(oldest);
+    }
+  }
+
+  async function fetchToken(key: string, account: GoogleAccount, token_url: string, now_ms: number): Promise<string> {
+    const { token, lifetime_ms } = await exchange(ask, account, token_url, now_ms).catch(beforeTheSend);
+    const shown = bearer(token);
+    keep(key, { shown, until_ms: now_ms + lifetime_ms - limits.google_token_margin_ms });
+    return shown;
+  }
+
+  return {
+    show(credential, token_url = TOKEN_URL, now_ms) {
+      if (!credential.startsWith('{')) return credential;
+      const key = `${token_url} ${credential}`;
+      const token = kept.get(key);
+      if (token !== undefined && now_ms < token.until_ms) return token.shown;
+      const running = waiting.get(key);
+      if (running !== undefined) return running;
+      const account = readGoogleAccount(credential);
+      if (account === undefined) return Promise.reject(refusal('The credential is no account of Google.'));
+      const asked = fetchToken(key, account, token_url, now_ms).finally(() => waiting.delete(key));
+      waiting.set(key, asked);
+      return asked;
+    },
+  };
+}
+
+/** Whatever went wrong, nothing was asked of the model yet: with a status, a failure costs nothing. */
+function beforeTheSend(error: unknown): never {
+  if (!(error instanceof UpstreamError) || error.status !== null) throw error;
+  const status = error.failure === 'timeout' ? 504 : 503;
+  throw new UpstreamError(error.failure, `No token of Google: ${error.message}`, {
+    status,
+    native_code: error.native_code,
+    cause: error,
+  });
+}
+
+/** https://developers.google.com/identity/protocols/oauth2/service-account#httprest; RFC 7523, section 2.1; RFC 6749, section 6 */
+async function exchange(
+  ask: Ask,
+  account: GoogleAccount,
+  token_url: string,
+  now_ms: number,
+): Promise<{ token: string; lifetime_ms: number }> {
+  const payload = new URLSearchParams(grantOf(account, token_url, now_ms)).toString();
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
+  const { status, text } = await ask({ url: token_url, payload, headers }, limits.google_token_ms_max);
+  return readAnswer(status, text);
+}
+
+function grantOf(account: GoogleAccount, token_url: string, now_ms: number): Record<string, string> {
+  if (account.kind === 'user') {
+    const { client_id, client_secret, refresh_token } = account;
+    return { grant_type: 'refresh_token', client_id, client_secret, refresh_token };
+  }
+  return {
+    grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    assertion: assertionOf(account, token_url, Math.floor(now_ms / 1000)),
+  };
+}
+
+/** RFC 7519 and 7515: a signed statement that the account asks for itself. */
+function assertionOf(account: GoogleAccount & { kind: 'service' }, aud: string, now: number): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const head = { alg: 'RS256', typ: 'JWT', ...(account.private_key_id === '' ? {} : { kid: account.private_key_id }) };
+  const claims = { iss: account.email, scope: SCOPE, aud, iat: now, exp: now + limits.google_assertion_s };
+  const text = `${part(head)}.${part(claims)}`;
+  try {
+    return `${text}.${sign('RSA-SHA256', Buffer.from(text), account.private_key).toString('base64url')}`;
+  } catch {
+    // The cause may quote the key.
+    throw refusal('The private key of the Google account cannot be read.');
+  }
+}
+
+function readAnswer(status: number, text: string): { token: string; lifetime_ms: number } {
+  const told = asObject(parse(text)) ?? {};
+  const token = asText(told['access_token']);
+  const seconds = told['expires_in'];
+  if (status === 200 && /^[\x21-\x7e]+$/.test(token)) {
+    return { token, lifetime_ms: (typeof seconds === 'number' && seconds > 0 ? seconds : 0) * 1000 };
+  }
+  const code = asText(told['error']);
+  const said = asText(told['error_description']) || code || `status ${status}`;
+  // Of the answer nothing is shown but the reason: it is of a request that held the account.
+  const message = `Google gave no token for the account: ${said.slice(0, limits.upstream_word_chars_max)}`;
+  if (status === 200) throw new UpstreamError('invalid_response', message, { status });
+  if (status === 429) throw new UpstreamError('rate_limited', message, { status, native_code: code || null });
+  if (status >= 500) throw new UpstreamError('unavailable', message, { status, native_code: code || null });
+  throw refusal(message, status, code);
+}
+
+function refusal(message: string, status = 401, code = ''): UpstreamError {
+  return new UpstreamError('credential', message, { status, native_code: code || null });
+}
+
+function parse(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
