@@ -14,6 +14,8 @@ import { type Steps, type Wanted, wireOf } from './steps.ts';
 export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
   /** Where the wire of the operation shows its credential or tells its errors in another way than the provider's chat. */
   manners?: WireManners;
+  /** Default: POST. */
+  method?: 'GET';
 }
 
 /** The way of one attempt to its provider. */
@@ -121,7 +123,7 @@ function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surr
       if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
       const held = start(
-        { ...request, candidate, dialect: manners, method: 'POST', accept: 'application/json' },
+        { method: 'POST', ...request, candidate, dialect: manners, accept: 'application/json' },
         context,
       );
       try {
