@@ -1,0 +1,264 @@
+import { describe, expect, test } from 'vitest';
+import { createVault } from '../../accounts/vault.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
+import { type Call, createCancellation } from '../call.ts';
+import { createSealer } from './seal.ts';
+import { createTurnStates, issuerOf } from './states.ts';
+import { createTurnVault } from './vault.ts';
+
+const SECRET = 'a secret of thirty-two characters';
+
+function statesOf(secret = SECRET) {
+  const vault = createTurnVault({
+    secret,
+    store: undefined,
+    crypt: createVault(secret),
+    now_ms: () => 0,
+    keep_ms: 1_000,
+    log: { warn: () => {} },
+  });
+  return createTurnStates({ sealer: createSealer(secret), vault, keeps: true });
+}
+
+function callOf(request: Partial<ChatRequest>, principal = { workspace_id: 'w', organization_id: 'o' }): Call {
+  return {
+    request: { messages: [], ext: { wire: 'openai-chat', client: 'chat', rest: {} }, ...request },
+    generation_id: 'gen-1',
+    principal,
+    cancellation: createCancellation(),
+  } as unknown as Call;
+}
+
+function at(slug: string, wire: Wire = 'anthropic-messages', own?: string): Candidate {
+  return { endpoint: { quirks: {} }, provider: { slug, dialect: wire }, ...(own ? { own: { id: own } } : {}) } as never;
+}
+
+const thinking = (text: string, signature: string, index: number): ReasoningDetail => ({
+  type: 'reasoning.text',
+  text,
+  signature,
+  format: 'anthropic-claude-v1',
+  id: null,
+  index,
+});
+const search = {
+  type: 'native' as const,
+  wire: 'anthropic-messages' as const,
+  block: { type: 'server_tool_use', id: 'x' },
+};
+
+/** A turn of two thoughts with a search between them. */
+const CHUNKS: ChatChunk[] = [
+  { delta: { role: 'assistant' }, ext: { response: { wire: 'anthropic-messages' } } },
+  { delta: { reasoning_details: [thinking('One', 'sig-1', 0)] }, ext: { slot: { n: 0, open: { kind: 'reasoning' } } } },
+  { delta: {}, ext: { slot: { n: 1, open: { kind: 'native', native: search } } } },
+  { delta: { reasoning_details: [thinking('Two', 'sig-2', 1)] }, ext: { slot: { n: 2, open: { kind: 'reasoning' } } } },
+  { delta: { content: 'Text' }, ext: { slot: { n: 3, open: { kind: 'text' } } } },
+  { delta: {}, finish_reason: 'stop', native_finish_reason: 'end_turn' },
+];
+
+const question: Message = { role: 'user', content: 'Q' };
+
+function answered(states = statesOf(), call = callOf({ messages: [question] })) {
+  const chunks = states.keeper(call, at('anthropic'), 'anthropic-messages')!.add(CHUNKS);
+  const details = chunks.flatMap(({ delta }) => delta.reasoning_details ?? []);
+  return { chunks, details, seal: details.find(({ id }) => id?.startsWith('seal_')) };
+}
+
+async function recall(
+  states: ReturnType<typeof statesOf>,
+  message: Message,
+  principal?: { workspace_id: string; organization_id: string },
+) {
+  const messages = [question, message, { role: 'user' as const, content: 'More' }];
+  return states.recall(callOf({ messages }, principal), true);
+}
+
+describe('the seal', () => {
+  test('is the last detail, in a chunk of its own before the one that ends the answer', () => {
+    const { chunks, details, seal } = answered();
+    expect(seal).toMatchObject({ type: 'reasoning.encrypted', id: 'seal_gen-1', format: 'unknown', index: 2 });
+    expect(details.at(-1)).toBe(seal);
+    expect(chunks.at(-2)).toEqual({ delta: { reasoning_details: [seal] } });
+    expect(chunks.at(-1)?.finish_reason).toBe('stop');
+  });
+
+  test.each<[string, Partial<ChatRequest>]>([
+    ['wants no reasoning shown', { reasoning: { exclude: true } }],
+    ['wants none included', { include_reasoning: false }],
+    ['speaks another API', { ext: { wire: 'openai-chat', client: 'completions', rest: {} } }],
+    ['wants none', { ext: { wire: 'openai-chat', client: 'chat', rest: {}, seals: 'off' } }],
+  ])('goes to no client that %s', (_what, request) => {
+    expect(answered(statesOf(), callOf({ messages: [question], ...request })).seal).toBeUndefined();
+  });
+
+  test('is given under zero data retention as well: it keeps nothing here', () => {
+    expect(answered(statesOf(), callOf({ messages: [question], provider: { zdr: true } })).seal).toBeDefined();
+  });
+
+  test('is not made for an answer that broke off', () => {
+    const states = statesOf();
+    const chunks: ChatChunk[] = [...CHUNKS.slice(0, -1), { delta: {}, finish_reason: 'error' }];
+    expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(chunks)).toEqual(chunks);
+  });
+
+  test('is not made where text and calls say it all, nor on a wire that has no state', () => {
+    const states = statesOf();
+    const plain = [CHUNKS[0]!, CHUNKS[1]!, CHUNKS[4]!, CHUNKS[5]!];
+    expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(plain)).toEqual(plain);
+    expect(states.keeper(callOf({}), at('openai', 'openai-chat'), 'openai-chat')).toBeUndefined();
+  });
+
+  test('brings back two thoughts that a client merged into one, with both signatures', async () => {
+    const states = statesOf();
+    const { seal } = answered(states);
+    const merged: Message = {
+      role: 'assistant',
+      content: 'Text',
+      reasoning_details: [thinking('OneTwo', 'sig-1', 0), seal!],
+    };
+    const { call, issuer } = await recall(states, merged);
+    expect(issuer).toBe('anthropic');
+    expect(call.request.messages[1]).toMatchObject({
+      content: 'Text',
+      reasoning_details: [thinking('One', 'sig-1', 0), thinking('Two', 'sig-2', 1)],
+      ext: {
+        issuer: 'anthropic',
+        natives: [search],
+        order: [
+          { kind: 'reasoning', at: 0 },
+          { kind: 'native', at: 0 },
+          { kind: 'reasoning', at: 1 },
+          { kind: 'text', at: 0 },
+        ],
+      },
+    });
+  });
+
+  test.each<[string, (details: ReasoningDetail[]) => Partial<Message>]>([
+    ['its text was edited', (details) => ({ content: 'Text, and more', reasoning_details: details })],
+    ['it belongs to another turn', (details) => ({ content: 'Other', reasoning_details: details })],
+    [
+      'it was changed',
+      (details) => ({
+        content: 'Text',
+        reasoning_details: details.map((one) =>
+          'data' in one ? { ...one, data: one.data.replace(/^gw1\.../, 'gw1.AA') } : one,
+        ),
+      }),
+    ],
+  ])('is left out, and nothing restored, where %s', async (_what, change) => {
+    const states = statesOf();
+    const { details } = answered(states);
+    const { call } = await recall(states, { role: 'assistant', ...change(details) });
+    const [, message] = call.request.messages;
+    expect(message?.ext?.order).toBeUndefined();
+    expect(message?.reasoning_details).toEqual(details.slice(0, 2));
+  });
+
+  test('of another organization, or another gateway, is not believed', async () => {
+    const states = statesOf();
+    const { details } = answered(states);
+    const told: Message = { role: 'assistant', content: 'Text', reasoning_details: details };
+    for (const { call } of [
+      await recall(states, told, { workspace_id: 'w', organization_id: 'another' }),
+      await recall(statesOf('another secret of 32 characters!'), told),
+    ]) {
+      expect(call.request.messages[1]?.ext?.natives).toBeUndefined();
+      expect(call.request.messages[1]?.reasoning_details).toEqual(details.slice(0, 2));
+    }
+  });
+
+  test('still brings the order back where a client stripped the thoughts, which then are left out', async () => {
+    const states = statesOf();
+    const { seal } = answered(states);
+    const { call } = await recall(states, { role: 'assistant', content: 'Text', reasoning_details: [seal!] });
+    expect(call.request.messages[1]).toMatchObject({
+      reasoning_details: [],
+      ext: {
+        order: [
+          { kind: 'native', at: 0 },
+          { kind: 'text', at: 0 },
+        ],
+        natives: [search],
+      },
+    });
+  });
+});
+
+describe('state of another account', () => {
+  const bound = (data: string, index: number): ReasoningDetail => ({
+    type: 'reasoning.encrypted',
+    data,
+    format: 'openai-responses-v1',
+    id: `rs_${index}`,
+    index,
+  });
+  const turn: Message = {
+    role: 'assistant',
+    content: 'Text',
+    reasoning_details: [
+      { type: 'reasoning.summary', summary: 'So', format: 'openai-responses-v1', index: 0 },
+      bound('xyz', 1),
+      thinking('T', 's', 2),
+    ],
+    ext: {
+      wire: 'openai-responses',
+      rest: {},
+      issuer: 'openai',
+      order: [
+        { kind: 'reasoning', at: 0, span: 2 },
+        { kind: 'text', at: 0 },
+        { kind: 'reasoning', at: 2 },
+      ],
+    },
+  };
+  const request: ChatRequest = { messages: [question, turn] };
+
+  test('is left out, and said to be, but for what holds on every platform', () => {
+    const { request: fit, report } = statesOf().fit(request, at('azure', 'openai-responses'));
+    expect(fit.messages[1]?.reasoning_details).toEqual([turn.reasoning_details![0], turn.reasoning_details![2]]);
+    expect(fit.messages[1]?.ext?.order).toEqual([
+      { kind: 'reasoning', at: 0 },
+      { kind: 'text', at: 0 },
+      { kind: 'reasoning', at: 1 },
+    ]);
+    expect(report).toEqual([
+      { kind: 'dropped', field: 'messages[1].reasoning_details', reason: expect.stringMatching(/another account/) },
+    ]);
+    expect(turn.reasoning_details).toHaveLength(3);
+  });
+
+  test("stays where it goes to the account that made it, and an organization's own account is another", () => {
+    const states = statesOf();
+    expect(states.fit(request, at('openai', 'openai-responses'))).toEqual({ request, report: [] });
+    expect(states.fit(request, at('openai', 'openai-responses', 'key-1')).report).toHaveLength(1);
+    expect(issuerOf(at('openai', 'openai-responses', 'key-1'))).not.toBe('openai');
+  });
+
+  test('is known again by what it is, also where the turn had no calls and no seal', async () => {
+    const states = statesOf();
+    const chunks: ChatChunk[] = [
+      { delta: { reasoning_details: [bound('opaque', 0)] }, ext: { slot: { n: 0, open: { kind: 'reasoning' } } } },
+      { delta: { content: 'Text' }, ext: { slot: { n: 1, open: { kind: 'text' } } } },
+      { delta: {}, finish_reason: 'stop' },
+    ];
+    const keeper = states.keeper(
+      callOf({ messages: [question] }),
+      at('azure', 'openai-responses'),
+      'openai-responses',
+    )!;
+    expect(keeper.add(chunks)).toEqual(chunks);
+    const told: Message = { role: 'assistant', content: 'Text', reasoning_details: [bound('opaque', 0)] };
+    expect((await recall(states, told)).issuer).toBe('azure');
+    expect((await recall(states, { ...told, reasoning_details: [bound('unknown', 0)] })).issuer).toBeUndefined();
+  });
+});
+
+test('a request that needs nothing is passed on as it is', async () => {
+  const states = statesOf();
+  const call = callOf({ messages: [question, { role: 'assistant', content: 'Hi' }, question] });
+  expect(await states.recall(call, true)).toEqual({ call, report: [], issuer: undefined });
+  expect((await states.recall(call, true)).call).toBe(call);
+});

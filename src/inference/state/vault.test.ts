@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
+import type { Message } from '../../schemas/inner.ts';
+import { createTurnVault, type TurnStore, type VaultOptions } from './vault.ts';
+
+const KEEP_MS = 3_600_000;
+
+/** A store that counts what is asked of it, and can be made to fail. */
+function storeOf() {
+  const rows = new Map<string, { sealed: string; expires_at: string }>();
+  const asked = { inserts: [] as number[], reads: [] as number[], sweeps: 0 };
+  const store: TurnStore & { asked: typeof asked; rows: typeof rows; failing: boolean } = {
+    asked,
+    rows,
+    failing: false,
+    async insert(batch) {
+      await new Promise(setImmediate);
+      if (store.failing) throw new Error('the store is away');
+      asked.inserts.push(batch.length);
+      for (const { id, ...row } of batch) rows.set(id, row);
+    },
+    async findMany(ids, now) {
+      if (store.failing) throw new Error('the store is away');
+      asked.reads.push(ids.length);
+      return ids.flatMap((id) => {
+        const row = rows.get(id);
+        return row && row.expires_at > now ? [{ id, sealed: row.sealed }] : [];
+      });
+    },
+    async sweep() {
+      asked.sweeps += 1;
+    },
+  };
+  return store;
+}
+
+/** Tells what it sealed for which place, so that a test can see it. */
+const crypt = {
+  seal: (text: string, place: string) => `${place}:${text}`,
+  open(sealed: string, place: string) {
+    if (!sealed.startsWith(`${place}:`)) throw new Error('sealed for another place');
+    return sealed.slice(place.length + 1);
+  },
+};
+
+function vaultOf(store: TurnStore | undefined, more: Partial<VaultOptions> = {}) {
+  const warnings: string[] = [];
+  const clock = { ms: 1_000_000 };
+  const vault = createTurnVault({
+    secret: 'secret',
+    store,
+    crypt,
+    now_ms: () => clock.ms,
+    keep_ms: KEEP_MS,
+    log: { warn: (_facts, message) => void warnings.push(message) },
+    ...more,
+  });
+  return { vault, warnings, clock };
+}
+
+const turn = (id: string, args = '{"a": 1, "b": [{"c": 2, "d": 3}]}', name = 'f'): Message => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name, arguments: args } }],
+});
+const said = (content: string): Message => ({ role: 'user', content });
+const LONG = 'call_8XkQ2mZ0aB4cD6eF8gH0';
+
+describe('places', () => {
+  const { vault } = vaultOf(undefined);
+
+  test('a call with an id of its own is found by it, in its workspace alone', () => {
+    const place = vault.placeOf('w', turn(LONG), said('x'));
+    expect(vault.placeOf('w', turn(LONG, '{}'), undefined)).toBe(place);
+    expect(vault.placeOf('other', turn(LONG), said('x'))).not.toBe(place);
+    expect(vault.placeOf('w', turn(`${LONG}1`), said('x'))).not.toBe(place);
+    expect(vault.placeOf('w', turn(LONG, '{}', 'g'), said('x'))).not.toBe(place);
+  });
+
+  test.each(['call_0', 'functions.get_temperature:0', 'oqeiriep', 'a1b2c3d4e'])(
+    'an id that other conversations may have too counts with what was called and answered: %s',
+    (id) => {
+      const place = vault.placeOf('w', turn(id), said('x'));
+      expect(vault.placeOf('w', turn(id, '{"b":[{"d":3,"c":2}],"a":1}'), said('x'))).toBe(place);
+      expect(vault.placeOf('w', turn(id, '{"a": 2}'), said('x'))).not.toBe(place);
+      expect(vault.placeOf('w', turn(id), said('y'))).not.toBe(place);
+      expect(vault.placeOf('w', turn(id), { role: 'tool', content: 'x' })).not.toBe(place);
+    },
+  );
+
+  test('a turn without calls has none', () => {
+    expect(vault.placeOf('w', { role: 'assistant', content: 'x' }, said('x'))).toBeUndefined();
+    expect(vault.placeOf('w', { role: 'assistant', content: 'x', tool_calls: [] }, said('x'))).toBeUndefined();
+  });
+
+  test('another secret has other places', () => {
+    const other = vaultOf(undefined, { secret: 'another' }).vault;
+    expect(other.placeOf('w', turn(LONG), undefined)).not.toBe(vault.placeOf('w', turn(LONG), undefined));
+  });
+});
+
+describe('what is kept', () => {
+  test('is there at once, without the store being asked, and so is that there is nothing', () => {
+    const store = storeOf();
+    const { vault } = vaultOf(store);
+    vault.keep('p', 'text');
+    vault.keep('q', undefined);
+    expect(vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(store.asked.reads).toEqual([]);
+  });
+
+  test('is written in few batches, however much comes at once, and none that is empty', async () => {
+    const store = storeOf();
+    const { vault } = vaultOf(store);
+    for (let nth = 0; nth < 250; nth += 1) vault.keep(`p${nth}`, 'text');
+    vault.keep('p0', 'changed');
+    await expect.poll(() => store.rows.size).toBe(250);
+    expect(store.asked.inserts).toEqual([100, 100, 50]);
+    expect(store.rows.get('p0')?.sealed).toBe('p0:changed');
+    vault.keep('empty', undefined);
+    await vault.stop();
+    expect(store.asked.inserts).toHaveLength(3);
+    expect(store.asked.sweeps).toBe(1);
+  });
+
+  test('is all in the store when the vault has stopped', async () => {
+    const store = storeOf();
+    const { vault } = vaultOf(store);
+    for (let nth = 0; nth < 150; nth += 1) vault.keep(`p${nth}`, 'text');
+    await vault.stop();
+    expect(store.rows.size).toBe(150);
+  });
+
+  test('is found by another process in one question, whose answer is remembered', async () => {
+    const store = storeOf();
+    const { vault: first } = vaultOf(store);
+    first.keep('p', 'text');
+    await first.stop();
+    const { vault, clock } = vaultOf(store);
+    expect(await vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(vault.recall(['p', 'q'])).toEqual(new Map([['p', 'text']]));
+    expect(store.asked.reads).toEqual([2]);
+    // That there is nothing is not believed for long: another process may just have been writing it.
+    clock.ms += limits.turn_absence_ms;
+    await vault.recall(['p', 'q']);
+    expect(store.asked.reads).toEqual([2, 1]);
+  });
+
+  test('is gone when its time is over', async () => {
+    const store = storeOf();
+    const { vault, clock } = vaultOf(store);
+    vault.keep('p', 'text');
+    await vault.stop();
+    clock.ms += KEEP_MS;
+    expect(await vault.recall(['p'])).toEqual(new Map());
+  });
+
+  test('stays in memory while the store fails, is told of, and written later', async () => {
+    const store = storeOf();
+    const { vault, warnings } = vaultOf(store);
+    store.failing = true;
+    vault.keep('p', 'text');
+    await expect.poll(() => warnings.length).toBeGreaterThan(0);
+    expect(vault.recall(['p'])).toEqual(new Map([['p', 'text']]));
+    expect(await vault.recall(['unknown'])).toEqual(new Map());
+    store.failing = false;
+    await expect.poll(() => store.rows.size, { timeout: 3_000 }).toBe(1);
+    await vault.stop();
+  });
+
+  test('does not hold up a stop when the store fails', async () => {
+    const store = storeOf();
+    const { vault } = vaultOf(store);
+    store.failing = true;
+    vault.keep('p', 'text');
+    await vault.stop();
+    expect(store.rows.size).toBe(0);
+  });
+
+  test('is nothing where it was sealed with another secret, and the request goes on', async () => {
+    const store = storeOf();
+    store.rows.set('p', { sealed: 'another:text', expires_at: '9' });
+    const { vault, warnings } = vaultOf(store);
+    expect(await vault.recall(['p'])).toEqual(new Map());
+    expect(warnings).toEqual(['reasoning state could not be read']);
+  });
+
+  test('is bounded: what is too long is not kept, and the oldest goes first', () => {
+    const { vault } = vaultOf(undefined);
+    vault.keep('long', 'x'.repeat(limits.turn_state_chars_max + 1));
+    expect(vault.remembered('long')).toBeUndefined();
+    const text = 'x'.repeat(limits.turn_state_chars_max);
+    const most = Math.floor(limits.turn_states_chars_max / text.length);
+    for (let nth = 0; nth < most; nth += 1) vault.keep(`p${nth}`, text);
+    vault.remembered('p0');
+    vault.keep('one more', text);
+    expect(vault.remembered('p0')).toBe(text);
+    expect(vault.remembered('p1')).toBeUndefined();
+    for (let nth = 0; nth < limits.turn_states_remembered_max; nth += 1) vault.keep(`q${nth}`, undefined);
+    expect(vault.remembered('p0')).toBeUndefined();
+  });
+});
