@@ -45,6 +45,7 @@ const endless: LedgerStore = {
       spent: 0,
       free: LIMIT_NANO / 2,
       claimed: false,
+      claims: false,
     })),
   }),
 };

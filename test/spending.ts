@@ -44,7 +44,7 @@ export async function spendingNode(database: Database, node = 'spender') {
       settles.flatMap(({ charges }) => charges.map((charge) => [`${charge.budget_id} ${charge.window_start}`, charge])),
     );
     const windows = [...names.values()].map(({ budget_id, window_start }) => {
-      const nothing = { own: 0, returned: 0, need: 0, want: 0, slack: 0 };
+      const nothing = { own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false };
       return { budget_id, window_start, is_new: true, ...nothing };
     });
     const answer = await ledger.settle({ node, epoch, number, at: 2, settles, windows, divisor: 2 });

@@ -26,6 +26,8 @@ export interface Lease {
   store_free: number;
   /** Somebody else waits for what is idle here. */
   wanted: boolean;
+  /** Others give back for this node what is idle, until it says that nobody waits here any more. */
+  claims: boolean;
   /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
   growth: number;
   growth_asked_at: number;
@@ -113,6 +115,7 @@ export class LeaseBook {
         spent: 0,
         store_free: 0,
         wanted: false,
+        claims: false,
         growth: 0,
         growth_asked_at: Number.NEGATIVE_INFINITY,
         yields_until: Number.NEGATIVE_INFINITY,
@@ -135,6 +138,7 @@ export class LeaseBook {
     for (const lease of this.#leases) {
       lease.stored = 0;
       lease.returning = 0;
+      lease.claims = false;
     }
     for (const { budget_id, window_start, amount } of rows) this.of(budget_id, window_start).stored = amount;
     // What an operator has released is no longer in doubt.
@@ -151,6 +155,7 @@ export class LeaseBook {
     lease.spent = state.spent + lease.pending;
     lease.store_free = state.free ?? 0;
     lease.wanted = state.claimed;
+    lease.claims = state.claims;
     return lease;
   }
 
@@ -250,7 +255,7 @@ export class LeaseBook {
     if (this.#leases.size < limits.leases_remembered) return;
     const kept = needed();
     for (const lease of this.#leases) {
-      const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0;
+      const empty = lease.stored === 0 && lease.held === 0 && lease.pending === 0 && !lease.claims;
       if (empty && !kept.has(lease) && this.isIdle(lease)) this.#drop(lease);
     }
   }

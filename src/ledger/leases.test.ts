@@ -285,6 +285,18 @@ describeStores('budgets', ({ open }) => {
     expect(recorder.state().held_nano).toBe(0);
   });
 
+  test('after a refusal the node says that nobody waits for the money any more', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const [one, two] = [await startNode(database), await startNode(database)];
+    const hold = await one.reserve(ask([budget], 700));
+    await expect(two.reserve(ask([budget], 800))).rejects.toMatchObject({ status: 402 });
+    const claimants = async () =>
+      (await database.queries.selectFrom('ledger_windows').select('wanted_by').execute())[0];
+    await expect.poll(claimants, { timeout: 2_000 }).toEqual({ wanted_by: '' });
+    one.release(hold);
+  });
+
   test('a limit that was raised is asked about at once, also right after a refusal', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10);

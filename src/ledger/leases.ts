@@ -153,7 +153,17 @@ export class Leases {
       let ask = asks.get(lease);
       if (ask === undefined) {
         const { budget_id, window_start, is_new, stored } = lease;
-        ask = { budget_id, window_start, is_new, own: stored, returned: 0, need: 0, want: 0, slack: 0 };
+        ask = {
+          budget_id,
+          window_start,
+          is_new,
+          own: stored,
+          returned: 0,
+          need: 0,
+          want: 0,
+          slack: 0,
+          withdraws: false,
+        };
         asks.set(lease, ask);
       }
       return ask;
@@ -166,6 +176,7 @@ export class Leases {
     if (is_last) this.#return(askOf);
     this.#askForWaiters(askOf, number);
     this.#askAhead(askOf);
+    for (const lease of this.#abandoned()) askOf(lease).withdraws = true;
     return [...asks.values()];
   }
 
@@ -178,14 +189,16 @@ export class Leases {
     for (const state of windows) {
       if (state.claimed && freeOf(this.book.of(state.budget_id, state.window_start)) > 0) wanted = true;
     }
-    if (wanted) this.#options.onNeed();
-    this.book.forget(() => new Set(this.#waiters.flatMap(({ lines }) => lines.map(({ lease }) => lease))));
+    if (wanted || this.#abandoned().length > 0) this.#options.onNeed();
+    this.book.forget(() => this.#awaited());
   }
 
   /** The store had applied a batch whose answer was lost: leases are known again, and nothing else. */
   alreadyApplied(settles: readonly Settle[], rows: readonly LeaseRow[]): void {
     this.book.acknowledge(settles);
     this.registered(rows);
+    // The answer would have told: what is not so is withdrawn in vain.
+    for (const lease of this.#awaited()) lease.claims = true;
     this.#serve(0);
   }
 
@@ -200,7 +213,7 @@ export class Leases {
       if (freeOf(lease) > 0) returns = true;
     }
     for (const lease of this.book.all) if (this.book.isIdle(lease) && freeOf(lease) > 0) returns = true;
-    return returns;
+    return returns || this.#abandoned().length > 0;
   }
 
   /** Answers who has waited as long as one may. */
@@ -215,6 +228,7 @@ export class Leases {
       if (this.#takeLess(waiter)) continue;
       waiter.reject(waiter.is_heard ? this.#refusal(waiter.ask, waiter.lines) : storeRefusal());
     }
+    if (this.#abandoned().length > 0) this.#options.onNeed();
   }
 
   /** No more admissions; everything idle goes back. */
@@ -226,6 +240,21 @@ export class Leases {
   /** For the store: a lease takes at most one part in so many of what is free, beyond what is wanted. */
   get divisor(): number {
     return 2 * this.#nodes;
+  }
+
+  /** What requests wait for. */
+  #awaited(): Set<Lease> {
+    return new Set(this.#waiters.flatMap(({ lines }) => lines.map(({ lease }) => lease)));
+  }
+
+  /** What others still give back for this node, though nobody waits for it here any more. */
+  #abandoned(): Lease[] {
+    const claiming: Lease[] = [];
+    for (const lease of this.book.all) if (lease.claims) claiming.push(lease);
+    if (claiming.length === 0) return claiming;
+    const awaited = this.#awaited();
+    const now = this.#options.monotonic();
+    return claiming.filter((lease) => !awaited.has(lease) && now - lease.growth_asked_at > limits.recall_wait_ms);
   }
 
   #startOf(interval: BudgetInterval, now: number): string {

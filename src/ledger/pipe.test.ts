@@ -16,6 +16,7 @@ const ASK: WindowAsk = {
   need: 5,
   want: 5,
   slack: 0,
+  withdraws: false,
 };
 
 test('a batch of asks alone that the store refuses again and again is given up, and outcomes go', async () => {

@@ -48,6 +48,7 @@ function answer(number: number, standing: Record<string, { free: number; elsewhe
       spent: 1_000 - free - elsewhere,
       free,
       claimed: false,
+      claims: false,
     },
   }));
   leases.applied([], number, windows);

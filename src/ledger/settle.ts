@@ -67,6 +67,8 @@ export interface WindowAsk {
   want: number;
   /** Beyond what is wanted, for what comes next. */
   slack: number;
+  /** Nobody here waits for it any more: other nodes need not give back what is idle. */
+  withdraws: boolean;
 }
 
 /** How a window stands after a batch. */
@@ -82,6 +84,8 @@ export interface WindowState {
   free: number | null;
   /** Another node waits for what is idle here. */
   claimed: boolean;
+  /** This node is the one for whom others give back what is idle. */
+  claims: boolean;
 }
 
 /** What a node holds of a window, as the store has it. */

@@ -32,6 +32,7 @@ const state = (budget_id: string, lease: number, over = {}) => ({
   spent: 0,
   free: 500_000,
   claimed: false,
+  claims: false,
   ...over,
 });
 

@@ -295,7 +295,7 @@ describeStores('budgets', ({ open }) => {
     const window = { budget_id: `key:${hash}:daily`, window_start: '2026-11-21' };
     const settle = async () => {
       const charges = [{ ...window, amount: 4, cover: 0 }];
-      const asks = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0 }];
+      const asks = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false }];
       const settles = [toSettle(record, JSON.stringify(record), charges)];
       await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows: asks, divisor: 2 });
     };

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
+import { budgetOf } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { type Settle, toSettle } from '../ledger/settle.ts';
+import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { generationStore } from './generations.ts';
 import { ledgerStore } from './ledger.ts';
@@ -59,6 +61,58 @@ describeStores('the ledger store', ({ open }) => {
       { scope_id: 'a', day: '2026-11-22', usage_nano: 3, byok_usage_nano: 70, requests: 1 },
       { scope_id: 'b', day: '2026-11-22', usage_nano: 100, byok_usage_nano: 0, requests: 1 },
     ]);
+  });
+
+  /** Two nodes at one budget of 1,000: `one` has 100 of it, and `two` was refused 5,000. */
+  async function claimed(database: Database) {
+    const store = ledgerStore(database.queries, database.engine);
+    const { id: budget_id } = await budgetOf(database, 1_000);
+    const t = Date.now();
+    const nodes = { one: 0, two: 0 };
+    for (const node of ['one', 'two'] as const) {
+      nodes[node] = (await store.register({ node, instance: 'i', epoch_seen: 0, at: t })).epoch;
+    }
+    const w = { budget_id, window_start: '', is_new: true, own: 0, returned: 0, slack: 0, withdraws: false };
+    const send = (node: 'one' | 'two', number: number, over = {}) =>
+      store.settle({
+        ...{ node, epoch: nodes[node], number, at: t, settles: [], divisor: 4 },
+        windows: [{ ...w, need: 100, want: 100, ...over }],
+      });
+    await send('one', 1);
+    const refused = await send('two', 1, { need: 5_000, want: 5_000 });
+    expect(refused).toMatchObject({ windows: [{ lease: 0, claims: true, claimed: false }] });
+    const wanted = async (at = t) => (await store.watch('one', at)).wanted.length;
+    expect(await wanted()).toBe(1);
+    return { store, send, wanted, t };
+  }
+
+  test('a claim ends when nobody waits for it any more', async () => {
+    const database = await open();
+    const { send, wanted } = await claimed(database);
+    const gone = await send('two', 2, { need: 0, want: 0, withdraws: true });
+    expect(gone).toMatchObject({ windows: [{ claims: false, claimed: false }] });
+    expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
+    expect(await wanted()).toBe(0);
+  });
+
+  test('a claim ends with the life of the node that made it', async () => {
+    const database = await open();
+    const { store, send, wanted, t } = await claimed(database);
+    await store.register({ node: 'two', instance: 'i', epoch_seen: 0, at: t });
+    expect(await wanted()).toBe(0);
+    expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
+  });
+
+  test('a claim of a node that was not heard of for long ends', async () => {
+    const database = await open();
+    const { send, wanted } = await claimed(database);
+    await database.queries
+      .updateTable('ledger_nodes')
+      .set(({ eb }) => ({ seen_at: eb('seen_at', '-', limits.node_live_ms) }))
+      .where('id', '=', 'two')
+      .execute();
+    expect(await wanted()).toBe(0);
+    expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
   });
 
   test('a full batch goes in one step', async () => {

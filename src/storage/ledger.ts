@@ -69,6 +69,11 @@ function leasesOf(queries: Queries, node: string): Promise<LeaseRow[]> {
     .execute();
 }
 
+/** Who claims: a node as long as it is registered so. Nobody answers to the name of an earlier life. */
+function claimantOf({ node, epoch }: { node: string; epoch: number }): string {
+  return `${node} ${epoch}`;
+}
+
 /** A row of the windows that a batch touches, in the order of the parameters. */
 interface WindowRow {
   budget_id: string;
@@ -80,7 +85,8 @@ interface WindowRow {
   slack: number;
   divisor: number;
   own: number;
-  node: string;
+  withdraws: number;
+  claimant: string;
   now: number;
 }
 
@@ -103,9 +109,10 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
 // A node that was refused, while others hold something, becomes the one for whom they give back what is idle; unless
 // another has been that for less than `claim_ms`.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
-  AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.node
+  AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
     AND ledger_windows.wanted_at > v.now - ${limits.claim_ms}))`;
-const MET = `(ledger_windows.wanted_by = v.node AND v.want > 0 AND (${GRANT}) > 0)`;
+// It ends when that node gets something, or says that nobody waits there any more.
+const MET = `(ledger_windows.wanted_by = v.claimant AND (v.withdraws = 1 OR (v.want > 0 AND (${GRANT}) > 0)))`;
 
 const RAISE_WINDOWS = sql.raw(`
   UPDATE ledger_windows SET
@@ -114,8 +121,8 @@ const RAISE_WINDOWS = sql.raw(`
     granted = ${GRANT},
     free = ${FREE} - (${GRANT}),
     wanted = CASE WHEN ${CLAIMS} THEN v.need WHEN ${MET} THEN 0 ELSE ledger_windows.wanted END,
-    wanted_by = CASE WHEN ${CLAIMS} THEN v.node WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
-    wanted_at = CASE WHEN ${CLAIMS} AND (ledger_windows.wanted_by <> v.node
+    wanted_by = CASE WHEN ${CLAIMS} THEN v.claimant WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
+    wanted_at = CASE WHEN ${CLAIMS} AND (ledger_windows.wanted_by <> v.claimant
       OR ledger_windows.wanted_at <= v.now - ${limits.claim_ms}) THEN v.now ELSE ledger_windows.wanted_at END
   FROM v LEFT JOIN ledger_budgets AS b ON b.id = v.b
   WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
@@ -129,10 +136,11 @@ const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
 function raiseWindowsQuery(rows: readonly WindowRow[]) {
   const values = rows.map((row) => {
     const fields = [text(row.budget_id), text(row.window_start), bigint(row.cost), bigint(row.cover), bigint(row.need)];
-    fields.push(bigint(row.want), bigint(row.slack), bigint(row.divisor), bigint(row.own), text(row.node));
-    return sql`(${sql.join([...fields, bigint(row.now)])})`;
+    fields.push(bigint(row.want), bigint(row.slack), bigint(row.divisor), bigint(row.own));
+    fields.push(bigint(row.withdraws), text(row.claimant), bigint(row.now));
+    return sql`(${sql.join(fields)})`;
   });
-  return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, node, now) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
+  return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, withdraws, claimant, now) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
 }
 
 /** Two nodes that came to the same windows in different orders would wait for each other. */
@@ -174,12 +182,11 @@ function emptyWindow({ budget_id, window_start }: { budget_id: string; window_st
   return { budget_id, window_start, ...none };
 }
 
-function windowRow(
-  raise: WindowRaise,
-  { node, divisor, now }: { node: string; divisor: number; now: number },
-): WindowRow {
+function windowRow(raise: WindowRaise, { divisor, ...batch }: SettleBatch, now: number): WindowRow {
   const { budget_id, window_start, cost, cover, need, want, slack, own } = raise;
-  return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, node, now };
+  const withdraws = raise.withdraws ? 1 : 0;
+  const claimant = claimantOf(batch);
+  return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, withdraws, claimant, now };
 }
 
 /** Field by field: the order of the columns is the order of the parameters. */
@@ -276,25 +283,38 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     const fresh = raises.filter(({ is_new }) => is_new);
     await openWindows(tx, fresh.map(emptyWindow));
     if (engine === 'postgres') await lockWindows(tx, raises.map(nameOf));
-    const { node, divisor } = batch;
+    const { node } = batch;
     const raised = await raiseWindows(
       tx,
-      raises.map((raise) => windowRow(raise, { node, divisor, now })),
+      raises.map((raise) => windowRow(raise, batch, now)),
     );
+    const claimant = claimantOf(batch);
     const byName = new Map(raised.map((row) => [`${row.budget_id} ${row.window_start}`, row]));
     const states = raises.map((raise): WindowState => {
       const { budget_id, window_start, own, cover } = raise;
       const row = byName.get(`${budget_id} ${window_start}`);
       if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} is not there`);
       const { spent, leased, free, granted, wanted_by } = row;
-      const claimed = wanted_by !== '' && wanted_by !== node;
-      return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed };
+      const claims = wanted_by === claimant;
+      const claimed = wanted_by !== '' && !claims;
+      return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed, claims };
     });
     await writeLeases(
       tx,
       states.map(({ budget_id, window_start, lease }) => ({ node_id: node, budget_id, window_start, amount: lease })),
     );
     return states;
+  }
+
+  /** Whoever made it is gone: nobody needs to give anything back for it. */
+  async function endClaim(claim: Pick<LeaseRow, 'budget_id' | 'window_start'> & { wanted_by: string }): Promise<void> {
+    await queries
+      .updateTable('ledger_windows')
+      .set({ wanted: 0, wanted_by: '', wanted_at: 0 })
+      .where('budget_id', '=', claim.budget_id)
+      .where('window_start', '=', claim.window_start)
+      .where('wanted_by', '=', claim.wanted_by)
+      .execute();
   }
 
   return {
@@ -313,24 +333,35 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       }),
 
     watch: async (node, at) => {
-      const wanted = await queries
+      const clock = clockOf(engine, at);
+      const found = await queries
         .selectFrom('ledger_leases as l')
         .innerJoin('ledger_windows as w', (join) =>
           join.onRef('w.budget_id', '=', 'l.budget_id').onRef('w.window_start', '=', 'l.window_start'),
         )
         .leftJoin('ledger_budgets as b', 'b.id', 'l.budget_id')
-        .select(['l.budget_id', 'l.window_start'])
+        .select(['l.budget_id', 'l.window_start', 'w.wanted_by', 'w.spent', 'w.leased', 'b.limit_nano'])
+        .select(
+          sql<string | null>`(SELECT c.id FROM ledger_nodes AS c
+            WHERE c.id || ' ' || CAST(c.epoch AS TEXT) = w.wanted_by
+              AND c.seen_at > ${clock} - ${sql.lit(limits.node_live_ms)})`.as('claimant'),
+        )
         .where('l.node_id', '=', node)
         .where('l.amount', '>', 0)
-        .where(({ eb, or, and, ref }) =>
+        .where(({ eb, or, ref }) =>
           or([
-            and([eb('w.wanted_by', '<>', ''), eb('w.wanted_by', '<>', node)]),
+            eb('w.wanted_by', '<>', ''),
             eb('b.limit_nano', 'is', null),
             eb(sql<number>`${ref('w.spent')} + ${ref('w.leased')}`, '>', ref('b.limit_nano')),
           ]),
         )
         .execute();
-      const clock = clockOf(engine, at);
+      const wanted: { budget_id: string; window_start: string }[] = [];
+      for (const { budget_id, window_start, wanted_by, claimant, spent, leased, limit_nano } of found) {
+        const is_over = limit_nano === null || spent + leased > limit_nano;
+        if (is_over || (claimant !== null && claimant !== node)) wanted.push({ budget_id, window_start });
+        if (wanted_by !== '' && claimant === null) await endClaim({ budget_id, window_start, wanted_by });
+      }
       const { nodes, now, seen_at } = await queries
         .selectFrom('ledger_nodes')
         .select(({ fn, cast }) => [
