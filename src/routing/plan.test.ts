@@ -6,11 +6,17 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
 import { createHealth, type Health } from './health.ts';
-import { plan, unsupportedParameters } from './plan.ts';
+import { type PlanContext, plan, unsupportedParameters } from './plan.ts';
 
 function ask(
   provider: ProviderPreferences | undefined,
-  more: { request?: Partial<ChatRequest>; models?: Model[]; health?: Health; allow_unpriced?: boolean } = {},
+  more: {
+    request?: Partial<ChatRequest>;
+    models?: Model[];
+    health?: Health;
+    allow_unpriced?: boolean;
+    prefers?: PlanContext['prefers'];
+  } = {},
 ) {
   const request = {
     messages: [{ role: 'user' as const, content: 'x' }],
@@ -23,6 +29,7 @@ function ask(
     health: more.health ?? createHealth(),
     now_ms: 1000,
     allow_unpriced: more.allow_unpriced ?? false,
+    prefers: more.prefers,
   });
 }
 const tags = (found: ReturnType<typeof plan>) =>
@@ -72,6 +79,15 @@ test('an endpoint that cools down comes last, but comes; the client’s own orde
   expect(tags(ask(undefined, { health }))).toEqual(['a/one@beta/turbo', 'a/one@alpha', 'a/one@beta']);
   expect(tags(ask({ only: ['beta'], ignore: ['beta/turbo'] }, { health }))).toEqual(['a/one@beta']);
   expect(tags(ask({ order: ['beta'] }, { health }))[0]).toBe('a/one@beta/turbo');
+});
+
+test('who made the state of the conversation comes before who is cheaper, but not before the client’s own order', () => {
+  const prefers: PlanContext['prefers'] = ({ provider }) => provider.slug === 'alpha';
+  expect(tags(ask(undefined, { prefers }))).toEqual(['a/one@alpha', 'a/one@beta', 'a/one@beta/turbo']);
+  expect(tags(ask({ order: ['beta'] }, { prefers }))).toEqual(['a/one@beta', 'a/one@beta/turbo', 'a/one@alpha']);
+  const health = createHealth();
+  health.failed('alpha|a/one', 'unavailable', undefined, 900);
+  expect(tags(ask(undefined, { prefers, health }))[2]).toBe('a/one@alpha');
 });
 
 test('require_parameters leaves out endpoints that lack one', () => {
