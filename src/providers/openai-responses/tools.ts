@@ -39,7 +39,7 @@ function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObj
     ...(told.description == null ? {} : { description: told.description }),
     parameters: told.parameters ?? { type: 'object', properties: {} },
     // Strict is the default here, and a schema that is not written for it is refused (translation 2.6).
-    strict: told.strict ?? false,
+    strict: told.strict ?? ('strict' in restOf(ext) ? null : false),
   };
 }
 
