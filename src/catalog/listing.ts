@@ -139,6 +139,11 @@ function dialectOf(row: ProviderRow, listing: Listing): BundledEndpoint['dialect
   // https://docs.x.ai/developers/model-capabilities/text/multi-agent, limitations.
   if (row.slug === 'xai' && /multi-agent/.test(listing.id)) return 'openai-responses';
   const { npm, shape } = listing.provider ?? {};
+  if (row.slug === 'google-vertex') {
+    if (npm === '@ai-sdk/google-vertex/anthropic') return 'anthropic-messages';
+    // Open models stand below another address, of an interface of OpenAI's shape.
+    return listing.id.includes('/') ? null : undefined;
+  }
   if (npm === undefined) return undefined;
   return npm === '@ai-sdk/openai-compatible' && row.dialect === 'openai-chat' && shape !== 'responses'
     ? undefined

@@ -3,6 +3,7 @@ import type { DataPolicy, Provider } from '../providers/provider.ts';
 import { type ProviderRow, providerRows } from '../providers/table.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
 import type { ProviderSection } from './file-schema.ts';
+import { googleCredential } from './google-credential.ts';
 import type { Path, ReadFile } from './read-file.ts';
 
 /** Names and values as the process was started with; a blank value counts as unset. */
@@ -92,7 +93,7 @@ function resolveOne(
   const dialect = section?.dialect ?? row?.dialect;
   if (dialect === undefined) throw wrong([], `must have dialect and base_url${hint(slug)}`);
 
-  const address = baseUrl(row, section, environment, wrong);
+  let address = baseUrl(row, section, environment, wrong);
   const credential = credentialOf(row, section, environment, wrong);
   const provider = (): Provider => ({
     slug,
@@ -114,7 +115,10 @@ function resolveOne(
     address.unset === undefined &&
     dialects.has(dialect) &&
     Object.values(section?.headers ?? {}).every((text) => expand(text, environment).unset === undefined);
-  const ownOnly = (): Provider | undefined => (is_complete() ? { ...provider(), is_own_only: true } : undefined);
+  const ownOnly = (): Provider | undefined => {
+    if (address.unset !== undefined && row?.own_base_url !== undefined) address = { url: row.own_base_url };
+    return is_complete() ? { ...provider(), is_own_only: true } : undefined;
+  };
   if (credential.unset !== undefined) {
     result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
     off(`${credential.unset} is not set`, ownOnly());
@@ -163,18 +167,21 @@ function credentialOf(
   environment: Environment,
   wrong: Wrong,
 ): { value?: string; unset?: string; missing?: string } {
+  const is_google = (section?.quirks?.google_cloud ?? row?.quirks.google_cloud) === true;
   if (section?.api_key !== undefined) {
     const { text, unset } = expand(section.api_key, environment);
     if (unset !== undefined) return { unset };
     if (/^\$\w+$/.test(text) || text.includes('${')) {
       throw wrong(['api_key'], `must refer to a variable as \${NAME}, in letters, digits and underscores`);
     }
-    if (!HEADER_VALUE.test(text)) throw wrong(['api_key'], 'must be one line of plain ASCII, as a header takes it');
-    return { value: text };
+    const value = is_google ? googleCredential(text, (expectation) => wrong(['api_key'], expectation)) : text;
+    if (!HEADER_VALUE.test(value)) throw wrong(['api_key'], 'must be one line of plain ASCII, as a header takes it');
+    return { value };
   }
   for (const name of row?.credential_variables ?? []) {
-    const value = variable(environment, name);
-    if (value === undefined) continue;
+    const told = variable(environment, name);
+    if (told === undefined) continue;
+    const value = is_google ? googleCredential(told, (expectation) => new ConfigError(`${name} ${expectation}`)) : told;
     if (!HEADER_VALUE.test(value))
       throw new ConfigError(`${name} must be one line of plain ASCII, as a header takes it`);
     const parts = row?.credential_parts?.[name];

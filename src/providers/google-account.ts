@@ -46,10 +46,10 @@ const GLOBAL_HOST = 'https://aiplatform.googleapis.com/';
 const PLACE = /\/projects\/([^/]+)\/locations\/([^/]+)/;
 
 /**
- * The address of Vertex AI for one credential: in its own project, and at its own location, where it tells them. Every
- * location but `global` has a host of its own (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
+ * The address of Vertex AI for one credential and the models of one publisher: in the credential's own project, and at its
+ * own location, where it tells them. Other addresses stay as they are. Every location but `global` has a host of its own (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
  */
-export function vertexAddress(base_url: string, credential: string | undefined): string {
+export function vertexAddress(base_url: string, credential: string | undefined, publisher: string): string {
   const found = PLACE.exec(base_url);
   if (found === null) return base_url;
   const account = credential === undefined ? undefined : readGoogleAccount(credential);
@@ -57,7 +57,11 @@ export function vertexAddress(base_url: string, credential: string | undefined):
   // Names that would change the address are none.
   const own = (name: string | undefined, given: string) => (name !== undefined && NAME.test(name) ? name : given);
   const location = own(account?.location, given_location);
-  const address = base_url.replace(PLACE, `/projects/${own(account?.project, given_project)}/locations/${location}`);
+  const project = own(account?.project, given_project);
+  const address = base_url
+    // A plain key is of one project, which then is not named (https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode).
+    .replace(PLACE, project === '-' ? '' : `/projects/${project}/locations/${location}`)
+    .replace(/\/publishers\/google$/, `/publishers/${publisher}`);
   return address.startsWith(GLOBAL_HOST) ? address.replace(GLOBAL_HOST, hostOf(location)) : address;
 }
 

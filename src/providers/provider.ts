@@ -84,8 +84,8 @@ export interface Quirks {
 
   // gemini-generate-content, anthropic-messages
   /**
-   * Vertex AI: the base URL names a project and a location, models stand below `/publishers/…`, and the credential is a
-   * Google account as JSON text, which is exchanged for a token, or an API key.
+   * Vertex AI: the base URL ends in `/projects/…/locations/…/publishers/…`, and the credential is a Google account as JSON
+   * text, which is exchanged for a token, or an API key.
    */
   google_cloud?: boolean;
   /** Where its tokens are got, in place of Google's own address. */

@@ -16,6 +16,8 @@ export interface ProviderRow {
   transcription_dialect?: TranscriptionWire;
   /** May hold `{NAME}` of the environment; all such variables must be set for the provider to be on. */
   base_url: string;
+  /** Where the address needs variables: what takes its place for own credentials, which tell the missing parts. */
+  own_base_url?: string;
   /** Environment variables that may hold the credential; the first one set counts. */
   credential_variables: readonly string[];
   /**
@@ -82,6 +84,11 @@ const messages: readonly Parameter[] = [
   'reasoning_effort',
   'verbosity',
 ];
+// https://ai.google.dev/api/generate-content#GenerationConfig
+const gemini: readonly Parameter[] = [
+  ...chat.filter((name) => name !== 'logit_bias' && name !== 'parallel_tool_calls'),
+  'top_k',
+];
 const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter((name) => !names.includes(name));
 
 /** Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model. */
@@ -117,18 +124,14 @@ const laboratories: readonly ProviderRow[] = [
   {
     slug: 'google-ai-studio',
     name: 'Google AI Studio',
-    dialect: 'openai-chat',
-    // https://ai.google.dev/gemini-api/docs/openai
-    base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    dialect: 'gemini-generate-content',
+    embeddings_dialect: 'gemini-embeddings',
+    // https://ai.google.dev/api
+    base_url: 'https://generativelanguage.googleapis.com/v1beta',
     credential_variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
     source: 'google',
-    parameters: without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'parallel_tool_calls'),
-    quirks: {
-      ...compatible,
-      refused_parameters: ['user', 'metadata', 'prediction', 'logit_bias'],
-      inline_images: true,
-      google_signatures: true,
-    },
+    parameters: gemini,
+    quirks: {},
   },
   {
     slug: 'mistral',
@@ -405,11 +408,12 @@ const clouds: readonly ProviderRow[] = [
     dialect: 'gemini-generate-content',
     embeddings_dialect: 'vertex-embeddings',
     base_url:
-      'https://aiplatform.googleapis.com/v1/projects/{GOOGLE_VERTEX_PROJECT}/locations/{GOOGLE_VERTEX_LOCATION}/publishers/google',
-    credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS'],
+      'https://aiplatform.googleapis.com/v1beta1/projects/{GOOGLE_VERTEX_PROJECT}/locations/{GOOGLE_VERTEX_LOCATION}/publishers/google',
+    own_base_url: 'https://aiplatform.googleapis.com/v1beta1/projects/-/locations/global/publishers/google',
+    credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_API_KEY'],
     source: 'google-vertex',
-    parameters: [...chat, 'top_k'],
-    quirks: {},
+    parameters: gemini,
+    quirks: { google_cloud: true, api_key_header: 'x-goog-api-key' },
   },
   {
     slug: 'cloudflare',

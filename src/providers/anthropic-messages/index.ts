@@ -17,7 +17,7 @@ export const anthropicMessages: ChatDialect = {
   encodeRequest,
   outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
-  addressFor: vertexAddress,
+  addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'anthropic'),
   authorize(credential, _request, _now_ms, { api_key_header }) {
     if (credential === undefined) return {};
     if (isBearer(credential)) return { authorization: credential };

@@ -125,8 +125,11 @@ function addressed(
   const method = body['stream'] === true ? 'streamRawPredict' : 'rawPredict';
   // Dated names have an @, which stands for itself in a path (RFC 3986, section 3.3).
   const model = encodeURIComponent(upstream_model).replaceAll('%40', '@');
-  const path = `/publishers/anthropic/models/${model}:${method}`;
-  return { path, headers: {}, body: { ...others, anthropic_version: 'vertex-2023-10-16' } };
+  return {
+    path: `/models/${model}:${method}`,
+    headers: {},
+    body: { ...others, anthropic_version: 'vertex-2023-10-16' },
+  };
 }
 
 function withoutDenied(rest: JsonObject): JsonObject {

@@ -43,7 +43,7 @@ export const geminiGenerateContent: ChatDialect = {
     return typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined;
   },
   serviceTier,
-  addressFor: vertexAddress,
+  addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'google'),
   json_credentials: true,
   // Never in the address, where it would be logged.
   authorize(credential, _request, _now_ms, { api_key_header }) {

@@ -85,7 +85,7 @@ export function encodeRequest(
   const method = request.stream === true ? 'streamGenerateContent?alt=sse' : 'generateContent';
   return {
     method: 'POST',
-    path: `${encoding.is_cloud ? '/publishers/google' : ''}/models/${encodeURIComponent(endpoint.upstream_model)}:${method}`,
+    path: `/models/${encodeURIComponent(endpoint.upstream_model)}:${method}`,
     headers: {},
     body: { ...body },
     report,

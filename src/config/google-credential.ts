@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { readGoogleAccount } from '../providers/google-account.ts';
+import type { ConfigError } from './config-error.ts';
+
+/**
+ * A credential of Google Cloud as one line: an account's JSON text, given as it is or by the path of its file (as
+ * `GOOGLE_APPLICATION_CREDENTIALS` has it), or a plain key as it stands.
+ */
+export function googleCredential(told: string, wrong: (expectation: string) => ConfigError): string {
+  const isText = told.startsWith('{');
+  if (!isText && !/[/\\]|\.json$/.test(told)) return told;
+  let text: string;
+  try {
+    text = JSON.stringify(JSON.parse(isText ? told : readFileSync(told, 'utf8')));
+  } catch {
+    // What was read is a secret: it is not quoted.
+    throw wrong(isText ? 'must be JSON text' : 'must be the path of a JSON file that can be read');
+  }
+  if (readGoogleAccount(text) !== undefined) return text;
+  throw wrong('must be the key file of a service account, or the credentials of a user that gcloud made');
+}
