@@ -97,7 +97,7 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
   return {
     path,
     makes_vectors: true,
-    ...(path.source.includes('(') ? { targetOf: (address) => targetOf(path, address) } : {}),
+    ...(path.source.includes('([^/') ? { targetOf: (address) => targetOf(path, address) } : {}),
     credentialOf,
     credentialRefused,
     modelUnknown,
