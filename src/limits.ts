@@ -214,6 +214,14 @@ export const limits = {
   /** How often a provider that works in the background is asked whether it is done: first, and at last. */
   transcription_poll_ms_min: 500,
   transcription_poll_ms_max: 5_000,
+  /** Words to expect, of one request. */
+  transcription_prompt_chars_max: 16_384,
+  /** Parts of a form with files, what stands before each, and a field that is no file. */
+  form_parts_max: 100,
+  form_head_bytes_max: 4 * 1024,
+  form_field_bytes_max: 64 * 1024,
+  /** So many questions in a row may fail before it is given up. */
+  transcription_poll_failures_max: 5,
 
   /** Accounts of Google whose tokens are remembered; how long before its end a token is no longer used, and how long one is waited for. */
   google_accounts_max: 1_000,
@@ -313,6 +321,11 @@ export const limits = {
   recall_ask_ms: 25,
   /** How much longer it waits where the store has not answered yet whether there is any. */
   admission_store_ms_max: 2_300,
+  /**
+   * A call counts in the windows of the moment at which it came, unless that is so far from the store's time; which is asked
+   * for where the clocks of this machine moved against each other by as much.
+   */
+  admission_clock_ms_max: 10_000,
   /** A node's wish for what is idle elsewhere stands so long before another's may take its place. */
   claim_ms: 120,
   /** A node that gave back what another wished for asks for none of it for so long. */

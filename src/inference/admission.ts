@@ -119,7 +119,7 @@ export function createAdmission({ recorder, rules }: { recorder: Recorder; rules
     const reserve = async (exposure: Exposure) => {
       const full_nano = costOf(exposure, full_tokens);
       const least_nano = costOf(exposure, least_tokens);
-      const ask = { id: call.generation_id, budgets, is_byok, mode, full_nano, least_nano };
+      const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
       const hold = await recorder.reserve(ask, held);
       return { hold, exposure, is_full: hold.granted_nano >= full_nano };
     };
@@ -147,7 +147,7 @@ export function createAdmission({ recorder, rules }: { recorder: Recorder; rules
   async function admitUncounted<P extends Prepared>({ call, hold, is_byok, prepare }: Asking<P>): Promise<Admitted<P>> {
     const { budgets } = call.principal;
     const prepared = prepare();
-    const ask = { id: call.generation_id, budgets, is_byok, full_nano: 0, least_nano: 0 };
+    const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, full_nano: 0, least_nano: 0 };
     return { prepared, hold: await recorder.reserve(ask, hold), grant: undefined };
   }
 

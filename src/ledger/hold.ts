@@ -10,6 +10,11 @@ export interface Ask {
   is_byok: boolean;
   /** How strictly the caller's budgets are kept; absent: strictly. */
   mode?: BudgetMode;
+  /**
+   * When the call came, by this node's clock, milliseconds since 1970: what its record says. It counts in the windows of
+   * that moment, so that days and windows add up to the same, unless the clock is plainly off. Absent: in those of now.
+   */
+  at?: number;
   /** With the output bound that the request asks for. */
   full_nano: number;
   /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */

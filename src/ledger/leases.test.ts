@@ -7,6 +7,7 @@ import type { Budget } from '../schemas/budget.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { Ask, Hold } from './hold.ts';
+import { realClock } from './ledger-clock.ts';
 import type { Recorder } from './recorder.ts';
 
 let ordinal = 0;
@@ -295,6 +296,45 @@ describeStores('budgets', ({ open }) => {
       (await database.queries.selectFrom('ledger_windows').select('wanted_by').execute())[0];
     await expect.poll(claimants, { timeout: 2_000 }).toEqual({ wanted_by: '' });
     one.release(hold);
+  });
+
+  test('a call counts in the windows of the moment at which it came, which is the day of its record', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
+    const now = () => Date.parse('2026-11-22T00:00:00.500Z');
+    const recorder = await start(ledgerStore(database.queries, 'sqlite'), freshDir(), { clock: realClock(now) });
+    const created_at = '2026-11-21T23:59:59.900Z';
+    const hold = await recorder.reserve(ask([budget], 100, { at: Date.parse(created_at) }));
+    await recorder.attempt(sent(hold));
+    await recorder.outcome(generation({ id: hold.id, cost_nano: 100, created_at }), hold);
+    await settle(recorder, await recorder.reserve(ask([budget], 7, { at: now() - 3_600_000 })), 7);
+    await recorder.flush();
+    expect(await windowsOf(database)).toMatchObject([
+      { window_start: '2026-11-21', spent: 100 },
+      { window_start: '2026-11-22', spent: 7 },
+    ]);
+  });
+
+  test('after the machine slept, the first request asks the store which day it is', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
+    let slept_ms = 0;
+    const now = () => Date.parse('2026-11-21T12:00:00.000Z') + slept_ms;
+    const store = ledgerStore(database.queries, 'sqlite');
+    const recorder = await start(store, freshDir(), { clock: realClock(now) });
+    await settle(recorder, await recorder.reserve(ask([budget], 5)), 5);
+    await recorder.flush();
+    slept_ms = 13 * 3_600_000;
+    await settle(recorder, await recorder.reserve(ask([budget], 7)), 7);
+    await recorder.flush();
+    expect(await windowsOf(database)).toMatchObject([
+      { window_start: '2026-11-21', spent: 5 },
+      { window_start: '2026-11-22', spent: 7 },
+    ]);
+    slept_ms += 24 * 3_600_000;
+    store.watch = () => Promise.reject(new Error('the store is down'));
+    await expect(recorder.reserve(ask([budget], 1))).rejects.toMatchObject({ status: 503 });
+    expect(recorder.reserve(ask([], 1))).toMatchObject({ granted_nano: 1 });
   });
 
   test('a limit that was raised is asked about at once, also right after a refusal', async () => {

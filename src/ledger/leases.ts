@@ -90,11 +90,12 @@ export class Leases {
   reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
     const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
     const now = this.#options.now();
+    const at = ask.at !== undefined && Math.abs(ask.at - now) <= limits.admission_clock_ms_max ? ask.at : now;
     const lines: Wanted[] = [];
     for (const budget of ask.budgets) {
       if (ask.is_byok && !budget.include_byok) continue;
       const line = hold.lines.find((known) => known.budget.id === budget.id);
-      const start = line?.window_start ?? this.#startOf(budget.reset_interval, now);
+      const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
       lines.push({ budget, lease: this.book.of(budget.id, start), line });
     }
     if (ask.full_nano === 0 || lines.length === 0) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { Hold, HoldLine } from './hold.ts';
+import type { Ask, Hold, HoldLine } from './hold.ts';
 import { Journal, type JournalSync } from './journal.ts';
 import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './last-run.ts';
 import type { Holding } from './lease-book.ts';
@@ -11,6 +11,7 @@ import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import type { GenerationRecord, HeldLine } from './records.ts';
+import { storeRefusal } from './refusal.ts';
 import {
   forgottenSince,
   lastAcknowledged,
@@ -56,8 +57,10 @@ class Node implements Recorder {
   readonly #unflushed = new Map<string, Settle>();
   readonly #sweeper: Timer;
   #epoch: number;
-  /** The store's clock less the monotonic one, as of its last answer. */
-  #store_ahead_ms: number;
+  /** The store's clock less the monotonic one, as of its last answer; and this machine's then. */
+  #store_ahead_ms = 0;
+  #clock_ahead_ms = 0;
+  #learning: Promise<void> | undefined;
   readonly #watcher: Timer;
   #watching = false;
   #asking: Timer;
@@ -77,7 +80,7 @@ class Node implements Recorder {
     this.#clock = clock;
     this.#log = log;
     this.#unknown_outcome = options.unknown_outcome;
-    this.#store_ahead_ms = registered.now - clock.monotonic();
+    this.#tellTime(registered.now);
     const boot = segments.disk.boot();
     this.#journal = new Journal({ segments, node: slot.node, epoch, boot, sync: journal_sync, clock });
     this.#leases = new Leases({
@@ -146,10 +149,41 @@ class Node implements Recorder {
   }
 
   reserve: Recorder['reserve'] = (ask, hold) => {
+    const has_turns = ask.budgets.some(({ reset_interval }) => reset_interval !== 'never');
+    if (has_turns && !this.#isTimeKnown()) return this.#learnTime().then(() => this.#reserve(ask, hold));
+    return this.#reserve(ask, hold);
+  };
+
+  #reserve(ask: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
     const reserved = this.#leases.reserve(ask, hold);
     if (reserved instanceof Promise) this.#askLater();
     return reserved;
-  };
+  }
+
+  #tellTime(store_now: number): void {
+    this.#store_ahead_ms = store_now - this.#clock.monotonic();
+    this.#clock_ahead_ms = this.#clock.now() - this.#clock.monotonic();
+  }
+
+  /** False where the machine's two clocks have moved against each other: it slept, or was set, and which window is open is not known. */
+  #isTimeKnown(): boolean {
+    const ahead_ms = this.#clock.now() - this.#clock.monotonic();
+    return Math.abs(ahead_ms - this.#clock_ahead_ms) <= limits.admission_clock_ms_max;
+  }
+
+  /** Asks the store for its time, once for all who need it. Rejects with a 503 where it does not answer. */
+  #learnTime(): Promise<void> {
+    this.#learning ??= this.#store
+      .watch(this.#slot.node, this.#clock.now())
+      .then(
+        ({ now }) => this.#tellTime(now),
+        () => Promise.reject(storeRefusal()),
+      )
+      .finally(() => {
+        this.#learning = undefined;
+      });
+    return this.#learning;
+  }
 
   extend: Recorder['extend'] = async (hold, granted_nano) => {
     const before = hold.granted_nano;
@@ -309,7 +343,7 @@ class Node implements Recorder {
   }
 
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
-    this.#store_ahead_ms = answer.now - this.#clock.monotonic();
+    this.#tellTime(answer.now);
     if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
     else this.#leases.alreadyApplied(settles, answer.leases);
     if (this.#leases.waiting > 0) this.#askLater();
@@ -338,7 +372,7 @@ class Node implements Recorder {
     this.#watching = true;
     try {
       const watched = await this.#store.watch(this.#slot.node, this.#clock.now());
-      this.#store_ahead_ms = watched.now - this.#clock.monotonic();
+      this.#tellTime(watched.now);
       if (!this.#stopped && this.#leases.watched(watched)) this.#pipe.ask();
     } catch {
       // The pipe tells of a store that does not answer.
