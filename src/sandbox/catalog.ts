@@ -1,4 +1,5 @@
 import type { Wire } from '../schemas/inner.ts';
+import { bedrock_model_prefix } from './bedrock-converse.ts';
 import { gemini_model_prefix } from './gemini-generate-content.ts';
 import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
 
@@ -54,6 +55,12 @@ const apart: Readonly<Record<string, ApartRow>> = {
     upstream_model: (slug) => gemini_model_prefix + slug,
   },
   responses: { name: 'Sandbox Responses', dialect: 'openai-responses', path: '/v1', upstream_model: (slug) => slug },
+  bedrock: {
+    name: 'Sandbox Bedrock',
+    dialect: 'bedrock-converse',
+    path: '',
+    upstream_model: (slug) => bedrock_model_prefix + slug,
+  },
   cohere: { name: 'Sandbox Cohere', dialect: 'cohere-chat', path: '/v2', upstream_model: (slug) => slug },
 };
 

@@ -6,13 +6,14 @@ import type { Faults } from './faults.ts';
 /** Chunks wait for each other up to here when nothing asks for a write of their own: fewer system calls, more chunks. */
 const write_chars = 16 * 1024;
 
-async function write(response: ServerResponse, text: string, faults: Faults, signal: AbortSignal): Promise<void> {
+async function write(response: ServerResponse, text: string, { faults, signal, binary_type }: Course): Promise<void> {
+  const encoding = binary_type === undefined ? 'utf8' : 'latin1';
   if (text === '' || response.destroyed) return;
   if (faults.split_bytes === 0) {
-    if (!response.write(text)) await once(response, 'drain', { signal });
+    if (!response.write(text, encoding)) await once(response, 'drain', { signal });
     return;
   }
-  const bytes = Buffer.from(text);
+  const bytes = Buffer.from(text, encoding);
   for (let at = 0; at < bytes.length; at += faults.split_bytes) {
     if (!response.write(bytes.subarray(at, at + faults.split_bytes))) await once(response, 'drain', { signal });
     // A turn of the loop between two writes, so that the reader sees them apart.
@@ -28,6 +29,8 @@ export interface Course {
   signal: AbortSignal;
   /** Told before the connection is broken as planned. */
   onBreak(): void;
+  /** What a binary stream is called; its strings are then Latin-1. */
+  binary_type?: string | undefined;
 }
 
 function breakOff(response: ServerResponse, course: Course): void {
@@ -37,7 +40,7 @@ function breakOff(response: ServerResponse, course: Course): void {
 
 /** Sends an answer in one piece, or as far as the faults let it. */
 export async function sendBody(response: ServerResponse, text: string, course: Course): Promise<void> {
-  const { faults, headers, signal } = course;
+  const { faults, headers } = course;
   const bytes = Buffer.from(text);
   const half = bytes.subarray(0, bytes.length >> 1);
   const json = { 'content-type': 'application/json', ...headers };
@@ -51,7 +54,7 @@ export async function sendBody(response: ServerResponse, text: string, course: C
     if (faults.die_after_chunks > 0) breakOff(response, course);
     return;
   }
-  await write(response, text, faults, signal);
+  await write(response, text, { ...course, binary_type: undefined });
   response.end();
 }
 
@@ -65,10 +68,10 @@ export interface StreamPlan extends Course {
 
 /** Sends a stream no faster than its client reads, as far as the faults let it. Rejects when the client leaves. */
 export async function sendStream(response: ServerResponse, plan: StreamPlan): Promise<void> {
-  const { faults, signal } = plan;
+  const { faults, signal, binary_type } = plan;
   const one_by_one = faults.chunk_delay_ms > 0 || faults.flush || faults.split_bytes > 0;
   response.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
+    'content-type': binary_type ?? 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache',
     ...plan.headers,
   });
@@ -76,18 +79,18 @@ export async function sendStream(response: ServerResponse, plan: StreamPlan): Pr
   let sent = 0;
   let reported = 0;
   const flush = async () => {
-    const text = faults.crlf ? waiting.replaceAll('\n', '\r\n') : waiting;
+    const text = faults.crlf && binary_type === undefined ? waiting.replaceAll('\n', '\r\n') : waiting;
     waiting = '';
     plan.onChunks(sent - reported);
     reported = sent;
-    await write(response, text, faults, signal);
+    await write(response, text, plan);
   };
   for (const event of plan.events) {
     if (faults.error_in_stream === sent + 1) {
       waiting += plan.error_event;
       break;
     }
-    if (faults.comments) waiting += ': sandbox\n\n';
+    if (faults.comments && binary_type === undefined) waiting += ': sandbox\n\n';
     waiting += event;
     sent += 1;
     const last_one = [faults.die_after_chunks, faults.stall_after, faults.truncate_after_chunks].includes(sent);

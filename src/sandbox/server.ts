@@ -5,6 +5,7 @@ import { limits } from '../limits.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages } from './anthropic-messages.ts';
+import { bedrockConverse } from './bedrock-converse.ts';
 import { cohereChat } from './cohere-chat.ts';
 import { vectorWires } from './embeddings.ts';
 import { type Faults, readFaults, splitModel, UnknownFault } from './faults.ts';
@@ -55,6 +56,7 @@ const wires: readonly SandboxWire[] = [
   geminiGenerateContent,
   cohereChat,
   openAiResponses,
+  bedrockConverse,
   ...vectorWires,
 ];
 
@@ -110,15 +112,16 @@ function sendFault(wire: SandboxWire, response: ServerResponse, faults: Faults, 
     return true;
   }
   if (faults.status === 0 || faults.status === 200) return false;
-  const headers = {
-    ...wire.answerHeaders(id),
-    ...(faults.retry_after > 0 ? { 'retry-after': String(faults.retry_after) } : {}),
-  };
   const refusal = new Refusal(
     faults.status,
     `The sandbox fails with ${faults.status}, as it was told to.`,
     'sandbox_fault',
   );
+  const headers = {
+    ...wire.answerHeaders(id),
+    ...wire.errorHeaders?.(refusal),
+    ...(faults.retry_after > 0 ? { 'retry-after': String(faults.retry_after) } : {}),
+  };
   sendJson(response, faults.status, wire.errorBody(refusal, id), headers);
   return true;
 }
@@ -178,6 +181,7 @@ async function answer(
   const failure = new Refusal(503, 'Overloaded', 'overloaded');
   const course: Course = {
     headers: wire.answerHeaders(attempt.id),
+    binary_type: wire.binary_type,
     faults,
     signal: left.signal,
     onBreak: () => {
@@ -236,7 +240,8 @@ async function exchange(
             error instanceof UnknownFault ? 400 : 500,
             String(error instanceof Error ? error.message : error),
           );
-    sendJson(response, refusal.status, wire.errorBody(refusal, id), wire.answerHeaders(id));
+    const headers = { ...wire.answerHeaders(id), ...wire.errorHeaders?.(refusal) };
+    sendJson(response, refusal.status, wire.errorBody(refusal, id), headers);
   }
 }
 

@@ -46,4 +46,8 @@ export interface SandboxWire {
   /** The error as an event of a stream. */
   errorEvent(refusal: Refusal, id: string): string;
   answerHeaders(id: string): Record<string, string>;
+  /** Headers that tell an error beside its body. */
+  errorHeaders?(refusal: Refusal): Record<string, string>;
+  /** The media type of a stream whose events are bytes, each string one of Latin-1. Absent: an event stream of text. */
+  binary_type?: string;
 }
