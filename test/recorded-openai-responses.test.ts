@@ -360,13 +360,17 @@ function typeOf(item: JsonValue): JsonValue | undefined {
   return object(item)['type'];
 }
 
-/** The differences that translation may make: nulls and empty lists go, messages name their type, an image its detail. */
+/**
+ * The differences that translation may make: nulls, empty lists and empty messages go, messages name their type, an image
+ * its detail.
+ */
 function normal(body: JsonObject): JsonValue {
   const named = array(body['input']).map((item) => {
     const told = object(item);
     return told['role'] !== undefined && told['type'] === undefined ? { ...told, type: 'message' } : told;
   });
-  return JSON.parse(JSON.stringify({ ...body, input: named, stream: body['stream'] ?? false }), (_key, value) => {
+  const said = named.filter(({ content }) => content !== '');
+  return JSON.parse(JSON.stringify({ ...body, input: said, stream: body['stream'] ?? false }), (_key, value) => {
     if (value === null || (Array.isArray(value) && value.length === 0)) return undefined;
     return object(value)['type'] === 'input_image' ? { detail: 'auto', ...value } : value;
   });

@@ -26,6 +26,7 @@ export function decodeInput({ instructions, input }: { instructions?: JsonValue;
     messages.push({ role: 'system', content: instructions, ext: { wire: WIRE, rest: { via: 'instructions' } } });
   }
   if (typeof input === 'string') return [...messages, { role: 'user', content: input }];
+  const called = new Set<JsonValue | undefined>();
   let turn: WireItem[] = [];
   const endTurn = (): void => {
     if (turn.length > 0) messages.push(decodeTurn(turn));
@@ -34,12 +35,15 @@ export function decodeInput({ instructions, input }: { instructions?: JsonValue;
   for (const value of asArray(input)) {
     const item = asItem(value);
     if (item === undefined) continue;
-    if (isOfAssistant(item)) {
-      turn.push(item);
-      continue;
-    }
-    endTurn();
-    messages.push(decodeItem(item));
+    const former = turn.at(-1);
+    const isOfTurn = isOfAssistant(item);
+    // Two messages that nothing tells apart are two turns: their texts must not run together.
+    if (!isOfTurn || (former !== undefined && isNameless(former) && isNameless(item))) endTurn();
+    if (CALLS.has(item.type)) called.add(item['call_id']);
+    if (isOfTurn) turn.push(item);
+    // The result of another kind of call, or of one that the provider keeps, is for this wire alone.
+    else if (RESULTS.has(item.type) && called.has(item['call_id'])) messages.push(decodeResult(item));
+    else messages.push(decodeItem(item));
   }
   endTurn();
   return messages;
@@ -80,6 +84,10 @@ function isOfAssistant(item: WireItem): boolean {
   return !OF_USER.test(item.type) || item['execution'] === 'server';
 }
 
+function isNameless(item: WireItem): boolean {
+  return item.type === 'message' && item['id'] === undefined;
+}
+
 /** The items of an assistant turn are read as the answer they once were. */
 function decodeTurn(items: readonly WireItem[]): Message {
   const turn = createTurn({ generation_id: '' });
@@ -89,16 +97,18 @@ function decodeTurn(items: readonly WireItem[]): Message {
   return message;
 }
 
+const CALLS: ReadonlySet<string> = new Set(['function_call', 'custom_tool_call']);
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'custom_tool_call_output']);
 
+function decodeResult(item: WireItem): Message {
+  const { output } = item;
+  const content = typeof output === 'string' ? output : asArray(output).map(decodePart);
+  const message: Message = { role: 'tool', tool_call_id: asText(item['call_id']), content };
+  const ext = extOf(remainder(item, ['type', 'call_id', 'output']));
+  return ext === undefined ? message : { ...message, ext };
+}
+
 function decodeItem(item: WireItem): Message {
-  if (RESULTS.has(item.type)) {
-    const { output } = item;
-    const content = typeof output === 'string' ? output : asArray(output).map(decodePart);
-    const message: Message = { role: 'tool', tool_call_id: asText(item['call_id']), content };
-    const ext = extOf(remainder(item, ['type', 'call_id', 'output']));
-    return ext === undefined ? message : { ...message, ext };
-  }
   if (item.type !== 'message') return { role: 'user', content: [nativeOf(item)] };
   const { role, content } = item;
   const message: Message = {
