@@ -28,9 +28,21 @@ export interface Quirks {
   think_in_reasoning?: boolean;
   /**
    * How a reasoning wish is told. Default: `reasoning_effort`. `reasoning`: the whole object (another gateway);
-   * `thinking`: `{type: enabled | disabled}` (Z.AI, Moonshot, DeepSeek); `enable_thinking` with `thinking_budget` (Alibaba).
+   * `thinking`: `{type: enabled | disabled}` (Z.AI, Moonshot), `thinking_effort`: the same with `reasoning_effort` beside it
+   * (DeepSeek); `enable_thinking` with `thinking_budget` (Alibaba).
    */
-  reasoning_field?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'enable_thinking' | 'none';
+  reasoning_field?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'thinking_effort' | 'enable_thinking' | 'none';
+  /**
+   * While it thinks, the upstream refuses former turns that called tools without `reasoning_content`. Where a client lost
+   * it: `off` turns the thinking off, `placeholder` puts a mark in its place.
+   */
+  lost_reasoning?: 'off' | 'placeholder';
+  /** Wants user and assistant by turns, after system messages at the beginning alone: neighbours of one role are merged (Perplexity). */
+  alternating_roles?: boolean;
+  /** `logprobs` is a number of alternatives (Together). */
+  logprobs_count?: boolean;
+  /** Goes on with a trailing assistant message only when told to: `continue_final_message` (vLLM, SGLang). */
+  continue_final_message?: boolean;
   /** Mistral and DeepSeek: a trailing assistant message needs `prefix: true`. */
   prefill_prefix?: boolean;
   /** Mistral: `tool_choice: "any"` stands for `required`. */

@@ -171,7 +171,7 @@ const laboratories: readonly ProviderRow[] = [
     // https://api-docs.deepseek.com/api/create-chat-completion
     parameters: without(chat, 'seed', 'logit_bias', 'parallel_tool_calls', 'structured_outputs'),
     // The beta address takes all of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
-    quirks: { ...compatible, prefill_prefix: true, reasoning_field: 'thinking' },
+    quirks: { ...compatible, prefill_prefix: true, reasoning_field: 'thinking_effort', lost_reasoning: 'off' },
     abort_stops_billing: true,
   },
   {
@@ -207,7 +207,7 @@ const laboratories: readonly ProviderRow[] = [
     source: 'moonshotai',
     parameters: without(chat, 'logit_bias', 'seed', 'logprobs', 'top_logprobs'),
     // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not taken.
-    quirks: { ...compatible, reasoning_field: 'thinking', inline_images: true },
+    quirks: { ...compatible, reasoning_field: 'thinking', lost_reasoning: 'placeholder', inline_images: true },
   },
   {
     slug: 'z-ai',
@@ -258,7 +258,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['PERPLEXITY_API_KEY', 'PPLX_API_KEY'],
     source: 'perplexity',
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed'), 'top_k', 'web_search_options'],
-    quirks: openModels,
+    quirks: { ...openModels, alternating_roles: true },
   },
   {
     slug: 'inception',
@@ -456,7 +456,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
     source: 'togetherai',
     parameters: openHost,
-    quirks: openModels,
+    quirks: { ...openModels, logprobs_count: true },
     abort_stops_billing: true,
   },
   {
@@ -641,6 +641,7 @@ const localServers: readonly ProviderRow[] = (
     // An address without a scheme or port is read as Ollama reads it (https://docs.ollama.com/faq).
     ['ollama', 'Ollama', 'http://127.0.0.1:11434/v1', 'OLLAMA_HOST', []],
     ['vllm', 'vLLM', 'http://127.0.0.1:8000/v1', 'VLLM_BASE_URL', ['VLLM_API_KEY']],
+    ['sglang', 'SGLang', 'http://127.0.0.1:30000/v1', 'SGLANG_BASE_URL', ['SGLANG_API_KEY']],
     ['lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', 'LMSTUDIO_BASE_URL', ['LMSTUDIO_API_KEY']],
     ['llamacpp', 'llama.cpp', 'http://127.0.0.1:8080/v1', 'LLAMACPP_BASE_URL', ['LLAMACPP_API_KEY']],
   ] as const
@@ -654,7 +655,12 @@ const localServers: readonly ProviderRow[] = (
   any_model: true as const,
   parameters: openHost,
   // Ollama and LM Studio take images as data only (https://docs.ollama.com/api/openai-compatibility).
-  quirks: { ...openModels, inline_images: slug === 'ollama' || slug === 'lmstudio' },
+  // vLLM and SGLang close a trailing assistant message unless they are told not to.
+  quirks: {
+    ...openModels,
+    inline_images: slug === 'ollama' || slug === 'lmstudio',
+    continue_final_message: slug === 'vllm' || slug === 'sglang',
+  },
   abort_stops_billing: true as const,
 }));
 

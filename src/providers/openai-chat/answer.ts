@@ -1,9 +1,10 @@
 import type { Annotation, ChatChunk, ResponseExt } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import type { AttemptState } from '../dialect.ts';
 import { citationsOf } from './attachments.ts';
 import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
+import { logprobsOf } from './logprobs.ts';
 import { readState } from './state.ts';
 import { createTurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
@@ -74,11 +75,12 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
     // In a stream, a message beside or after deltas repeats them (Perplexity).
     const message = choice.delta ?? (turn.hasProduced() ? undefined : choice.message);
     if (isObject(message)) turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
-    if (choice.logprobs != null && hasMembers(choice.logprobs)) {
+    const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
+    if (logprobs !== undefined) {
       const last = chunks.at(-1);
       // The probabilities belong to the text they come with.
-      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = choice.logprobs;
-      else chunks.push({ delta: {}, logprobs: choice.logprobs });
+      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
+      else chunks.push({ delta: {}, logprobs });
     }
     native = textOf(choice.finish_reason) ?? native;
     stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? stopSequence;
@@ -141,8 +143,4 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
 function tierOf(value: unknown): string | undefined {
   const tier = textOf(value);
   return tier === 'on_demand' ? 'default' : tier;
-}
-
-function hasMembers(logprobs: JsonValue): boolean {
-  return isObject(logprobs) && Object.values(logprobs).some((member) => member !== null);
 }

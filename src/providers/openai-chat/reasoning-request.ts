@@ -15,8 +15,10 @@ export function encodeReasoning(encoding: Encoding, body: JsonObject): void {
   } else if (field === 'reasoning') {
     const { exclude: _hidden, ...wish } = request.reasoning ?? { effort };
     body['reasoning'] = wish as JsonObject;
-  } else if (field === 'thinking') {
-    if (effort !== 'none' && request.reasoning?.enabled !== true) {
+  } else if (field === 'thinking' || field === 'thinking_effort') {
+    const hasDegrees = field === 'thinking_effort';
+    if (hasDegrees && effort !== 'none') body['reasoning_effort'] ??= nearestEffort(encoding, effort, told);
+    if (!hasDegrees && effort !== 'none' && request.reasoning?.enabled !== true) {
       tell(encoding, 'changed', told, 'the model’s thinking is on or off, without degrees');
     }
     // A client that speaks the upstream's own field knows better.

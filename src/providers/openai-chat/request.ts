@@ -7,6 +7,7 @@ import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';
+import { alternateRoles, continueFinalMessage, mendLostReasoning } from './repairs.ts';
 import { isObject } from './wire.ts';
 
 /** Written apart from the loop over the client's fields. */
@@ -30,7 +31,11 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   const { quirks } = endpoint;
   const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: new Map() };
   const tools = encodeTools(encoding);
-  const body: JsonObject = { model: endpoint.upstream_model, messages: encodeMessages(encoding) };
+  const messages = encodeMessages(encoding);
+  const body: JsonObject = {
+    model: endpoint.upstream_model,
+    messages: quirks.alternating_roles ? alternateRoles(encoding, messages) : messages,
+  };
   encodeFields(encoding, body);
   encodeOutputBound(encoding, body);
   if (tools.length > 0) {
@@ -38,6 +43,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     encodeToolChoice(encoding, body);
   }
   encodeReasoning(encoding, body);
+  mendLostReasoning(encoding, body);
+  continueFinalMessage(encoding, body);
   encodeStream(encoding, body);
   addExtraFields(encoding, body);
 
@@ -65,6 +72,8 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
       body['random_seed'] = value;
+    } else if (quirks.logprobs_count && (name === 'logprobs' || name === 'top_logprobs')) {
+      if (request.logprobs === true) body['logprobs'] = request.top_logprobs ?? 1;
     } else if (name === 'metadata' && request['store'] !== true) {
       // https://platform.openai.com/docs/api-reference/chat/create: metadata belongs to stored completions.
       tell(encoding, 'dropped', name, 'only stored completions have metadata');

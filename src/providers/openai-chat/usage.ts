@@ -7,7 +7,9 @@ import { isObject, numberOf, type WireUsage } from './wire.ts';
  *
  * Cached, written, audio and image tokens are parts of `prompt_tokens`, reasoning and audio parts of
  * `completion_tokens` (https://platform.openai.com/docs/api-reference/chat/object). Where `total_tokens` is more than both,
- * the gap is reasoning that the provider counts apart (xAI, Google's compatible endpoint).
+ * the gap is reasoning that the provider counts apart (xAI, Google's compatible endpoint). Where `citation_tokens` are told
+ * (Perplexity's research), they are billed as prompt and `reasoning_tokens` as output of its own, beside the other counts
+ * (https://docs.perplexity.ai/getting-started/pricing).
  */
 export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasses | undefined {
   let prompt = count(usage['prompt_tokens']);
@@ -16,9 +18,12 @@ export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasse
   if (prompt === undefined && total !== undefined && completion !== undefined) prompt = Math.max(0, total - completion);
   if (completion === undefined && total !== undefined && prompt !== undefined) completion = Math.max(0, total - prompt);
   if (prompt === undefined && completion === undefined) return undefined;
-  const gap = Math.max(0, (total ?? 0) - (prompt ?? 0) - (completion ?? 0));
+  const cited = count(usage['citation_tokens']);
+  const beside =
+    cited === undefined ? (total ?? 0) - (prompt ?? 0) - (completion ?? 0) : count(usage['reasoning_tokens']);
+  const gap = Math.max(0, beside ?? 0);
   const classes: TokenClasses = {};
-  readPrompt(usage, prompt, cached_tokens, classes);
+  readPrompt(usage, prompt === undefined ? undefined : prompt + (cited ?? 0), cached_tokens, classes);
   readCompletion(usage, completion, gap, classes);
   const searches = count(usage['num_search_queries']);
   if (searches) classes.counts = { web_search: searches };

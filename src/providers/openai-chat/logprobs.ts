@@ -1,0 +1,25 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { isObject } from './wire.ts';
+
+/**
+ * Token probabilities in the wire's own form, undefined where nothing is told. Together and Fireworks also send the lists
+ * of the older completions API: `tokens`, `token_logprobs` and `top_logprobs` (https://docs.together.ai/docs/logprobs).
+ */
+export function logprobsOf(told: JsonValue): JsonValue | undefined {
+  if (!isObject(told) || !Object.values(told).some((member) => member !== null)) return undefined;
+  const { tokens, token_logprobs, top_logprobs } = told;
+  if (!Array.isArray(tokens) || told['content'] != null) return told;
+  const numbers = Array.isArray(token_logprobs) ? token_logprobs : [];
+  const tops = Array.isArray(top_logprobs) ? top_logprobs : [];
+  const content = tokens.flatMap((token, i): JsonObject[] => {
+    const logprob = numbers[i];
+    if (typeof token !== 'string' || typeof logprob !== 'number') return [];
+    const top = isObject(tops[i]) ? Object.entries(tops[i]) : [];
+    return [{ token, logprob, bytes: null, top_logprobs: top.flatMap(([name, value]) => alternative(name, value)) }];
+  });
+  return { content };
+}
+
+function alternative(token: string, logprob: JsonValue | undefined): JsonObject[] {
+  return typeof logprob === 'number' ? [{ token, logprob, bytes: null }] : [];
+}

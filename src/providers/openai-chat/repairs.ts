@@ -1,0 +1,65 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type Encoding, tell } from './encoding.ts';
+import { isObject } from './wire.ts';
+
+/** User and assistant by turns, system messages at the beginning only: what no turn may be is merged into its neighbour. */
+export function alternateRoles(encoding: Encoding, messages: JsonObject[]): JsonObject[] {
+  const out: JsonObject[] = [];
+  for (const message of messages) {
+    const isLate = message['role'] === 'system' && out.some(({ role }) => role !== 'system');
+    const turn = isLate ? { ...message, role: 'user' } : message;
+    const last = out.at(-1);
+    const isSame = last !== undefined && last['role'] === turn['role'] && isMergeable(last) && isMergeable(turn);
+    if (isSame) out[out.length - 1] = { ...last, content: joined(last['content'], turn['content']) };
+    else out.push(turn);
+    if (isSame || isLate)
+      tell(encoding, 'changed', 'messages', 'turns of one role are merged: the upstream wants them to alternate');
+  }
+  return out;
+}
+
+function isMergeable({ role, tool_calls }: JsonObject): boolean {
+  return role === 'user' || (role === 'assistant' && tool_calls === undefined);
+}
+
+function joined(one: JsonValue | undefined, other: JsonValue | undefined): JsonValue {
+  if (typeof one === 'string' && typeof other === 'string') return `${one}\n\n${other}`;
+  return [...partsOf(one), ...partsOf(other)];
+}
+
+function partsOf(content: JsonValue | undefined): JsonValue[] {
+  if (Array.isArray(content)) return content;
+  return typeof content === 'string' && content !== '' ? [{ type: 'text', text: content }] : [];
+}
+
+/** What DeepSeek and Moonshot ask of turns that called tools while they think: the reasoning that led to the calls. */
+export function mendLostReasoning(encoding: Encoding, body: JsonObject): void {
+  // Models that do not think take no reasoning back, and miss none.
+  const { lost_reasoning, replay_reasoning } = encoding.quirks;
+  const way = replay_reasoning === 'reasoning_content' ? lost_reasoning : undefined;
+  const { messages, thinking } = body;
+  if (way === undefined || !Array.isArray(messages) || (isObject(thinking) && thinking['type'] === 'disabled')) return;
+  const lacks = (message: JsonValue): message is JsonObject =>
+    isObject(message) && Array.isArray(message['tool_calls']) && !message['reasoning_content'];
+  if (!messages.some(lacks)) return;
+  const lost = 'the reasoning of former tool calls is missing';
+  if (way === 'off') {
+    // https://api-docs.deepseek.com/guides/thinking_mode: without it the request is a 400.
+    body['thinking'] = { type: 'disabled' };
+    delete body['reasoning_effort'];
+    tell(encoding, 'changed', 'reasoning', `thinking disabled: ${lost}`);
+  } else {
+    // "thinking is enabled but reasoning_content is missing in assistant tool call message at index …"; models that
+    // always think cannot be told not to.
+    body['messages'] = messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '.' } : message));
+    tell(encoding, 'changed', 'messages[].reasoning', `a mark stands in: ${lost}`);
+  }
+}
+
+/** https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html: else the last message is closed, and another begins. */
+export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): void {
+  const last = Array.isArray(body['messages']) ? body['messages'].at(-1) : undefined;
+  if (!quirks.continue_final_message || !isObject(last) || last['role'] !== 'assistant' || last['tool_calls']) return;
+  body['continue_final_message'] ??= true;
+  body['add_generation_prompt'] ??= false;
+}
