@@ -140,6 +140,11 @@ function logprobsOf({ body }: Envelope, pieces: string[]): JsonObject[] {
   });
 }
 
+function withoutBytes({ token, logprob, top_logprobs }: JsonObject): JsonObject {
+  const told = { token, logprob };
+  return top_logprobs === undefined ? told : { ...told, top_logprobs: objectsOf(top_logprobs).map(withoutBytes) };
+}
+
 /** The response at some moment of it; the request is echoed as the provider does. */
 function responseOf(envelope: Envelope, status: string, output: JsonObject[], usage: JsonObject | null): JsonObject {
   const { body, id, created, answer, faults } = envelope;
@@ -212,12 +217,13 @@ function* encodeBlock(say: Say, envelope: Envelope, block: Block, output_index: 
       : { type: 'refusal', refusal: '' };
     yield say('response.output_item.added', { output_index, item: { ...item, status: 'in_progress', content: [] } });
     yield say('response.content_part.added', { ...at, part });
-    const logprobs = logprobsOf(envelope, block.pieces);
+    // Streams tell no bytes.
+    const logprobs = logprobsOf(envelope, block.pieces).map(withoutBytes);
     const kind = isText ? 'response.output_text' : 'response.refusal';
     for (const [i, delta] of block.pieces.entries()) {
       yield piece(`${kind}.delta`, delta, isText ? { ...at, logprobs: logprobs.slice(i, i + 1) } : at);
     }
-    yield say(`${kind}.done`, { ...at, [isText ? 'text' : 'refusal']: text });
+    yield say(`${kind}.done`, isText ? { ...at, text, logprobs } : { ...at, refusal: text });
     yield say('response.content_part.done', { ...at, part: objectsOf(item['content'])[0]! });
   }
   yield say('response.output_item.done', { output_index, item });
