@@ -20,6 +20,7 @@ interface Told {
     cache_write_1h_tokens: number;
     output_tokens: number;
     reasoning_tokens: number;
+    audio_ms?: number;
   } | null;
 }
 
@@ -40,6 +41,7 @@ function usageOf(billed: NonNullable<Told['billed']>): TokenClasses {
     in_cache_write_1h: cache_write_1h_tokens,
     out_text: billed.output_tokens - reasoning_tokens,
     out_reasoning: reasoning_tokens,
+    ...(billed.audio_ms === undefined ? {} : { audio_ms: billed.audio_ms }),
   };
 }
 
@@ -63,6 +65,10 @@ export function createLookup({ catalog, providers }: { catalog: Catalog; provide
   function priced({ record, endpoint }: LostAttempt, { id, billed }: Told): FoundAttempt | undefined {
     if (billed === null) return { ...NOTHING, upstream_id: id };
     const usage = usageOf(billed);
+    const counts = Object.values(usage) as number[];
+    if (!counts.every((tokens) => Number.isSafeInteger(tokens) && tokens >= 0)) {
+      throw new Error('The provider counts what cannot be counted');
+    }
     const known = catalog.at(Date.parse(record.created_at)).find(record.model);
     const asks = known?.endpoints.find((one) => one.id === endpoint);
     if (asks === undefined) return undefined;

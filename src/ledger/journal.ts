@@ -45,6 +45,8 @@ export class Journal {
   #file: OpenFile | undefined;
   #scheduled = false;
   #written: Deferred | undefined;
+  /** The outcomes among the records that are gathered. */
+  #outcomes: string[] = [];
   #durable: Deferred | undefined;
   #awaitingSync: Deferred[] = [];
   #syncing: Promise<void> | undefined;
@@ -81,6 +83,7 @@ export class Journal {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
     this.#segments.outcome(id, this.#segment);
+    this.#outcomes.push(id);
     this.#written ??= deferred();
     return this.#written.promise;
   }
@@ -128,6 +131,8 @@ export class Journal {
       if (progress) this.#append(JSON.stringify(progress));
       carried.set(record, this.#segment);
     }
+    // Its file may be gone.
+    if (carried.size === 0) return;
     this.#durable ??= deferred();
     await this.#durable.promise;
     for (const [record, to] of carried) this.#segments.move(record, to);
@@ -193,13 +198,18 @@ export class Journal {
   #write(): void {
     const file = this.#file;
     if (file === undefined || this.#lines.used === 0) return;
-    const [written, durable] = [this.#written, this.#durable];
+    const [written, durable, outcomes] = [this.#written, this.#durable, this.#outcomes];
     this.#written = undefined;
     this.#durable = undefined;
+    this.#outcomes = [];
     const bytes = this.#lines.take();
     this.#options.clock.clearTimeout(this.#retry);
     try {
-      for (let done = 0; done < bytes.length; ) done += this.#disk.write(file, bytes, done);
+      for (let done = 0; done < bytes.length; ) {
+        const taken = this.#disk.write(file, bytes, done);
+        if (taken <= 0) throw new Error('The disk takes nothing');
+        done += taken;
+      }
       this.#segment.bytes += bytes.length;
       this.#failure = undefined;
     } catch (error) {
@@ -208,6 +218,7 @@ export class Journal {
       durable?.reject(error as Error);
       return;
     }
+    this.#segments.written(outcomes);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
     else if (durable) {

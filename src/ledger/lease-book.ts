@@ -195,6 +195,12 @@ export class LeaseBook {
     }
   }
 
+  /** A larger grant could not be written down: it is not to be relied on. Its money stays aside, since the record may be there. */
+  notGranted(hold: Hold, granted_nano: number): void {
+    for (const line of hold.lines) if (line.granted > 0) line.granted -= hold.granted_nano - granted_nano;
+    hold.granted_nano = granted_nano;
+  }
+
   /** Drops a hold; what its request cost is pending from here on, each line at its own amount. */
   settle(hold: Hold, amountOf: (line: HoldLine) => number): Charged[] {
     const charges: Charged[] = [];

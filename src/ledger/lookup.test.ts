@@ -66,6 +66,15 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     expect(stored).toMatchObject({ outcome: 'failed', cost_nano: 2_000, usage: null });
   });
 
+  test.each([Number.NaN, 0.5, -1, 1e300])(
+    'are counted as what was set aside where the provider says that they cost %d',
+    async (cost_nano) => {
+      const { spent, stored } = await killed(await open(), async () => ({ ...found(0), cost_nano }));
+      expect(spent).toEqual([9_000]);
+      expect(stored).toMatchObject({ outcome: 'unknown', cost_nano: 9_000 });
+    },
+  );
+
   test.each<[string, Lookup]>([
     ['cannot say', async () => undefined],
     ['cannot be asked', () => Promise.reject(new Error('refused'))],

@@ -19,6 +19,7 @@ import {
   outcomeOf,
   type Replay,
   replay,
+  type Unfinished,
   type UnknownOutcome,
 } from './replay.ts';
 import { Segments } from './segments.ts';
@@ -26,6 +27,7 @@ import {
   type Charged,
   isBefore,
   isCountable,
+  isMoney,
   type LeaseRow,
   type LedgerStore,
   type Position,
@@ -188,9 +190,15 @@ class Node implements Recorder {
   extend: Recorder['extend'] = async (hold, granted_nano) => {
     const before = hold.granted_nano;
     if (!this.#leases.extend(hold, granted_nano)) return false;
-    if (before !== hold.granted_nano && hold.attempt)
+    if (before === hold.granted_nano || !hold.attempt) return true;
+    try {
       await this.#journal.attempt(hold.id, this.#attemptLine(hold, hold.attempt));
-    return true;
+      return true;
+    } catch (error) {
+      this.#leases.book.notGranted(hold, before);
+      this.#log.error({ err: error, generation: hold.id }, 'a larger hold could not be written to the journal');
+      return false;
+    }
   };
 
   keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.book.keep(hold, cost_nano, is_byok);
@@ -463,7 +471,13 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   if (options.journal_sync === 'group') await segments.sync();
   // Before anything is registered or written: a gateway that ends here finds everything as it was.
   const found = await lookUpAll(left.unknown, options);
-  const ended = left.unknown.map((attempt) => outcomeOf(attempt, options.unknown_outcome, found.get(attempt.id)));
+  const endOf = (attempt: Unfinished): Outcome => {
+    const told = found.get(attempt.id);
+    const is_sound = told === undefined || isMoney(told.cost_nano);
+    if (!is_sound) log.error({ generation: attempt.id, told }, 'what a provider says of an attempt cannot be counted');
+    return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
+  };
+  const ended = left.unknown.map(endOf);
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });

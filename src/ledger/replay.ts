@@ -124,6 +124,7 @@ export function replay(segments: Segments): Replay {
       }
       case 'O':
         segments.outcome(record.id, segment);
+        segments.written([record.id]);
         attempts.delete(record.id);
         outcomes.set(record.id, { record: record.record, charges: [...(record.charges ?? [])] });
         return;

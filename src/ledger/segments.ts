@@ -162,14 +162,19 @@ export class Segments {
     segment.unsettled++;
   }
 
+  /** An outcome is told; its attempt stays open until this is `written`, or the store has it. */
   outcome(id: string, segment: Segment): void {
     if (this.#outcomes.has(id)) return;
     this.#outcomes.set(id, segment);
     segment.unsettled++;
-    this.#close(this.#attempts, id);
+  }
+
+  written(ids: readonly string[]): void {
+    for (const id of ids) this.#close(this.#attempts, id);
   }
 
   flushed(ids: readonly string[]): void {
+    this.written(ids);
     for (const id of ids) this.#close(this.#outcomes, id);
   }
 

@@ -151,9 +151,13 @@ export interface Watched {
   now: number;
 }
 
-/** Whether what a generation cost can be counted: whole, and not less than nothing. */
+/** Whether an amount can be counted: whole, and not less than nothing. */
+export function isMoney(nano: number): boolean {
+  return Number.isSafeInteger(nano) && nano >= 0;
+}
+
+/** Whether what a generation cost can be counted. */
 export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord): boolean {
-  const isMoney = (nano: number) => Number.isSafeInteger(nano) && nano >= 0;
   return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
 }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.ts';
+import { nodeDisk } from './disk.ts';
 
 /**
  * A place for one node's journal, held by this process alone. The lock dies with the process, and not with a pause of
@@ -24,10 +25,17 @@ function slotDir(data_dir: string, index: number): string {
   return join(data_dir, 'slots', String(index));
 }
 
+/** Makes durable that the folders are there which were made below one. */
+function syncNamesUpTo(top: string, dir: string): void {
+  for (let made = dir; made !== top; made = dirname(made)) nodeDisk.syncNames(dirname(made));
+}
+
 /** Takes one slot, or undefined when another process (or another node of this one) holds it. */
 export function takeSlot(data_dir: string, index: number): Slot | undefined {
   const dir = slotDir(data_dir, index);
-  mkdirSync(dir, { recursive: true });
+  const first_made = mkdirSync(dir, { recursive: true });
+  // The journal syncs its own names; without these, a power loss could take its whole folder.
+  if (first_made !== undefined) syncNamesUpTo(dirname(first_made), dir);
   const lock = new DatabaseSync(join(dir, 'lock.db'), { timeout: 0 });
   try {
     // In this mode the lock of the first write is kept until the file is closed.

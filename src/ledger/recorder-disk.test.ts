@@ -1,0 +1,160 @@
+import { dirname, join } from 'node:path';
+import { afterEach, expect, test, vi } from 'vitest';
+import { generation, noHold } from '../../test/generation-fixture.ts';
+import { attempt, budgetOf, down, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
+import { ledgerStore } from '../storage/ledger.ts';
+import { type Disk, nodeDisk } from './disk.ts';
+import { realClock } from './ledger-clock.ts';
+
+/** The machine's disk, of which a test may break some. */
+function breakable(): Disk {
+  return { ...nodeDisk };
+}
+
+const errorOf = (code: string) => Object.assign(new Error(code), { code });
+
+/** Full: it takes the first bytes of a record, and then no more. */
+function full(disk: Disk): void {
+  let taken = 0;
+  disk.write = (file, bytes, from) => {
+    if (taken > 0) throw errorOf('ENOSPC');
+    taken = nodeDisk.write(file, bytes.subarray(0, from + 10), from);
+    return taken;
+  };
+}
+
+/** Takes nothing, and says nothing. */
+function silent(disk: Disk): void {
+  disk.write = () => 0;
+}
+
+describeStores('the recorder on a bad disk', ({ open }) => {
+  const { asKilled, freshDir, setUp, start } = recorders(open);
+  afterEach(() => void vi.useRealTimers());
+
+  async function onDisk(disk: Disk) {
+    const { database, store, recorder: sound } = await setUp();
+    const data_dir = freshDir();
+    return { database, store, sound, data_dir, recorder: await start(store, data_dir, { disk }) };
+  }
+
+  test('one that takes a few bytes at a time loses none', async () => {
+    const disk = breakable();
+    disk.write = (file, bytes, from) => nodeDisk.write(file, bytes.subarray(0, from + 7), from);
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    store.settle = down;
+    await recorder.attempt(attempt('g1'));
+    await recorder.attempt(attempt('g2'));
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
+    const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
+    await next.flush();
+    expect(await stored(database)).toMatchObject([
+      { id: 'g1', outcome: 'completed', cost: 3 },
+      { id: 'g2', outcome: 'unknown' },
+    ]);
+  });
+
+  test.each([
+    ['full', full],
+    ['that takes nothing, and says nothing', silent],
+  ])(
+    'one %s refuses attempts, loses no outcome, damages no file, and serves again when there is room',
+    async (_, spoil) => {
+      const disk = breakable();
+      const { database, store, data_dir, recorder } = await onDisk(disk);
+      await recorder.attempt(attempt('g1'));
+      spoil(disk);
+      await expect(recorder.attempt(attempt('g2'))).rejects.toMatchObject({ status: 503 });
+      expect(recorder.admits()).toBe(false);
+      await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
+      await recorder.flush();
+      disk.write = nodeDisk.write;
+      await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
+      await recorder.attempt(attempt('g3'));
+      await (await start(store, asKilled(data_dir))).flush();
+      expect(await stored(database)).toMatchObject([
+        { id: 'g1', cost: 3 },
+        { id: 'g3', outcome: 'unknown' },
+      ]);
+    },
+  );
+
+  test('after a sync that failed the disk is not relied on any more: attempts are refused, outcomes reach the store', async () => {
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    await recorder.attempt(attempt('g1'));
+    disk.sync = () => Promise.reject(errorOf('EIO'));
+    await expect(recorder.attempt(attempt('g2'))).rejects.toMatchObject({ status: 503 });
+    disk.sync = nodeDisk.sync;
+    await expect(recorder.attempt(attempt('g3'))).rejects.toMatchObject({ status: 503 });
+    expect(recorder.admits()).toBe(false);
+    await recorder.outcome(generation({ id: 'g1', cost_nano: 3 }), noHold());
+    await recorder.flush();
+    await (await start(store, asKilled(data_dir))).flush();
+    // The record of the second one is in the file, durable or not: refused, and counted as one whose end is not known.
+    expect(await stored(database)).toMatchObject([
+      { id: 'g1', cost: 3 },
+      { id: 'g2', outcome: 'unknown' },
+    ]);
+  });
+
+  test('an outcome that neither the disk nor the store took leaves its attempt to the next start', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const disk = breakable();
+    const { database, store, data_dir, recorder } = await onDisk(disk);
+    await recorder.attempt(attempt('lost'));
+    for (let index = 0; files(data_dir).length < 2; index++) {
+      await recorder.outcome(generation({ id: `g${index}`, cost_nano: 0, title: 'x'.repeat(100_000) }), noHold());
+    }
+    await recorder.flush();
+    store.settle = down;
+    full(disk);
+    await recorder.outcome(generation({ id: 'lost', cost_nano: 5 }), noHold());
+    disk.write = nodeDisk.write;
+    await expect.poll(() => recorder.admits(), { timeout: 3 * limits.journal_retry_ms }).toBe(true);
+    await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
+    await next.flush();
+    expect((await stored(database)).filter(({ id }) => id === 'lost')).toMatchObject([{ outcome: 'unknown' }]);
+  });
+
+  test('a larger hold that cannot be written down is not relied on', async () => {
+    const disk = breakable();
+    const { database, recorder } = await onDisk(disk);
+    const budget = await budgetOf(database, 1_000_000);
+    const ask = { id: 'g', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
+    const hold = await recorder.reserve(ask);
+    const record = generation({ id: 'g', outcome: 'unknown', attempts: [], cost_nano: 0 });
+    await recorder.attempt({ id: 'g', attempt: 1, endpoint: 'e', record, hold });
+    await recorder.flush();
+    full(disk);
+    const extend = (to: number) => expect.poll(() => recorder.extend(hold, to), { interval: 20, timeout: 3_000 });
+    // The store is asked first; then the disk fails.
+    await expect.poll(() => recorder.admits(), { interval: 20 }).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await recorder.extend(hold, 1_500)).toBe(false);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await recorder.extend(hold, 1_500)).toBe(false);
+    expect(hold.granted_nano).toBe(1_000);
+    expect(await recorder.extend(hold, 1_200)).toBe(false);
+    disk.write = nodeDisk.write;
+    await extend(1_500).toBe(true);
+    await recorder.outcome(generation({ id: 'g', cost_nano: 1_400 }), hold);
+    await recorder.flush();
+    expect(recorder.state().held_nano).toBe(0);
+  });
+
+  test('the folders of a new slot are durable, up to the one that was there', async () => {
+    const { store } = await setUp();
+    const home = freshDir();
+    const synced = vi.spyOn(nodeDisk, 'syncNames');
+    await start(store, join(home, 'data'), { clock: realClock(Date.now) });
+    const slot = join(home, 'data', 'slots', '0');
+    const parents = [dirname(slot), dirname(dirname(slot)), home];
+    expect(synced.mock.calls.map(([dir]) => dir)).toEqual(expect.arrayContaining(parents));
+    synced.mockRestore();
+  });
+});
