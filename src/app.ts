@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createVault } from './accounts/vault.ts';
+import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { createAuthenticate } from './api/authenticate.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
@@ -171,6 +172,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
+      createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { catalog });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { catalog });

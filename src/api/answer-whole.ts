@@ -2,19 +2,20 @@ import type { FastifyReply } from 'fastify';
 import type { Call } from '../inference/call.ts';
 import { ClientGone } from '../inference/exchange.ts';
 
-/** Answers a call with JSON in one piece, and tells the call when its client leaves before that. */
+/** Answers a call in one piece, with JSON where nothing else is said, and tells the call when its client leaves before that. */
 export async function answerWhole(
   reply: FastifyReply,
   call: Call,
   answer: () => Promise<string>,
+  content_type = 'application/json; charset=utf-8',
 ): Promise<FastifyReply> {
   const leave = () => {
     if (!reply.raw.writableFinished) call.cancellation.cancel();
   };
   reply.raw.once('close', leave);
   try {
-    const json = await answer();
-    return reply.header('content-type', 'application/json; charset=utf-8').send(json);
+    const text = await answer();
+    return reply.header('content-type', content_type).send(text);
   } catch (error) {
     if (!(error instanceof ClientGone)) throw error;
     // Nobody is there to answer.

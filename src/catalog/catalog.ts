@@ -7,6 +7,7 @@ import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
+import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
 
 /** An endpoint as an operator declares it. */
@@ -173,7 +174,13 @@ function mergeModel(
   });
   const endpoints = [...own, ...rest];
   const description = declared?.description ?? describe(facts);
-  return { ...facts, description, endpoints: makesVectors(facts) ? endpoints.map(endpointOfVectors) : endpoints };
+  return { ...facts, description, endpoints: endpoints.map(narrowed(facts)) };
+}
+
+/** What a model that is not of chat leaves of its endpoints. */
+function narrowed(facts: { output_modalities: readonly string[] }): (endpoint: Endpoint) => Endpoint {
+  if (makesVectors(facts)) return endpointOfVectors;
+  return transcribes(facts) ? endpointOfTranscripts : (endpoint) => endpoint;
 }
 
 /**

@@ -2,12 +2,12 @@ import { declaredModels } from '../config/models.ts';
 import { resolveProviders } from '../config/providers.ts';
 import { readConfigFile } from '../config/read-file.ts';
 import type { Config } from '../config.ts';
-import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../sandbox/catalog.ts';
+import { sandboxModels, sandboxProviders, sandboxSpeechModels, sandboxVectorModels } from '../sandbox/catalog.ts';
 import { startSandbox } from '../sandbox/server.ts';
 
 /** The configuration with the sandbox's providers and its models, which are declared as an operator would. */
 export function addSandbox(config: Config, url: string): Config {
-  const models = { ...sandboxModels, ...sandboxVectorModels };
+  const models = { ...sandboxModels, ...sandboxVectorModels, ...sandboxSpeechModels };
   const declared = JSON.stringify({ providers: sandboxProviders(url), models });
   const file = readConfigFile('the sandbox', declared);
   const { on } = resolveProviders({}, file);

@@ -87,10 +87,10 @@ export function start(outgoing: Outgoing, context: AttemptContext): Grip {
   const credential = own === undefined ? provider.credential : own.secret();
   const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
   const url = base_url + outgoing.path;
-  const { payload } = outgoing;
+  const { method, payload } = outgoing;
   const send = (shown: string | undefined): Exchange => {
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    return upstream.send({ url, payload, headers: headersFor(outgoing, url, shown, context) });
+    return upstream.send({ method, url, payload, headers: headersFor(outgoing, url, shown, context) });
   };
   const shown = shownFor(outgoing, credential, context);
   const exchange = shown instanceof Promise ? deferExchange(shown, send) : send(shown);

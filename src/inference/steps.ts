@@ -112,7 +112,8 @@ function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): s
 }
 
 function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
-  return (one.prompt ?? 0) < (other.prompt ?? 0) || (one.completion ?? 0) < (other.completion ?? 0);
+  const prices = ['prompt', 'completion', 'audio_second'] as const;
+  return prices.some((name) => (one[name] ?? 0) < (other[name] ?? 0));
 }
 
 /** A refusal of the next attempt, with the failures that made it necessary. */

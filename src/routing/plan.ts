@@ -267,6 +267,11 @@ function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint 
   return new NoEndpoint({ ...plan, attempts: [] }, message, metadata);
 }
 
+/** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. */
+function typicalPrice({ prompt = 0, completion = 0, audio_second = 0 }: Prices): number {
+  return 3 * prompt + completion + audio_second;
+}
+
 /**
  * Those who made the conversation's state first, then ascending by what a typical call costs (three prompt tokens to one of
  * completion); endpoints that cool down come last.
@@ -275,7 +280,7 @@ function byRank({ health, now_ms, prefers }: PlanContext) {
   const rank = (candidate: Candidate) => ({
     cooling: health.coolingUntil(healthId(candidate), now_ms),
     strange: prefers === undefined || prefers(candidate) ? 0 : 1,
-    price: 3 * (candidate.endpoint.pricing.prompt ?? 0) + (candidate.endpoint.pricing.completion ?? 0),
+    price: typicalPrice(candidate.endpoint.pricing),
   });
   return (a: Candidate, b: Candidate) => {
     const [left, right] = [rank(a), rank(b)];

@@ -8,6 +8,7 @@ interface ProviderRow {
   name: string;
   dialect: Wire;
   embeddings_dialect?: string;
+  transcription_dialect?: string;
   base_url: string;
   data_policy: { training: boolean; retention: string };
   abort_stops_billing: boolean;
@@ -16,8 +17,10 @@ interface ProviderRow {
 interface EndpointRow {
   provider: string;
   upstream_model: string;
-  /** USD per million tokens. */
-  pricing: { prompt: number; completion: number; input_cache_read: number; input_cache_write: number };
+  /** USD per million tokens, or per second of sound. */
+  pricing:
+    | { prompt: number; completion: number; input_cache_read: number; input_cache_write: number }
+    | { audio_second: number };
   max_completion_tokens: number;
 }
 
@@ -110,6 +113,13 @@ const vectors: Readonly<Record<string, { name: string; embeddings_dialect: strin
   },
 };
 
+/** Providers of transcripts alone. */
+const speech: Readonly<Record<string, { name: string; path: string }>> = {
+  deepgram: { name: 'Sandbox Deepgram', path: '/deepgram/v1' },
+  elevenlabs: { name: 'Sandbox ElevenLabs', path: '/elevenlabs/v1' },
+  assemblyai: { name: 'Sandbox AssemblyAI', path: '/assemblyai/v2' },
+};
+
 /** The providers that a running sandbox is, in the form of the configuration's `providers` section. */
 export function sandboxProviders(url: string): Record<string, ProviderRow> {
   const shared = {
@@ -130,6 +140,18 @@ export function sandboxProviders(url: string): Record<string, ProviderRow> {
       Object.entries(vectors).map(([short, { name, embeddings_dialect, path }]) => [
         `sandbox-${short}`,
         { name, dialect: 'openai-chat' as const, embeddings_dialect, ...shared, base_url: url + path },
+      ]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(speech).map(([short, { name, path }]) => [
+        `sandbox-${short}`,
+        {
+          name,
+          dialect: 'openai-chat' as const,
+          transcription_dialect: `${short}-transcription`,
+          ...shared,
+          base_url: url + path,
+        },
       ]),
     ),
   };
@@ -188,4 +210,45 @@ export const sandboxVectorModels: Record<string, ModelRow> = {
       ]),
     ]),
   ),
+};
+
+function speechModel(slug: string, description: string, endpoints: EndpointRow[]): ModelRow {
+  return {
+    ...model(slug, description, endpoints),
+    input_modalities: ['audio'],
+    output_modalities: ['transcription'],
+  };
+}
+
+const speechPrices = { audio_second: 0.0001 };
+const dearSpeechPrices = { audio_second: 0.0002 };
+
+/** Models of speech to text: one at two providers, one whose first endpoint always fails, one for each other wire, one of chat that hears. */
+export const sandboxSpeechModels: Record<string, ModelRow> = {
+  'sandbox/transcribe': speechModel('transcribe', 'Tells how much sound it was sent, in which format.', [
+    endpoint('sandbox', 'echo', speechPrices),
+    endpoint('sandbox-deepgram', 'echo', dearSpeechPrices),
+  ]),
+  'sandbox/transcribe-fallback': speechModel(
+    'transcribe fallback',
+    'Its first endpoint always fails; the second transcribes.',
+    [endpoint('sandbox', 'fail-503', speechPrices), endpoint('sandbox-deepgram', 'echo', dearSpeechPrices)],
+  ),
+  'sandbox/transcribe-tokens': speechModel('transcribe tokens', 'Transcribes, and is paid by tokens.', [
+    endpoint('sandbox', 'echo'),
+  ]),
+  ...Object.fromEntries(
+    Object.keys(speech).map((short) => [
+      `sandbox/transcribe-${short}`,
+      speechModel(`transcribe ${short}`, `Transcribes as ${short} does.`, [
+        endpoint(`sandbox-${short}`, 'echo', speechPrices),
+      ]),
+    ]),
+  ),
+  'sandbox/transcribe-gemini': {
+    ...model('transcribe gemini', 'A model of chat that hears.', [
+      endpoint('sandbox-gemini', apart['gemini']?.upstream_model('echo') ?? ''),
+    ]),
+    input_modalities: ['text', 'audio'],
+  },
 };

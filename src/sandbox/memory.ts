@@ -10,6 +10,8 @@ export interface Billed {
   cache_write_1h_tokens: number;
   output_tokens: number;
   reasoning_tokens: number;
+  /** Sound that was transcribed, for models that are paid by its length. */
+  audio_ms?: number;
 }
 
 /** One request as the sandbox saw it. */

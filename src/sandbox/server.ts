@@ -16,6 +16,7 @@ import { openAiChat } from './openai-chat.ts';
 import { openAiResponses } from './openai-responses.ts';
 import { isObject, Refusal, textOf } from './prompt.ts';
 import { type Course, sendBody, sendStream } from './send.ts';
+import { speechWires } from './transcription.ts';
 import type { SandboxWire } from './wire.ts';
 
 /** What the sandbox has done since it started. */
@@ -58,6 +59,7 @@ const wires: readonly SandboxWire[] = [
   openAiResponses,
   bedrockConverse,
   ...vectorWires,
+  ...speechWires,
 ];
 
 interface Context {
@@ -70,13 +72,17 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
 }
 
-async function readBody(request: IncomingMessage): Promise<{ body: JsonObject; bytes: number }> {
+async function readBody(request: IncomingMessage, wire: SandboxWire): Promise<{ body: JsonObject; bytes: number }> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > limits.body_bytes_max) throw new Refusal(413, 'Request body too large.');
     pieces.push(piece);
+  }
+  if (wire.readBody !== undefined) {
+    const { headers, url = '/' } = request;
+    return { body: await wire.readBody(Buffer.concat(pieces), { headers, url }), bytes };
   }
   let body: unknown;
   try {
@@ -136,7 +142,7 @@ async function answer(
   const { options, memory, counters } = context;
   if (options.api_key !== undefined && wire.credentialOf(request.headers) !== options.api_key)
     throw wire.credentialRefused();
-  const { body: given, bytes } = await readBody(request);
+  const { body: given, bytes } = await readBody(request, wire);
   const target = wire.targetOf?.(pathOf(request));
   const body: JsonObject = target === undefined ? given : { ...given, ...target };
   const { name, faults: from_name } = splitModel(textOf(body['model']));
@@ -175,6 +181,7 @@ async function answer(
     cache_write_1h_tokens: cache.write_1h_tokens,
     output_tokens: wire.makes_vectors ? 0 : made.output_tokens,
     reasoning_tokens: wire.makes_vectors ? 0 : made.reasoning_tokens,
+    ...(wire.soundMs === undefined ? {} : { audio_ms: wire.soundMs(body) }),
   };
   const created = Math.floor((options.clock ?? Date.now)() / 1000);
   const envelope = { answer: made, prompt, cache, faults, id: attempt.id, created, body };
@@ -256,8 +263,8 @@ function listModels(request: IncomingMessage): JsonObject {
 
 function route(request: IncomingMessage, response: ServerResponse, context: Context): void {
   const path = pathOf(request);
-  const wire = wires.find((one) => one.path.test(path));
-  if (wire !== undefined && request.method === 'POST') {
+  const wire = wires.find((one) => one.path.test(path) && (one.method ?? 'POST') === request.method);
+  if (wire !== undefined) {
     void exchange(wire, request, response, context);
     return;
   }

@@ -27,7 +27,13 @@ export interface Target {
 export interface SandboxWire {
   /** Addresses that this wire answers; the path without its query. */
   path: RegExp;
-  /** It answers with vectors: no word comes out that is counted. */
+  /** Default: POST. */
+  method?: 'GET';
+  /** Reads a body that is no JSON. Throws the `Refusal` of one that the real service refuses. */
+  readBody?(raw: Buffer, request: { headers: IncomingHttpHeaders; url: string }): Promise<JsonObject>;
+  /** The sound that a request is billed for, in milliseconds. Absent: none. */
+  soundMs?(body: JsonObject): number;
+  /** It answers with vectors or by the second: no word comes out that is counted. */
   makes_vectors?: true;
   /** Model and mode, where the path tells them. Absent: the body does. */
   targetOf?(path: string): Target;

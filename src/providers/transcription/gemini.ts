@@ -42,7 +42,15 @@ function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, 
 export const geminiTranscription: TranscriptionDialect = {
   wire: 'gemini-transcription',
   by_chat: true,
-  reserved: geminiGenerateContent.reserved,
+  // Tools and tiers have prices of their own.
+  reserved: new Set([
+    ...geminiGenerateContent.reserved,
+    'tools',
+    'toolConfig',
+    'tool_config',
+    'serviceTier',
+    'service_tier',
+  ]),
 
   fields(request, endpoint) {
     requireFormat(request.sound.format, FORMATS);

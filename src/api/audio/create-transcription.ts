@@ -1,0 +1,104 @@
+import { formParser } from '../../http/form.ts';
+import type { Server } from '../../http/server.ts';
+import type { Inference } from '../../inference/answer.ts';
+import type { Clock } from '../../inference/call.ts';
+import type { TaskAnswer } from '../../inference/task.ts';
+import { estimateSound, transcriptionTask } from '../../inference/transcription.ts';
+import type { TranscriptionAnswer } from '../../providers/transcription/dialect.ts';
+import { errors } from '../../schemas/error.ts';
+import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
+import { inputTokens, outputTokens } from '../../schemas/usage.ts';
+import { answerWhole } from '../answer-whole.ts';
+import { callOf } from '../chat/call-of.ts';
+import { type Transcription, transcriptionOf, transcriptionOfForm } from './door.ts';
+
+export interface TranscriptionOptions {
+  inference: Inference;
+  clock: Clock;
+}
+
+/** Length and cost; tokens where the upstream counts them. */
+function usageOf(
+  { answer, usage, classes }: TaskAnswer<TranscriptionAnswer>,
+  { sound }: Transcription['request'],
+): Record<string, unknown> {
+  const { cost, is_byok, cost_details } = usage;
+  const [input_tokens, output_tokens] = [inputTokens(classes), outputTokens(classes)];
+  const counted = answer.tokens !== undefined;
+  return {
+    type: counted ? 'tokens' : 'duration',
+    seconds: answer.seconds ?? sound.duration_ms / 1000,
+    ...(counted ? { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens } : {}),
+    ...(cost === undefined ? {} : { cost }),
+    is_byok,
+    ...(cost_details === undefined ? {} : { cost_details }),
+  };
+}
+
+function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_format }: Transcription): string {
+  const { answer, metadata } = answered;
+  const { text, language, segments, words } = answer;
+  if (response_format === 'text') return `${text}\n`;
+  const usage = usageOf(answered, request);
+  const shown = metadata === undefined ? {} : { gateway_metadata: metadata };
+  if (response_format === 'json') return JSON.stringify({ text, usage, ...shown });
+  const duration = answer.seconds ?? request.sound.duration_ms / 1000;
+  const told = language ?? request.language;
+  return JSON.stringify({
+    task: 'transcribe',
+    ...(told === undefined ? {} : { language: told }),
+    duration,
+    text,
+    ...(segments === undefined ? {} : { segments: segments.map((segment, id) => ({ id, ...segment })) }),
+    ...(words === undefined ? {} : { words: words.map(({ text: word, start, end }) => ({ word, start, end })) }),
+    usage,
+    ...shown,
+  });
+}
+
+/** `POST /audio/transcriptions`: the text of what is said in a file, sent as JSON or as the form of OpenAI's clients. */
+export function createTranscription(server: Server, { inference, clock }: TranscriptionOptions): void {
+  server.register((scope, _options, done) => {
+    scope.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, (request, body, parsed) =>
+      formParser(request, body as Buffer, parsed),
+    );
+    (scope as unknown as Server).route({
+      method: 'POST',
+      url: '/audio/transcriptions',
+      config: { metered: inference },
+      schema: {
+        operationId: 'createTranscription',
+        tags: ['Audio'],
+        summary: 'Writes down what is said in an audio file.',
+        description:
+          'The length of the audio is measured before it is sent: prices by the second and spend limits go by it.',
+        body: {
+          content: {
+            'application/json': { schema: TranscriptionBody },
+            'multipart/form-data': { schema: TranscriptionForm },
+          },
+        },
+        response: { 200: Answer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
+      },
+      handler: async (request, reply) => {
+        const is_form = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
+        const wanted = is_form
+          ? transcriptionOfForm(request.body as TranscriptionForm)
+          : transcriptionOf(request.body as TranscriptionBody);
+        const { request: wish, asked } = wanted;
+        const call = callOf(request, asked, clock, {
+          api_type: 'stt',
+          estimate: () => estimateSound(wish.sound.duration_ms),
+        });
+        reply.header('x-generation-id', call.generation_id);
+        request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
+        const answer = async () => encode(await inference.run(call, transcriptionTask(wish, asked)), wanted);
+        const is_text = wanted.response_format === 'text';
+        return is_text
+          ? answerWhole(reply, call, answer, 'text/plain; charset=utf-8')
+          : answerWhole(reply, call, answer);
+      },
+    });
+    done();
+  });
+}

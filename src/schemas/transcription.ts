@@ -1,0 +1,106 @@
+/**
+ * The public schema of speech to text: what `POST /audio/transcriptions` accepts and answers (specification, section
+ * "Speech-to-text"), and the form that clients of OpenAI send in its place. `null` stands for absent.
+ */
+import Type, { type Static, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+import { ProviderPreferences } from './chat.ts';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const model = Type.String({
+  minLength: 1,
+  maxLength: limits.model_name_chars_max,
+  description: '`author/slug` of a model that transcribes.',
+});
+const Language = Type.String({
+  pattern: '^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$',
+  maxLength: 20,
+  description: 'ISO 639-1, such as `en`; found out when absent.',
+});
+const prompt = Type.String({
+  maxLength: limits.transcription_prompt_chars_max,
+  description: 'Words to expect, or the text before.',
+});
+
+export const responseFormats = ['json', 'verbose_json', 'text'] as const;
+export type ResponseFormat = (typeof responseFormats)[number];
+export const granularities = ['segment', 'word'] as const;
+
+export const TranscriptionBody = Type.Object(
+  {
+    input_audio: Type.Object({
+      data: Type.String({ minLength: 1, description: 'The bytes of the file as base64; no data URI.' }),
+      format: Type.String({
+        minLength: 1,
+        maxLength: 32,
+        description: 'wav, mp3, flac, m4a, ogg, webm or aac; not every provider takes every one.',
+      }),
+    }),
+    model,
+    language: orNull(Language),
+    temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
+    prompt: orNull(prompt),
+    response_format: orNull(
+      Type.Enum(responseFormats, {
+        description: '`verbose_json` adds language and times, where the provider tells them.',
+      }),
+    ),
+    timestamp_granularities: orNull(Type.Array(Type.Enum(granularities), { maxItems: 2 })),
+    provider: orNull(ProviderPreferences),
+  },
+  { additionalProperties: true, title: 'TranscriptionRequest' },
+);
+export type TranscriptionBody = Static<typeof TranscriptionBody>;
+
+/** The form of OpenAI's clients: each field a text, the file its bytes. */
+export const TranscriptionForm = Type.Object(
+  {
+    file: Type.Unsafe<{ bytes: Buffer; filename: string; type: string }>(
+      Type.Object({}, { description: 'The file; its name or type tells the format.' }),
+    ),
+    model,
+    language: Type.Optional(Language),
+    temperature: Type.Optional(Type.String({ pattern: '^\\d+(?:\\.\\d+)?$', maxLength: 20, description: '0 to 2' })),
+    prompt: Type.Optional(prompt),
+    response_format: Type.Optional(Type.Enum(responseFormats)),
+    'timestamp_granularities[]': Type.Optional(
+      Type.Union([Type.Enum(granularities), Type.Array(Type.Enum(granularities), { maxItems: 2 })]),
+    ),
+    provider: Type.Optional(Type.String({ maxLength: 65_536, description: 'Provider preferences as JSON.' })),
+    stream: Type.Optional(Type.Literal('false')),
+  },
+  { additionalProperties: true, title: 'TranscriptionForm' },
+);
+export type TranscriptionForm = Static<typeof TranscriptionForm>;
+
+const count = Type.Integer({ minimum: 0 });
+const seconds = Type.Number({ minimum: 0 });
+const Times = Type.Object({ start: seconds, end: seconds }, { additionalProperties: true });
+
+export const TranscriptionAnswer = Type.Object(
+  {
+    text: Type.String(),
+    usage: Type.Optional(
+      Type.Object(
+        {
+          type: Type.Enum(['duration', 'tokens']),
+          seconds: Type.Number({ description: 'How long the audio lasts.' }),
+          input_tokens: Type.Optional(count),
+          output_tokens: Type.Optional(count),
+          total_tokens: Type.Optional(count),
+          cost: Type.Optional(Type.Number({ description: 'USD.' })),
+          is_byok: Type.Boolean(),
+        },
+        { additionalProperties: true },
+      ),
+    ),
+    task: Type.Optional(Type.Literal('transcribe')),
+    language: Type.Optional(Type.String()),
+    duration: Type.Optional(Type.Number({ description: 'Seconds.' })),
+    segments: Type.Optional(Type.Array(Times)),
+    words: Type.Optional(Type.Array(Times)),
+    gateway_metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  },
+  { title: 'TranscriptionResponse' },
+);
