@@ -1,4 +1,4 @@
-import { sign } from 'aws4';
+import aws4 from 'aws4';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type SignableRequest, UpstreamError } from '../dialect.ts';
 import { asObject } from '../json-shape.ts';
@@ -33,7 +33,7 @@ export function authorize(
   };
   // Only these are covered, and the length: what else is sent may be changed on the way.
   const covered = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
-  const { headers: made } = sign(
+  const { headers: made } = aws4.sign(
     {
       service: 'bedrock',
       region: regionOf(host) ?? keys.region ?? 'us-east-1',
