@@ -4,7 +4,6 @@ import type { JsonValue } from '../schemas/json.ts';
 import { UpstreamError } from './dialect.ts';
 import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 import { asObject, asText } from './json-shape.ts';
-import type { UpstreamRequest } from './upstream.ts';
 
 /** Where accounts get their tokens. What an account's text says of that is not followed: it may come from anybody. */
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
@@ -25,7 +24,10 @@ interface Kept {
 }
 
 /** Sends a request and reads its answer. Rejects with `UpstreamError`, `timeout` after so long. */
-export type Ask = (request: UpstreamRequest, ms_max: number) => Promise<{ status: number; text: string }>;
+export type Ask = (
+  request: { url: string; headers: Record<string, string>; payload: string },
+  ms_max: number,
+) => Promise<{ status: number; text: string }>;
 
 /** `ask` is the way out. Tokens are asked for once however many requests wait; so many accounts are remembered. */
 export function createGoogleTokens(ask: Ask): GoogleTokens {
