@@ -56,6 +56,7 @@ test.each(asked)('Cohere takes %s', (_, upstream_model, request) => {
   const { body } = cohereEmbeddings.encodeRequest(
     { inputs: ['one', 'two'], encoding_format: 'float', ...request },
     endpoint,
+    new Map(),
   );
   expect(faultsOf(body)).toEqual([]);
   // The sandbox is as strict as the provider: what one takes the other takes.

@@ -4,7 +4,8 @@ import { makesVectors } from '../catalog/vectors.ts';
 import { GatewayError } from '../errors.ts';
 import { estimateTokens } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
-import { type DialectEndpoint, type Report, UpstreamError } from '../providers/dialect.ts';
+import { readDataUrl } from '../providers/data-url.ts';
+import { type Media, type Report, UpstreamError } from '../providers/dialect.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from '../providers/embeddings/dialect.ts';
 import { embeddingDialectOf } from '../providers/embeddings/dialects.ts';
 import { isTokens } from '../providers/embeddings/parts.ts';
@@ -14,7 +15,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
-import { withOptions } from './attempt.ts';
+import { factsOf, withOptions } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
@@ -34,6 +35,8 @@ interface Batch {
 interface PreparedEmbeddings extends Prepared {
   dialect: EmbeddingDialect;
   batches: Batch[];
+  /** What was fetched for them. */
+  media: Media;
 }
 
 // ---------------------------------------------------------------- what goes in
@@ -94,23 +97,19 @@ export function divide(
 
 // ---------------------------------------------------------------- one endpoint
 
-function prepare(request: EmbeddingRequest, asked: ChatRequest, candidate: Candidate): PreparedEmbeddings {
-  const { endpoint } = candidate;
+function prepare(
+  request: EmbeddingRequest,
+  asked: ChatRequest,
+  candidate: Candidate,
+  media: Media,
+): PreparedEmbeddings {
   const dialect = embeddingDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} makes no embeddings`);
-  const facts: DialectEndpoint = {
-    model: endpoint.model,
-    provider: endpoint.provider,
-    upstream_model: endpoint.upstream_model,
-    max_completion_tokens: undefined,
-    context_length: endpoint.context_length,
-    input_modalities: endpoint.input_modalities,
-    quirks: endpoint.quirks,
-  };
+  const facts = factsOf(candidate);
   const bounds = dialect.batch(facts, request.inputs);
   let report: Report[] = [];
   const batches = divide(request.inputs, bounds).map((inputs, index): Batch => {
-    const encoded = dialect.encodeRequest({ ...request, inputs }, facts);
+    const encoded = dialect.encodeRequest({ ...request, inputs }, facts, media);
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report];
     const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
@@ -119,11 +118,11 @@ function prepare(request: EmbeddingRequest, asked: ChatRequest, candidate: Candi
     const { path, headers, is_unnormalised = false } = encoded;
     return { inputs, path, headers, payload, is_unnormalised };
   });
-  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
+  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches, media };
 }
 
 /** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
-function sizeOf(batches: readonly Batch[]): { bytes: number; inputs: number; images: number } {
+function sizeOf({ batches, media }: PreparedEmbeddings): { bytes: number; inputs: number; images: number } {
   const size = { bytes: 0, inputs: 0, images: 0 };
   for (const { payload, inputs } of batches) {
     size.bytes += Buffer.byteLength(payload);
@@ -133,8 +132,9 @@ function sizeOf(batches: readonly Batch[]): { bytes: number; inputs: number; ima
       for (const part of input) {
         if (part.type !== 'image_url') continue;
         size.images += 1;
-        const data = part.image_url.url.slice(part.image_url.url.indexOf(',') + 1);
-        if (part.image_url.url.startsWith('data:') && payload.includes(data)) size.bytes -= data.length;
+        const { url } = part.image_url;
+        const data = (readDataUrl(url) ?? media.get(url))?.base64;
+        if (data !== undefined && payload.includes(data)) size.bytes -= data.length;
       }
     }
   }
@@ -162,7 +162,7 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
  */
 function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokenizer: Tokenizer): Measured {
   const { candidate, batches } = prepared;
-  const { bytes, inputs, images } = sizeOf(batches);
+  const { bytes, inputs, images } = sizeOf(prepared);
   const least_tokens = 0;
   if (mode === 'soft') {
     const { in_uncached = 0, in_image = 0 } = estimateInputs(batches.flatMap((batch) => batch.inputs));
@@ -251,7 +251,11 @@ export function embeddingsTask(
     models: (catalog) => ({ models: [embeddingModel(asked.model, catalog)], requested: asked.model }),
     refuses: ({ provider }) =>
       embeddingDialectOf(provider) === undefined ? 'its provider is not known to make embeddings' : undefined,
-    prepare: (candidate) => prepare(request, asked, candidate),
+    media: {
+      place: 'input',
+      needs: ({ provider }) => embeddingDialectOf(provider)?.requiredMedia?.(request.inputs) ?? [],
+    },
+    prepare: (candidate, media) => prepare(request, asked, candidate, media),
     measure: (prepared, _output_tokens, mode) => measured(prepared, mode, tokenizer),
     send,
   };

@@ -34,24 +34,24 @@ function urlOf(part: InnerPart): [url: string | undefined, member: string] {
 }
 
 /** Where the client wrote an address. */
-function fieldOf(messages: readonly Message[], url: string): string {
+function fieldOf(messages: readonly Message[], url: string, place: string): string {
   for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     for (const [part_at, part] of content.entries()) {
       const [told, member] = urlOf(part);
-      if (told === url) return `messages[${at}].content[${part_at}].${member}`;
+      if (told === url) return `${place}[${at}].content[${part_at}].${member}`;
     }
   }
-  return 'messages';
+  return place;
 }
 
-/** Starts with nothing fetched; what it holds goes with the call. */
-export function createCallMedia(call: Call, fetcher: MediaFetcher): CallMedia {
+/** Starts with nothing fetched; what it holds goes with the call. `place` is where its client wrote what stands in its messages. */
+export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'messages'): CallMedia {
   const fetched = new Map<string, Promise<FetchedMedia>>();
   let bytes = 0;
 
   function refuse(need: MediaNeed, reason: string, cause?: unknown): GatewayError {
-    const field = fieldOf(call.request.messages, need.url);
+    const field = fieldOf(call.request.messages, need.url, place);
     return new GatewayError(400, `${field} cannot be fetched: ${reason}`, { cause });
   }
 

@@ -156,6 +156,15 @@ export function createSettlement(options: {
     };
   }
 
+  /** What an attempt that did not answer is charged: what of it was billed; where its end is not known the most of both. */
+  function endCost(session: Session, candidate: Candidate, { is_unknown = false, used }: AttemptEnd) {
+    const billed = used ? usedCost(session, candidate, used) : {};
+    if (!is_unknown) return billed;
+    const unknown = unknownCost(session, candidate);
+    const most = (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
+    return { ...most, estimated: true };
+  }
+
   /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
   function orLost<T>(session: Session, work: () => T): T {
     try {
@@ -168,7 +177,8 @@ export function createSettlement(options: {
 
   const note: Settlement['note'] = (session, candidate, end) => orLost(session, () => noted(session, candidate, end));
 
-  function noted(session: Session, candidate: Candidate, { status, failure, is_unknown = false, used }: AttemptEnd) {
+  function noted(session: Session, candidate: Candidate, end: AttemptEnd) {
+    const { status, failure } = end;
     const attempt: AttemptRecord = {
       endpoint_id: candidate.endpoint.id,
       provider_name: candidate.provider.name,
@@ -180,8 +190,7 @@ export function createSettlement(options: {
       upstream_id: null,
       failure,
       cost_nano: 0,
-      ...(used ? usedCost(session, candidate, used) : {}),
-      ...(is_unknown ? { ...unknownCost(session, candidate), estimated: true } : {}),
+      ...endCost(session, candidate, end),
     };
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
     session.attempts.push(attempt);

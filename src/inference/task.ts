@@ -1,4 +1,5 @@
-import type { ChatDialect } from '../providers/dialect.ts';
+import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
+import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { TokenClasses, Wire } from '../schemas/inner.ts';
@@ -6,6 +7,7 @@ import type { JsonValue } from '../schemas/json.ts';
 import type { Measure, Prepared } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone, headersOf, type Outgoing, readJson, start, type WireManners } from './exchange.ts';
+import { createCallMedia, NO_MEDIA } from './media.ts';
 import { believable } from './meter.ts';
 import type { Account, AnswerUsage, Session, Settlement } from './settlement.ts';
 import { type Steps, type Wanted, wireOf } from './steps.ts';
@@ -33,8 +35,10 @@ export interface Line {
 
 /** A kind of call that is not chat: what is peculiar to it. Everything else is the flow's, as for chat. */
 export interface Task<P extends Prepared, A> extends Wanted {
+  /** What must be fetched before it can be encoded for an endpoint, and the field of the body that names it. Absent: nothing. */
+  media?: { place: string; needs(candidate: Candidate): MediaNeed[] };
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate): P;
+  prepare(candidate: Candidate, media: Media): P;
   /** What it may cost. */
   measure: Measure<P>;
   /**
@@ -84,6 +88,7 @@ class Tally implements Account {
 interface Surroundings extends Pick<Steps, 'open' | 'tryInOrder' | 'metadataOf'>, Pick<Settlement, 'note' | 'settle'> {
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
+  media: MediaFetcher;
   clock: Clock;
   total_ms_max: number;
 }
@@ -95,14 +100,25 @@ export async function runTask<P extends Prepared, A>(
   flow: Surroundings,
 ): Promise<TaskAnswer<A>> {
   const session = await flow.open(call, task);
+  const fetched = createCallMedia(call, flow.media, task.media?.place);
+  let media = NO_MEDIA;
+  /** Of the attempt under way: each begins anew, before anything of it can fail. */
   let tally = new Tally();
   const { value, prepared, candidate } = await flow.tryInOrder(session, {
-    prepare: (candidate) => task.prepare(candidate),
-    measure: task.measure,
-    send(prepared) {
-      tally = new Tally();
-      return task.send(prepared, lineOf(session, prepared.candidate, tally, flow));
+    ready(candidate) {
+      media = NO_MEDIA;
+      const needs = task.media?.needs(candidate) ?? [];
+      if (needs.length === 0) return undefined;
+      return fetched.gather(needs).then((found) => {
+        media = found;
+      });
     },
+    prepare(candidate) {
+      tally = new Tally();
+      return task.prepare(candidate, media);
+    },
+    measure: task.measure,
+    send: (prepared) => task.send(prepared, lineOf(session, prepared.candidate, tally, flow)),
     used: () => tally.usage(),
   });
   session.first_token_ms = flow.clock.monotonic_ms();

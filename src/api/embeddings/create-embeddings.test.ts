@@ -153,10 +153,11 @@ describe('what is refused', () => {
     expect([status, body.error.message]).toEqual([400, 'This endpoint does not take images']);
   });
 
-  test('400: an image by URL where the provider wants bytes', async () => {
-    const content = [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }];
+  test('400: an image that must be fetched, at a private address', async () => {
+    const content = [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/a.png' } }];
     const { status, body } = await embed({ model: 'sandbox/embed-gemini', input: [{ content }] });
-    expect([status, body.error.message]).toEqual([400, 'This endpoint takes images as data URLs only']);
+    expect(status).toBe(400);
+    expect(body.error.message).toMatch(/^input\[0\]\.content\[0\]\.image_url\.url cannot be fetched: /);
   });
 
   test('401: no key', async () => {

@@ -6,11 +6,11 @@
  */
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Report } from '../dialect.ts';
+import type { Media, Report } from '../dialect.ts';
 import { bodyOf, countOf } from './answer.ts';
 import { cohereBatch, cohereBody, readCohere } from './cohere.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
-import { imageBytes, isTokens, textsOnly } from './parts.ts';
+import { imageBytes, imagesToFetch, isTokens, textsOnly } from './parts.ts';
 import { readVector } from './vector.ts';
 
 const COHERE = /cohere\.embed/;
@@ -18,22 +18,22 @@ const TITAN_IMAGE = /titan-embed-image/;
 const TITAN_TEXT = /titan-embed/;
 
 /** Titan's model of text and images takes at most one of each, which make one vector. */
-function jointInput(input: EmbeddingInput): JsonObject {
+function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { inputText: input };
   if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
   const body: JsonObject = {};
   for (const part of input) {
     const name = part.type === 'text' ? 'inputText' : 'inputImage';
     if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint takes one text and one image an input');
-    body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url).base64;
+    body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url, media).base64;
   }
   return body;
 }
 
-function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: string): JsonObject {
+function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: string, media: Media): JsonObject {
   if (TITAN_IMAGE.test(upstream_model)) {
     const config = dimensions === undefined ? {} : { embeddingConfig: { outputEmbeddingLength: dimensions } };
-    return { ...jointInput(inputs[0] ?? ''), ...config };
+    return { ...jointInput(inputs[0] ?? '', media), ...config };
   }
   const [inputText = ''] = textsOnly(inputs);
   if (dimensions === undefined) return { inputText };
@@ -53,13 +53,14 @@ export const bedrockEmbeddings: EmbeddingDialect = {
     ...['texts', 'images', 'inputs', 'embedding_types', 'output_dimension'],
     ...['inputText', 'inputImage', 'dimensions', 'embeddingTypes', 'embeddingConfig'],
   ]),
+  requiredMedia: imagesToFetch,
   // Titan takes one input a request.
   batch: ({ upstream_model }, inputs) =>
     COHERE.test(upstream_model) ? cohereBatch(upstream_model, inputs) : { inputs_max: 1 },
 
-  encodeRequest(request, { upstream_model }) {
+  encodeRequest(request, { upstream_model }, media) {
     const path = `/model/${encodeURIComponent(upstream_model)}/invoke`;
-    if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model) };
+    if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model, media) };
     if (!TITAN_TEXT.test(upstream_model)) {
       throw new GatewayError(400, 'The gateway does not know how this model of Bedrock is asked for embeddings');
     }
@@ -68,7 +69,7 @@ export const bedrockEmbeddings: EmbeddingDialect = {
       if (request[field] === undefined) continue;
       report.push({ kind: 'dropped', field, reason: 'the endpoint does not support it' });
     }
-    return { path, headers: {}, body: titanBody(request, upstream_model), report };
+    return { path, headers: {}, body: titanBody(request, upstream_model, media), report };
   },
 
   decodeResponse(value, headers) {

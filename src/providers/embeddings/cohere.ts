@@ -2,11 +2,11 @@
 import { GatewayError } from '../../errors.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { Report } from '../dialect.ts';
+import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { BatchBounds, EmbeddingAnswer, EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
-import { imageBytes, isTokens } from './parts.ts';
+import { imageBytes, imagesToFetch, isTokens } from './parts.ts';
 import { type Purpose, wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
@@ -22,24 +22,24 @@ const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
 /** Since version 4 a model takes text and images together; the third took one or the other. */
 const isJoint = (upstream_model: string) => !/embed-[a-z-]*v?[23](?:\D|$)/.test(upstream_model);
 
-function contentOf(input: EmbeddingInput): JsonObject {
+function contentOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
   if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
   return {
     content: input.map((part) => {
       if (part.type === 'text') return { type: 'text', text: part.text };
-      const { media_type, base64 } = imageBytes(part.image_url.url);
+      const { media_type, base64 } = imageBytes(part.image_url.url, media);
       return { type: 'image_url', image_url: { url: `data:${media_type};base64,${base64}` } };
     }),
   };
 }
 
-function imageOf(input: EmbeddingInput): string {
+function imageOf(input: EmbeddingInput, media: Media): string {
   const [only, ...others] = typeof input === 'string' || isTokens(input) ? [] : input;
   if (only?.type !== 'image_url' || others.length > 0) {
     throw new GatewayError(400, 'This endpoint takes texts or images, not both in one request');
   }
-  const { media_type, base64 } = imageBytes(only.image_url.url);
+  const { media_type, base64 } = imageBytes(only.image_url.url, media);
   return `data:${media_type};base64,${base64}`;
 }
 
@@ -47,6 +47,7 @@ function imageOf(input: EmbeddingInput): string {
 export function cohereBody(
   { inputs, dimensions, input_type, user }: EmbeddingRequest,
   upstream_model: string,
+  media: Media,
 ): { body: JsonObject; report: Report[] } {
   const report: Report[] = [];
   if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
@@ -54,9 +55,9 @@ export function cohereBody(
   const word = wordFor(WORDS, input_type) ?? 'search_document';
   const body: JsonObject = { embedding_types: ['float'], input_type: word };
   if (inputs.every((input) => typeof input === 'string')) body['texts'] = inputs;
-  else if (isJoint(upstream_model)) body['inputs'] = inputs.map(contentOf);
+  else if (isJoint(upstream_model)) body['inputs'] = inputs.map((input) => contentOf(input, media));
   else {
-    body['images'] = inputs.map(imageOf);
+    body['images'] = inputs.map((input) => imageOf(input, media));
     body['input_type'] = 'image';
   }
   if (dimensions !== undefined) {
@@ -98,10 +99,11 @@ function usageOf(billed: JsonObject | undefined): TokenClasses | undefined {
 export const cohereEmbeddings: EmbeddingDialect = {
   wire: 'cohere-embeddings',
   reserved: new Set(['model', 'texts', 'images', 'inputs', 'embedding_types', 'output_dimension']),
+  requiredMedia: imagesToFetch,
   batch: ({ upstream_model }, inputs) => cohereBatch(upstream_model, inputs),
 
-  encodeRequest(request, { upstream_model }) {
-    const { body, report } = cohereBody(request, upstream_model);
+  encodeRequest(request, { upstream_model }, media) {
+    const { body, report } = cohereBody(request, upstream_model, media);
     return { path: '/embed', headers: {}, body: { model: upstream_model, ...body }, report };
   },
 

@@ -1,6 +1,6 @@
 import type { ImagePart, TextPart, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { DialectEndpoint, Report } from '../dialect.ts';
+import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
 
 /** The wires of embeddings. A provider's credential and errors are those of its chat wire. */
 export const embeddingWires = [
@@ -60,12 +60,14 @@ export interface EmbeddingDialect {
   wire: EmbeddingWire;
   /** Fields of a body that `provider.options` may not set. */
   reserved: ReadonlySet<string>;
+  /** Absent: the wire takes URLs as they are, or no images. */
+  requiredMedia?(inputs: readonly EmbeddingInput[]): MediaNeed[];
   batch(endpoint: DialectEndpoint, inputs: readonly EmbeddingInput[]): BatchBounds;
   /**
    * Builds one upstream request; `request.inputs` fit in it. Throws `GatewayError` 400 for what the wire cannot carry: a vector of
    * other dimensions, or of half the input, is not what was asked for. Never changes `request`.
    */
-  encodeRequest(request: EmbeddingRequest, endpoint: DialectEndpoint): EncodedEmbedding;
+  encodeRequest(request: EmbeddingRequest, endpoint: DialectEndpoint, media: Media): EncodedEmbedding;
   /** Throws `UpstreamError`. How many vectors there must be is the caller's to check. */
   decodeResponse(body: JsonValue, headers: Record<string, string | string[] | undefined>): EmbeddingAnswer;
 }

@@ -3,11 +3,11 @@
 import { GatewayError } from '../../errors.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { Report } from '../dialect.ts';
+import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
-import { imageBytes, isTokens } from './parts.ts';
+import { imageBytes, imagesToFetch, isTokens } from './parts.ts';
 import { type Purpose, purposeOf, wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
@@ -44,12 +44,12 @@ export const NORMALISED: Report = {
   reason: 'shortened vectors of this model are brought to length one here',
 };
 
-function partsOf(input: EmbeddingInput, prefix: string): JsonObject[] {
+function partsOf(input: EmbeddingInput, prefix: string, media: Media): JsonObject[] {
   if (typeof input === 'string') return [{ text: prefix + input }];
   if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
   return input.map((part) => {
     if (part.type === 'text') return { text: prefix + part.text };
-    const { media_type, base64 } = imageBytes(part.image_url.url);
+    const { media_type, base64 } = imageBytes(part.image_url.url, media);
     return { inlineData: { mimeType: media_type, data: base64 } };
   });
 }
@@ -70,9 +70,10 @@ function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
 export const geminiEmbeddings: EmbeddingDialect = {
   wire: 'gemini-embeddings',
   reserved: new Set(['requests']),
+  requiredMedia: imagesToFetch,
   batch: () => ({ inputs_max: 100 }),
 
-  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }) {
+  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
     const report: Report[] = [];
     const model = upstream_model.startsWith('models/') ? upstream_model : `models/${upstream_model}`;
     const in_text = TASK_IN_TEXT.test(model);
@@ -85,7 +86,7 @@ export const geminiEmbeddings: EmbeddingDialect = {
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
     const requests = inputs.map((input) => ({
       model,
-      content: { parts: partsOf(input, prefix) },
+      content: { parts: partsOf(input, prefix, media) },
       ...(task === undefined ? {} : { taskType: task }),
       ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
     }));

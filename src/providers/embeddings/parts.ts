@@ -1,5 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import { readDataUrl } from '../data-url.ts';
+import type { Media, MediaNeed } from '../dialect.ts';
 import type { EmbeddingInput } from './dialect.ts';
 
 /** The texts of inputs, on a wire that takes nothing else. Throws a 400. */
@@ -16,9 +17,23 @@ export function isTokens(input: EmbeddingInput): input is number[] {
   return typeof input !== 'string' && typeof input[0] === 'number';
 }
 
+/** What must be fetched for a wire that takes bytes alone. */
+export function imagesToFetch(inputs: readonly EmbeddingInput[]): MediaNeed[] {
+  return inputs.flatMap((input) => {
+    if (typeof input === 'string' || isTokens(input)) return [];
+    return input.flatMap((part): MediaNeed[] =>
+      part.type === 'image_url' && readDataUrl(part.image_url.url) === undefined
+        ? [{ url: part.image_url.url, kind: 'image' }]
+        : [],
+    );
+  });
+}
+
 /** An image's type and base64, on a wire that takes bytes alone. Throws a 400. */
-export function imageBytes(url: string): { media_type: string; base64: string } {
+export function imageBytes(url: string, media: Media): { media_type: string; base64: string } {
   const read = readDataUrl(url);
-  if (read === undefined) throw new GatewayError(400, 'This endpoint takes images as data URLs only');
-  return read;
+  if (read !== undefined) return read;
+  const fetched = media.get(url);
+  if (fetched === undefined) throw new GatewayError(400, 'This endpoint takes images as bytes only');
+  return { media_type: fetched.mime_type, base64: fetched.base64 };
 }

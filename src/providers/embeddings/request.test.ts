@@ -22,9 +22,11 @@ function encode(wire: EmbeddingWire, model: string, request: Partial<EmbeddingRe
   return embeddingDialects[wire].encodeRequest(
     { inputs: ['one', 'two'], encoding_format: 'float', ...request },
     endpoint(model, quirks),
+    MEDIA,
   );
 }
 
+const MEDIA = new Map();
 const image: EmbeddingInput = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } }];
 const both: EmbeddingInput = [{ type: 'text', text: 'look' }, ...image];
 const linked: EmbeddingInput = [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }];

@@ -5,19 +5,19 @@
  */
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Report } from '../dialect.ts';
+import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
 import { isUnnormalised, NORMALISED, TASKS } from './gemini.ts';
-import { imageBytes, isTokens, textsOnly } from './parts.ts';
+import { imageBytes, imagesToFetch, isTokens, textsOnly } from './parts.ts';
 import { wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
 const MULTIMODAL = /multimodalembedding/;
 
 /** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
-function instanceOf(input: EmbeddingInput): JsonObject {
+function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { text: input };
   if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
   const [only, ...others] = input;
@@ -25,19 +25,20 @@ function instanceOf(input: EmbeddingInput): JsonObject {
     throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');
   }
   if (only.type === 'text') return { text: only.text };
-  return { image: { bytesBase64Encoded: imageBytes(only.image_url.url).base64 } };
+  return { image: { bytesBase64Encoded: imageBytes(only.image_url.url, media).base64 } };
 }
 
 export const vertexEmbeddings: EmbeddingDialect = {
   wire: 'vertex-embeddings',
   reserved: new Set(['instances', 'parameters.outputDimensionality', 'parameters.dimension']),
+  requiredMedia: imagesToFetch,
   batch({ upstream_model }) {
     // One text a request (Gemini), 250 texts of 20,000 tokens in all (others).
     if (/gemini/.test(upstream_model) || MULTIMODAL.test(upstream_model)) return { inputs_max: 1 };
     return { inputs_max: 250, tokens_max: 20_000 };
   },
 
-  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }) {
+  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
     const report: Report[] = [];
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
     const path = `/models/${encodeURIComponent(upstream_model)}:predict`;
@@ -46,7 +47,12 @@ export const vertexEmbeddings: EmbeddingDialect = {
         report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
       }
       const parameters = dimensions === undefined ? {} : { parameters: { dimension: dimensions } };
-      return { path, headers: {}, body: { instances: inputs.map(instanceOf), ...parameters }, report };
+      return {
+        path,
+        headers: {},
+        body: { instances: inputs.map((input) => instanceOf(input, media)), ...parameters },
+        report,
+      };
     }
     const task = wordFor(TASKS, input_type);
     const instances = textsOnly(inputs).map((content) => ({
