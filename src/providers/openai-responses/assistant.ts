@@ -29,7 +29,7 @@ export function encodeAssistant(
   const items: WireItem[] = [];
 
   for (const { kind, at, ext } of order) {
-    const rest = isOwnStill ? restOf(ext) : {};
+    const rest = isOwnStill ? restOf(ext) : isOwn ? phaseOf(restOf(ext)) : {};
     switch (kind) {
       case 'reasoning': {
         const item = reasoning.items.get(at);
@@ -76,6 +76,11 @@ export function encodeAssistant(
     items.pop();
   }
   return encoding.quirks.text_before_calls ? callsLast(items) : items;
+}
+
+/** What a message was for goes back also without the message's id. */
+function phaseOf({ phase }: JsonObject): JsonObject {
+  return phase === undefined ? {} : { phase };
 }
 
 function callsLast(items: readonly WireItem[]): WireItem[] {

@@ -2,7 +2,8 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
 import { asObject, asText } from '../json-shape.ts';
-import { errorInside } from '../openai-chat/errors.ts';
+import { decodeError as decodePlainError, errorInside } from '../openai-chat/errors.ts';
+import type { ResponseHeaders } from '../retry-after.ts';
 
 /**
  * The statuses that the codes of a failed response stand for (https://platform.openai.com/docs/api-reference/responses/object,
@@ -45,6 +46,21 @@ export function failureOf(told: JsonObject): UpstreamError {
     native_code,
     raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
   });
+}
+
+/**
+ * What is said where items of former turns are not taken: of another organization, of another model, without the item
+ * that they belong to, or looked for in a store that was never asked to keep them.
+ */
+const BAD_STATE =
+  /items are not persisted|required (?:following|'reasoning') item|encrypted[ _]content|duplicate item found/i;
+
+/** Classifies an error answer: as on the chat wire, but for what only this wire has, the state of former turns. */
+export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  const error = decodePlainError(status, headers, body);
+  if ((status !== 400 && status !== 404) || !BAD_STATE.test(error.message)) return error;
+  const { message, native_code, raw } = error;
+  return new UpstreamError('state_rejected', message, { status, native_code, raw });
 }
 
 /** What came is no answer of this wire. */

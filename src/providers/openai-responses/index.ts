@@ -1,6 +1,6 @@
 /** The Responses API of OpenAI and of those who speak it (https://platform.openai.com/docs/api-reference/responses). */
 import type { ChatDialect } from '../dialect.ts';
-import { decodeError } from '../openai-chat/errors.ts';
+import { decodeError } from './errors.ts';
 import { encodeRequest, reserved } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';

@@ -1,0 +1,227 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
+import { createFramer } from '../frames.ts';
+import { openaiResponses } from './index.ts';
+
+const STATE = { generation_id: 'gen-test' };
+
+const message = (text: string, id = 'msg_1') => ({
+  id,
+  type: 'message',
+  status: 'completed',
+  role: 'assistant',
+  content: [
+    {
+      type: 'output_text',
+      text,
+      annotations: [{ type: 'url_citation', url: 'https://a.example/', start_index: 0, end_index: 2 }],
+    },
+  ],
+});
+const call = (call_id: string, id: string) => ({
+  id,
+  type: 'function_call',
+  status: 'completed',
+  call_id,
+  name: 'look',
+  arguments: '{"at":"🌧"}',
+});
+const thought = {
+  id: 'rs_1',
+  type: 'reasoning',
+  summary: [{ type: 'summary_text', text: 'Hm.' }],
+  encrypted_content: 'gAAAA',
+};
+const search = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'rain' } };
+const output: JsonObject[] = [thought, search, message('Rain 🌧.'), call('call_1', 'fc_1'), call('call_2', 'fc_2')];
+const usage = { input_tokens: 9, output_tokens: 7, output_tokens_details: { reasoning_tokens: 3 } };
+const response = { id: 'resp_1', object: 'response', status: 'completed', output, usage };
+
+/** What an item does not say yet when it is opened. */
+const OPENING: Record<string, JsonObject> = {
+  message: { content: [] },
+  reasoning: { summary: [], encrypted_content: 'short' },
+  function_call: { arguments: '' },
+};
+
+/** A stream with everything, its items opened at once and closed in the order given. */
+function eventsOf(closing: readonly number[]): JsonObject[] {
+  return [
+    { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
+    ...output.map((item, output_index) => ({
+      type: 'response.output_item.added',
+      output_index,
+      item: { ...item, status: 'in_progress', ...OPENING[String(item['type'])] },
+    })),
+    { type: 'response.reasoning_summary_text.delta', output_index: 0, summary_index: 0, delta: 'Hm.' },
+    { type: 'response.output_text.delta', output_index: 2, content_index: 0, delta: 'Rain ' },
+    { type: 'response.function_call_arguments.delta', output_index: 4, delta: '{"at":' },
+    { type: 'response.web_search_call.searching', output_index: 1, item_id: 'ws_1' },
+    { type: 'response.output_text.delta', output_index: 2, content_index: 0, delta: '🌧.', obfuscation: 'x' },
+    { type: 'response.function_call_arguments.delta', output_index: 4, delta: '"🌧"}' },
+    ...closing.map((output_index) => ({
+      type: 'response.output_item.done',
+      output_index,
+      item: output[output_index]!,
+    })),
+    { type: 'response.completed', response },
+  ];
+}
+
+function decode(events: readonly unknown[]): ChatChunk[] {
+  const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+  const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
+  return [...chunks, ...decoder.end()];
+}
+
+describe('a stream', () => {
+  const whole = openaiResponses.decodeResponse(response, STATE, 0);
+  /** What is told, whatever stood open meanwhile: blocks come in the order in which they were opened. */
+  const sorted = ({ choices: [{ message: told }] }: typeof whole) => [
+    told.content,
+    told.reasoning_details,
+    told.tool_calls,
+    told.annotations,
+    told.ext?.natives,
+  ];
+
+  test('says the same in whatever order its items are closed, and where some never are', () => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray([0, 1, 2, 3, 4]), (closing) => {
+        expect(sorted(accumulate(decode(eventsOf(closing)), 0))).toEqual(sorted(whole));
+      }),
+      { numRuns: 60, seed: 7 },
+    );
+  });
+
+  test('says the same when every event comes twice and when events are padded', () => {
+    // Deltas cannot be told apart from repeated text: they come once.
+    const events = eventsOf([0, 1, 2, 3, 4]).flatMap((event) =>
+      String(event['type']).endsWith('.delta') ? [event] : [event, event],
+    );
+    expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
+  });
+
+  test('each slot is opened once, before anything else is said of it, and closed once', () => {
+    const opened = new Set<number>();
+    const closed = new Set<number>();
+    for (const { ext } of decode(eventsOf([3, 0, 4]))) {
+      const slot = ext?.slot;
+      if (slot === undefined) continue;
+      if (slot.open !== undefined) expect(opened.has(slot.n)).toBe(false);
+      if (slot.open !== undefined) opened.add(slot.n);
+      expect(opened.has(slot.n) && !closed.has(slot.n)).toBe(true);
+      if (slot.close !== undefined) closed.add(slot.n);
+    }
+    expect([opened.size, closed.size]).toEqual([5, 5]);
+  });
+
+  test('that is cut anywhere before its last event is an error, and after it nothing is missing', () => {
+    const events = eventsOf([0, 1, 2, 3, 4]);
+    for (let length = 0; length < events.length; length += 1) {
+      expect(() => decode(events.slice(0, length)), `${length} events`).toThrow(UpstreamError);
+    }
+    const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+    for (const event of events) decoder.push({ event: undefined, data: JSON.stringify(event) });
+    expect(decoder.isWhole()).toBe(true);
+    expect(decoder.push({ event: undefined, data: 'not JSON' })).toEqual([]);
+    expect(decoder.end()).toEqual([]);
+  });
+
+  test('takes the finished item where it tells more than the events did', () => {
+    const events = eventsOf([]).filter(({ type }) => !String(type).endsWith('.delta'));
+    expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
+  });
+});
+
+/** Bytes as an upstream gone mad might send them: a stream cut, shuffled, repeated, and with bytes changed. */
+const mangled = fc
+  .record({
+    order: fc.array(fc.nat({ max: 18 }), { maxLength: 40 }),
+    cut: fc.double({ min: 0, max: 1, noNaN: true }),
+    changes: fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat({ max: 255 })), { maxLength: 6 }),
+  })
+  .map(({ order, cut, changes }) => {
+    const events = eventsOf([0, 1, 2, 3, 4]);
+    const text = order.map((at) => `data: ${JSON.stringify(events[at % events.length])}\n\n`).join('');
+    const bytes = Buffer.from(text).subarray(0, Math.floor(Buffer.byteLength(text) * (0.5 + cut / 2)));
+    for (const [at, value] of changes) if (bytes.length > 0) bytes[Math.floor(at * (bytes.length - 1))] = value;
+    return bytes;
+  });
+
+/** Objects that look like events, and are not. */
+const strange = fc
+  .array(
+    fc.record({
+      type: fc.constantFrom(
+        ...eventsOf([0]).map(({ type }) => String(type)),
+        'response.incomplete',
+        'response.new',
+        'error',
+        '',
+      ),
+      output_index: fc.oneof(fc.nat({ max: 3 }), fc.constant(null), fc.string()),
+      content_index: fc.oneof(fc.nat({ max: 2 }), fc.constant(undefined)),
+      delta: fc.oneof(fc.string(), fc.constant(null), fc.integer()),
+      item: fc.oneof(fc.constantFrom(...output), fc.jsonValue()),
+      response: fc.oneof(
+        fc.constant(response),
+        fc.record({ output: fc.jsonValue(), usage: fc.jsonValue(), status: fc.jsonValue() }),
+      ),
+      annotation: fc.jsonValue(),
+      logprobs: fc.jsonValue(),
+    }),
+    { maxLength: 30 },
+  )
+  .map((events) => Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')));
+
+describe('rubbish', () => {
+  test.each([
+    ['random bytes', fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes))],
+    ['a mangled stream', mangled],
+    ['strange events', strange],
+  ])('%s: an answer or an error, and never more than was sent', (_name, bytes) => {
+    fc.assert(
+      fc.property(bytes, (sent) => {
+        const framer = createFramer(openaiResponses.frames);
+        const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+        const chunks: ChatChunk[] = [];
+        let failure: unknown;
+        try {
+          for (let at = 0; at < sent.length; at += 13) {
+            for (const frame of framer.push(sent.subarray(at, at + 13))) chunks.push(...decoder.push(frame));
+          }
+          for (const frame of framer.end()) chunks.push(...decoder.push(frame));
+          chunks.push(...decoder.end());
+        } catch (error) {
+          failure = error;
+        }
+        if (failure !== undefined) expect(failure).toBeInstanceOf(UpstreamError);
+        else expect(accumulate(chunks, 0).choices[0].finish_reason).not.toBeNull();
+        expect(chunks.length).toBeLessThan(sent.length + 10);
+        expect(JSON.stringify(chunks).length).toBeLessThan(40 * sent.length + 2_000);
+      }),
+      { numRuns: 400, seed: 11 },
+    );
+  });
+
+  test('a body of any shape is a completion or an error', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.jsonValue(), fc.record({ output: fc.jsonValue(), status: fc.jsonValue(), error: fc.jsonValue() })),
+        (body) => {
+          try {
+            expect(openaiResponses.decodeResponse(body as JsonObject, STATE, 0).choices).toHaveLength(1);
+          } catch (error) {
+            expect(error).toBeInstanceOf(UpstreamError);
+          }
+        },
+      ),
+      { numRuns: 500, seed: 3 },
+    );
+  });
+});
