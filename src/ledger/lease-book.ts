@@ -139,6 +139,8 @@ export class LeaseBook {
       lease.stored = 0;
       lease.returning = 0;
       lease.claims = false;
+      // A store that was set back may not know the window any more.
+      lease.is_new = true;
     }
     for (const { budget_id, window_start, amount } of rows) this.of(budget_id, window_start).stored = amount;
     // What an operator has released is no longer in doubt.

@@ -408,7 +408,11 @@ class Node implements Recorder {
     const run = async () => {
       for await (const forgotten of forgottenSince(this.#segments, position)) {
         if (resend !== this.#resends) return;
-        for (const settle of forgotten) if (!this.#unflushed.has(settle.id)) this.#queue(settle);
+        for (const settle of forgotten) {
+          if (this.#unflushed.has(settle.id)) continue;
+          this.#leases.book.owe(settle.charges);
+          this.#queue(settle);
+        }
         await this.#pipe.flush();
       }
       if (resend !== this.#resends || this.#pipe.state().aside > 0) return;
