@@ -221,7 +221,7 @@ function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): numb
   const prompt = prices.prompt ?? 0;
   const write = prices.input_cache_write ?? prompt;
   const hour = prices.input_cache_write_1h ?? write;
-  const hinted = payload.includes('"cache_control"');
+  const hinted = payload.includes('"cache_control"') || payload.includes('"cachePoint"');
   let most = Math.max(prompt, prices.input_cache_read ?? prompt);
   // On this wire nothing is written to the cache unasked (https://platform.claude.com/docs/en/build-with-claude/prompt-caching);
   // elsewhere a price for it may hold for every prompt.
