@@ -20,7 +20,7 @@ export interface Conversation {
 export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
   const start = messages.findIndex((message) => !isSystem(message));
   const leading = encoding.facts.has_system ? messages.slice(0, start === -1 ? messages.length : start) : [];
-  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+  const current = currentFrom(messages);
   const pairs = pairResults(messages);
   const turns = createTurns();
   const call_ids: string[] = [];
@@ -38,7 +38,7 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     const message = messages[i]!;
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      turns.add('model', encodeAssistant(message, { field, is_current: i > lastUser }, encoding, callIds));
+      turns.add('model', encodeAssistant(message, { field, is_current: i > current }, encoding, callIds));
       unanswered.push(...(message.tool_calls ?? []));
       continue;
     }
@@ -59,6 +59,21 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
 
 function isSystem(message: Message): boolean {
   return message.role === 'system' || message.role === 'developer';
+}
+
+/**
+ * Where the turn begins that the model still works on: at the last content of the user's that holds no results. What the
+ * user says right after results stands in one content with them, and does not end the turn.
+ */
+function currentFrom(messages: readonly Message[]): number {
+  let follows = false;
+  let start = -1;
+  for (const [i, { role }] of messages.entries()) {
+    if (role === 'user' && !follows) start = i;
+    if (role === 'tool') follows = true;
+    if (role === 'assistant') follows = false;
+  }
+  return start;
 }
 
 /** Collects parts into turns: neighbours of one role become one content. */
