@@ -200,6 +200,17 @@ describe('a part that fails', () => {
     expect(usage).toBeLessThan(1);
   });
 
+  test('so is one beside a request that is refused for sure', async () => {
+    const { key, hash } = await limitedKey(1_000);
+    script = (exchange, nth) => {
+      const [first] = sent(exchange).input;
+      if (first === '1') return ['DESTROY'];
+      return first === '4' ? [{ wait: 60 }, ...fail(429)] : answer(exchange, nth);
+    };
+    expect((await embed('wire/one', numbers(6), key)).status).toBe(502);
+    expect((await usageOf(hash)).usage).toBeGreaterThan(0.006);
+  });
+
   test('an answer with a vector too few is a failure, and charged', async () => {
     script = () => [
       responseHead(200, 'application/json'),
