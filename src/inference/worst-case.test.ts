@@ -259,9 +259,31 @@ describe('the price', () => {
     expect(worst(prepared({ web_search_options: {} }, { pricing: fees }), 9)).toBe(
       1_000 + 10_000 * limits.web_searches_assumed,
     );
+    // On this wire the field becomes a tool, of which the request itself has none.
+    const searching = prepared(
+      { web_search_options: {} },
+      { pricing: fees, context_length: 99_999 },
+      'openai-responses',
+    );
+    expect(worst(searching, 9)).toBe(1_000 + 10_000 * limits.web_searches_assumed);
+    expect(promptOf(searching).text).toBe(99_999);
+    const custom = {
+      type: 'native' as const,
+      wire: 'openai-responses' as const,
+      block: { type: 'custom', name: 'run' },
+    };
+    const own = prepared({ tools: [custom] }, { pricing: fees }, 'openai-responses');
+    expect(worst(own, 9)).toBe(1_000 + 10_000 * limits.web_searches_assumed);
     const block = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 };
     const tools = [{ type: 'native' as const, wire: 'anthropic-messages' as const, block }];
     expect(worst(prepared({ tools }, { pricing: fees }, 'anthropic-messages'), 9)).toBe(31_000);
+  });
+
+  test('a document in the data of the Responses wire is counted as its pages, not as text', () => {
+    const file = { filename: 'a.pdf', file_data: `data:application/pdf;base64,${base64}` };
+    const prompt = promptOf(prepared(parts(text, { type: 'file', file }), { tokenizer: 'GPT' }, 'openai-responses'));
+    expect(prompt.text).toBeLessThan(1_000);
+    expect(prompt.image).toBeGreaterThanOrEqual((base64.length * 3) / 2);
   });
 
   test('of several price lists the dearest counts that the prompt may reach', () => {

@@ -168,9 +168,17 @@ function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses
     const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
     return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
   });
-  const asked = ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false);
+  const asked =
+    ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false) || toolsRun(encoded.body) > tools.length;
   if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
   return found;
+}
+
+/** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
+function toolsRun({ tools }: JsonObject): number {
+  if (!Array.isArray(tools)) return 0;
+  const types = tools.map((tool) => (tool as JsonObject | null)?.['type']);
+  return types.filter((type) => typeof type === 'string' && type !== 'function' && type !== 'custom').length;
 }
 
 /** As many tokens as the model takes: what is longer is refused upstream. */
