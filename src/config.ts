@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
 import type { DeclaredModel } from './catalog/catalog.ts';
+import { withSpeechModels } from './catalog/speech-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
@@ -159,7 +160,8 @@ export function loadConfig(environment: Environment, options: { config_file?: st
 
 /** The model facts that come with the program. */
 export function readBundledCatalog(): BundledCatalog {
-  return parseBundledCatalog(readFileSync(new URL('../catalog/models.json', import.meta.url), 'utf8'));
+  const text = readFileSync(new URL('../catalog/models.json', import.meta.url), 'utf8');
+  return withSpeechModels(parseBundledCatalog(text));
 }
 
 /** What may be printed and logged of a configuration: of secrets, only whether they are there. */

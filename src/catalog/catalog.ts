@@ -371,6 +371,9 @@ function supportedParameters(
   return row.parameters.filter((name) => !lacking.has(name));
 }
 
+/** Names of models that make vectors: nothing but its name is known of a local server's model. */
+const EMBEDS = /embed|\b(?:bge|e5|gte|minilm)\b/i;
+
 /** A model of a local server that serves whatever it has: `<provider slug>/<upstream model>`, at no price. */
 function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created: number): Model | undefined {
   const slash = id.indexOf('/');
@@ -378,7 +381,8 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
   const row = provider && providerRow.get(provider.slug);
   const upstream_model = id.slice(slash + 1);
   if (!provider || !row?.any_model || upstream_model === '') return undefined;
-  const input_modalities = ['text', 'image'];
+  const is_of_vectors = EMBEDS.test(upstream_model);
+  const input_modalities = is_of_vectors ? ['text'] : ['text', 'image'];
   return {
     id,
     canonical_slug: id,
@@ -387,7 +391,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
     created,
     context_length: undefined,
     input_modalities,
-    output_modalities: ['text'],
+    output_modalities: [is_of_vectors ? 'embeddings' : 'text'],
     tokenizer: 'Other',
     instruct_type: null,
     knowledge_cutoff: null,
@@ -404,7 +408,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         max_completion_tokens: undefined,
         max_prompt_tokens: undefined,
         pricing: { prompt: 0, completion: 0 },
-        supported_parameters: row.parameters,
+        supported_parameters: is_of_vectors ? [] : row.parameters,
         quantization: 'unknown',
         supports_implicit_caching: false,
         input_modalities,

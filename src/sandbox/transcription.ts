@@ -228,8 +228,9 @@ const assemblyOrder = wireOf({
   path: /^\/assemblyai\/v2\/transcript$/,
   read({ raw }) {
     const body = JSON.parse(raw.toString()) as JsonObject;
-    const { speech_model, audio_url, ...rest } = body;
-    return { ...rest, model: speech_model ?? '', ...unpacked(textOf(audio_url).split('/').at(-1) ?? '') };
+    const { speech_models, audio_url, ...rest } = body;
+    const [model = ''] = Array.isArray(speech_models) ? speech_models : [];
+    return { ...rest, model, ...unpacked(textOf(audio_url).split('/').at(-1) ?? '') };
   },
   problem: assemblyaiProblem,
   manners: assemblyManners,

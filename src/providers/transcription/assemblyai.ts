@@ -70,15 +70,26 @@ function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
 export const assemblyaiTranscription: TranscriptionDialect = {
   wire: 'assemblyai-transcription',
   by_chat: false,
-  // A sound from elsewhere was not measured; work of other models on the text has prices of its own.
+  // A sound from elsewhere was not measured, an answer that goes elsewhere not read; the rest has prices of its own.
   reserved: new Set([
-    'audio_url',
-    'speech_model',
-    'speech_models',
-    'webhook_url',
-    'audio_start_from',
-    'summarization',
-    'speech_understanding',
+    ...['audio_url', 'speech_model', 'speech_models', 'webhook_url', 'webhook_auth_header_name', 'multichannel'],
+    ...[
+      'speaker_labels',
+      'summarization',
+      'speech_understanding',
+      'auto_chapters',
+      'auto_highlights',
+      'content_safety',
+    ],
+    ...[
+      'entity_detection',
+      'iab_categories',
+      'sentiment_analysis',
+      'redact_pii',
+      'redact_pii_audio',
+      'keyterms_prompt',
+    ],
+    ...['prompt', 'language_codes'],
   ]),
   manners: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { authorization: credential }),
@@ -87,7 +98,7 @@ export const assemblyaiTranscription: TranscriptionDialect = {
 
   fields({ sound, language, temperature, prompt }, { upstream_model }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { speech_model: upstream_model };
+    const fields: JsonObject = { speech_models: [upstream_model] };
     if (language === undefined) fields['language_detection'] = true;
     else fields['language_code'] = language;
     return { fields, report: dropped({ temperature, prompt }) };

@@ -26,7 +26,6 @@ function read(value: JsonValue): { answer: TranscriptionAnswer } {
   const heard = channels.map((channel) => asObject(asArray(channel['alternatives'])[0]) ?? {});
   if (heard.length === 0) throw new UpstreamError('invalid_response', "The provider's answer has no channels");
   const metadata = asObject(body['metadata']) ?? {};
-  // Channels are told apart only where a client asked for that: each is then a speaker's.
   const answer: TranscriptionAnswer = { text: heard.map((one) => textOf(one, 'transcript')).join('\n') };
   const language = channels[0]?.['detected_language'];
   if (typeof language === 'string') answer.language = language;
@@ -41,8 +40,11 @@ function read(value: JsonValue): { answer: TranscriptionAnswer } {
 export const deepgramTranscription: TranscriptionDialect = {
   wire: 'deepgram-transcription',
   by_chat: false,
-  // A callback would leave the answer elsewhere, and this one empty.
-  reserved: new Set(['model', 'callback', 'callback_method', 'url']),
+  // A callback would leave the answer elsewhere, and this one empty; each channel, and the rest, has a price of its own.
+  reserved: new Set([
+    ...['model', 'callback', 'callback_method', 'url', 'multichannel', 'diarize', 'redact', 'keyterm', 'sentiment'],
+    ...['summarize', 'topics', 'custom_topic', 'intents', 'custom_intent', 'detect_entities'],
+  ]),
   manners: {
     authorize: (credential): Record<string, string> =>
       credential === undefined ? {} : { authorization: `Token ${credential}` },

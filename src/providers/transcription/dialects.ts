@@ -24,7 +24,9 @@ const SIBLINGS: Readonly<Partial<Record<Wire, TranscriptionWire>>> = {
 };
 
 /** How a provider is asked for the text of sounds: as its row says, else as its chat wire suggests; undefined: not at all. */
-export function transcriptionDialectOf(provider: Provider): TranscriptionDialect | undefined {
+export function transcriptionDialectOf(
+  provider: Pick<Provider, 'dialect' | 'transcription_dialect'>,
+): TranscriptionDialect | undefined {
   const wire = provider.transcription_dialect ?? SIBLINGS[provider.dialect];
   return wire === undefined ? undefined : transcriptionDialects[wire];
 }

@@ -11,15 +11,10 @@ const FORMATS: readonly SoundFormat[] = soundFormats;
 export const elevenlabsTranscription: TranscriptionDialect = {
   wire: 'elevenlabs-transcription',
   by_chat: false,
-  // Each of these sends the sound from elsewhere, or the answer to elsewhere.
+  // The sound from elsewhere, the answer to elsewhere, and what has a price of its own.
   reserved: new Set([
-    'model_id',
-    'file',
-    'cloud_storage_url',
-    'source_url',
-    'webhook',
-    'webhook_id',
-    'use_multi_channel',
+    ...['model_id', 'file', 'cloud_storage_url', 'source_url', 'webhook', 'webhook_id', 'use_multi_channel'],
+    ...['keyterms', 'entity_detection', 'entity_redaction'],
   ]),
   manners: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { 'xi-api-key': credential }),
