@@ -183,7 +183,11 @@ const laboratories: readonly ProviderRow[] = [
     source: 'xai',
     // https://docs.x.ai/docs/guides/reasoning: reasoning models refuse penalties and stop.
     parameters: without(chat, 'logit_bias', 'presence_penalty', 'frequency_penalty', 'stop'),
-    quirks: { system_role: 'system', output_bound_field: 'max_completion_tokens' },
+    quirks: {
+      system_role: 'system',
+      output_bound_field: 'max_completion_tokens',
+      reasoning_format: 'xai-responses-v1',
+    },
     abort_stops_billing: true,
   },
   {
@@ -365,7 +369,11 @@ const clouds: readonly ProviderRow[] = [
     credential_variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
     source: 'azure',
     parameters: openAi,
-    quirks: { output_bound_field: 'max_completion_tokens', api_key_header: 'api-key' },
+    quirks: {
+      output_bound_field: 'max_completion_tokens',
+      api_key_header: 'api-key',
+      reasoning_format: 'azure-openai-responses-v1',
+    },
     abort_stops_billing: true,
   },
   {
