@@ -34,7 +34,7 @@ test('the README names every setting that the configuration reads, and no other'
 
 test('every YAML of the README is a configuration that loads without a warning', () => {
   const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
-  expect(files.length).toBe(5);
+  expect(files.length).toBe(6);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
     for (const yaml of files) {
@@ -46,6 +46,7 @@ test('every YAML of the README is a configuration that loads without a warning',
         AZURE_RESOURCE_NAME: 'r',
         ELEVENLABS_API_KEY: 'k',
         OIDC_CLIENT_SECRET: 'k',
+        VOYAGE_API_KEY: 'k',
       };
       const config = loadConfig(environment, { config_file });
       expect(config.warnings).toEqual([]);

@@ -355,6 +355,15 @@ describe('a local server', () => {
     expect(catalog.find('ollama/Qwen/Qwen3-8B')?.endpoints[0]?.upstream_model).toBe('Qwen/Qwen3-8B');
   });
 
+  test.each(['nomic-embed-text', 'mxbai-embed-large:latest', 'BAAI/bge-m3', 'intfloat/e5-large-v2', 'all-minilm'])(
+    'makes vectors by a model of such a name: %s',
+    (name) => {
+      const model = catalog.find(`ollama/${name}`);
+      expect(model?.output_modalities).toEqual(['embeddings']);
+      expect(model?.endpoints[0]?.supported_parameters).toEqual([]);
+    },
+  );
+
   test('is the only kind of provider that does', () => {
     for (const id of ['openai/unknown', 'ollama/', 'ollama', 'vllm/x']) expect(catalog.find(id)).toBeUndefined();
   });
