@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
@@ -18,30 +19,46 @@ export interface EmbeddingsOptions {
   clock: Clock;
 }
 
-function encode(
+/** So many numbers are written at a time: a few milliseconds, between which others are served. */
+const NUMBERS_AT_ONCE = 32_768;
+
+/** The list of vectors as JSON. A large answer takes most of a second to write. */
+async function encodeVectors(vectors: readonly Vector[], format: 'float' | 'base64'): Promise<string> {
+  let json = '';
+  let numbers = 0;
+  for (const [index, vector] of vectors.entries()) {
+    const embedding = format === 'base64' ? toBase64(vector) : toNumbers(vector);
+    json += `${index === 0 ? '' : ','}{"object":"embedding","index":${index},"embedding":${JSON.stringify(embedding)}}`;
+    numbers += embedding.length;
+    if (numbers < NUMBERS_AT_ONCE) continue;
+    numbers = 0;
+    await nextTurn();
+  }
+  return json;
+}
+
+async function encode(
   { answer, served, usage, classes, metadata }: TaskAnswer<Vector[]>,
   id: string,
   format: 'float' | 'base64',
-): string {
-  const shown = format === 'base64' ? toBase64 : toNumbers;
+): Promise<string> {
   const { prompt_tokens, total_tokens, cost, is_byok, cost_details } = usage;
   const { in_image: image_tokens = 0 } = classes;
-  return JSON.stringify({
-    object: 'list',
-    id,
-    model: served.model,
-    provider: served.provider,
-    data: answer.map((vector, index) => ({ object: 'embedding', index, embedding: shown(vector) })),
-    usage: {
-      prompt_tokens,
-      total_tokens,
-      ...(cost === undefined ? {} : { cost }),
-      is_byok,
-      ...(cost_details === undefined ? {} : { cost_details }),
-      prompt_tokens_details: { text_tokens: prompt_tokens - image_tokens, image_tokens },
-    },
+  const shown = {
+    prompt_tokens,
+    total_tokens,
+    ...(cost === undefined ? {} : { cost }),
+    is_byok,
+    ...(cost_details === undefined ? {} : { cost_details }),
+    prompt_tokens_details: { text_tokens: prompt_tokens - image_tokens, image_tokens },
+  };
+  const { model, provider } = served;
+  const head = JSON.stringify({ object: 'list', id, model, provider }).slice(0, -1);
+  const tail = JSON.stringify({
+    usage: shown,
     ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
-  });
+  }).slice(1);
+  return `${head},"data":[${await encodeVectors(answer, format)}],${tail}`;
 }
 
 /** `POST /embeddings`: a vector for each input, in their order. */
