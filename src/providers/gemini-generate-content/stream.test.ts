@@ -1,0 +1,498 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type AttemptState, UpstreamError } from '../dialect.ts';
+import { createFramer } from '../frames.ts';
+import { geminiGenerateContent } from './index.ts';
+
+const STATE: AttemptState = { generation_id: 'gen-1' };
+
+function event(parts: JsonValue[], more: JsonObject = {}, beside: JsonObject = {}): JsonObject {
+  return { candidates: [{ content: { parts, role: 'model' }, ...more }], responseId: 'r1', ...beside };
+}
+
+function chunksOf(events: JsonValue[], state: object = {}): ChatChunk[] {
+  const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE, ...state }, 0);
+  const chunks = events.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) }));
+  return [...chunks, ...decoder.end()];
+}
+
+function decode(events: JsonValue[], state: object = {}): ChatCompletion {
+  return accumulate(chunksOf(events, state), 0);
+}
+
+/** The parts that the answer goes back as. */
+function replayed(completion: ChatCompletion, upstream_model = 'gemini-3-flash'): JsonValue {
+  const { message } = completion.choices[0];
+  const endpoint = {
+    model: 'google/gemini',
+    provider: 'google',
+    upstream_model,
+    max_completion_tokens: undefined,
+    context_length: undefined,
+    input_modalities: ['text'],
+    quirks: {},
+  };
+  const request = { messages: [{ role: 'user' as const, content: 'Hi' }, message] };
+  const { body } = geminiGenerateContent.encodeRequest(request, endpoint, { media: new Map(), strip_state: false });
+  return ((body['contents'] as JsonObject[])[1] as JsonObject)['parts']!;
+}
+
+const stop = { finishReason: 'STOP' };
+
+describe('text and thoughts', () => {
+  test('stay as they came, and go back with their signatures', () => {
+    const completion = decode([
+      event([{ text: 'They ask', thought: true }]),
+      event([{ text: ' why.', thought: true }]),
+      event([{ text: 'Be' }]),
+      event([{ text: 'cause.', thoughtSignature: 'c2lnMQ==' }], stop),
+    ]);
+    const [{ message }] = completion.choices;
+    expect(message.content).toBe('Because.');
+    expect(message.reasoning).toBe('They ask why.');
+    expect(message.reasoning_details).toEqual([
+      { type: 'reasoning.text', text: 'They ask why.', format: 'google-gemini-v1', id: null, index: 0 },
+      { type: 'reasoning.text', signature: 'c2lnMQ==', format: 'google-gemini-v1', id: null, index: 1 },
+    ]);
+    expect(replayed(completion)).toEqual([{ text: 'Because.', thoughtSignature: 'c2lnMQ==' }]);
+  });
+
+  test('a signature in a last part without text goes back in one', () => {
+    const parts = [{ text: 'Yes.' }, { text: '', thoughtSignature: 'c2ln' }];
+    const completion = decode([event([parts[0]!]), event([parts[1]!], stop)]);
+    expect(completion.choices[0].message.reasoning_details).toHaveLength(1);
+    expect(replayed(completion)).toEqual(parts);
+  });
+
+  test('a client that only keeps the details gets the signature back to its text', () => {
+    const completion = decode([event([{ text: 'Yes.', thoughtSignature: 'c2ln' }], stop)]);
+    const { ext: _, ...message } = completion.choices[0].message;
+    const plain = { ...completion, choices: [{ ...completion.choices[0], message }] } as ChatCompletion;
+    expect(replayed(plain)).toEqual([{ text: 'Yes.', thoughtSignature: 'c2ln' }]);
+  });
+
+  test('several texts around objects of Google go back in their order', () => {
+    const parts = [
+      { text: 'I run it.' },
+      { executableCode: { language: 'PYTHON', code: '1+1' }, thoughtSignature: 'Y29kZQ==' },
+      { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '2' } },
+      { text: 'It is 2.', thoughtSignature: 'dGV4dA==' },
+    ];
+    const completion = decode([event(parts, stop)]);
+    expect(completion.choices[0].message.content).toEqual([
+      { type: 'text', text: 'I run it.' },
+      { type: 'text', text: 'It is 2.' },
+    ]);
+    expect(replayed(completion)).toEqual(parts);
+  });
+});
+
+describe('calls', () => {
+  const call = (name: string, more: JsonObject = {}) => ({ functionCall: { name, ...more } });
+
+  test('of one set, with one signature and no ids, are told apart', () => {
+    const parts = [
+      { ...call('look', { args: { at: 1 } }), thoughtSignature: 'c2ln' },
+      call('look', { args: { at: 2 } }),
+      call('look'),
+    ];
+    const completion = decode([event(parts, stop)]);
+    const [{ message, finish_reason }] = completion.choices;
+    const ids = message.tool_calls!.map(({ id }) => id);
+    expect(finish_reason).toBe('tool_calls');
+    expect(new Set(ids).size).toBe(3);
+    expect(ids.every((id) => /^call_[0-9A-Za-z]{24}$/.test(id))).toBe(true);
+    expect(message.tool_calls!.map((one) => one.function.arguments)).toEqual(['{"at":1}', '{"at":2}', '{}']);
+    expect(message.reasoning_details).toEqual([
+      { type: 'reasoning.encrypted', data: 'c2ln', format: 'google-gemini-v1', id: ids[0], index: 0 },
+    ]);
+    expect(replayed(completion)).toMatchObject([{ thoughtSignature: 'c2ln' }, {}, {}]);
+    expect(JSON.stringify(replayed(completion)).match(/thoughtSignature/g)).toHaveLength(1);
+  });
+
+  test('keep an id that is sent, but for one that the conversation has already', () => {
+    const { choices } = decode([event([call('a', { id: 'x1' }), call('b', { id: 'x2' })], stop)], { call_ids: ['x2'] });
+    expect(choices[0].message.tool_calls!.map(({ id }) => id)).toEqual(['x1', expect.stringMatching(/^call_/)]);
+  });
+
+  test('have the names that the client gave', () => {
+    const { choices } = decode([event([call('a_b_123456')], stop)], { tool_names: { a_b_123456: 'a b' } });
+    expect(choices[0].message.tool_calls![0]!.function.name).toBe('a b');
+  });
+
+  test('that nobody declared are an error, and not shown', () => {
+    const told = { finishReason: 'UNEXPECTED_TOOL_CALL', finishMessage: 'Unexpected tool call: list_files' };
+    const [choice] = decode([event([call('list_files')], told)]).choices;
+    expect(choice.message.tool_calls).toBeUndefined();
+    expect([choice.finish_reason, choice.native_finish_reason]).toEqual(['error', 'UNEXPECTED_TOOL_CALL']);
+    expect(choice.error).toEqual({ code: 502, message: 'Unexpected tool call: list_files' });
+  });
+
+  test('whose arguments come value by value are put together, whatever the places are called', () => {
+    const piece = (jsonPath: string, value: JsonObject, goesOn = true) => ({
+      functionCall: { partialArgs: [{ jsonPath, ...value }], ...(goesOn ? { willContinue: true } : {}) },
+    });
+    const { choices } = decode([
+      event([call('write', { willContinue: true })]),
+      event([piece('$.list[1].name', { stringValue: 'b', willContinue: true })]),
+      event([piece('$.list[1].name', { stringValue: 'c' })]),
+      event([piece("$['a b'].__proto__", { numberValue: 0.5 })]),
+      event([piece('$.yes', { boolValue: true })]),
+      event([piece('$.none', { nullValue: 'NULL_VALUE' }, false)]),
+      event([{ text: '' }], stop),
+    ]);
+    expect(choices[0].message.tool_calls![0]!.function.arguments).toBe(
+      '{"list":[null,{"name":"bc"}],"a b":{"__proto__":0.5},"yes":true,"none":null}',
+    );
+  });
+
+  test.each([
+    [{ functionCall: { partialArgs: [{ jsonPath: '$.a', stringValue: 'x' }] } }],
+    [{ functionCall: { name: 'a', partialArgs: [{ jsonPath: 'a..b', stringValue: 'x' }] } }],
+    [{ functionCall: { name: 'a', partialArgs: [{ jsonPath: '$.a[999999999]', numberValue: 1 }] } }],
+  ])('with pieces that belong nowhere are no answer: %j', (part) => {
+    expect(() => decode([event([part], stop)])).toThrow(UpstreamError);
+  });
+
+  test('of the function that stands in for JSON output are the text', () => {
+    const [choice] = decode([event([call('json_response', { args: { a: 1 } })], stop)], {
+      shim: 'json_response',
+    }).choices;
+    expect([choice.message.content, choice.message.tool_calls, choice.finish_reason]).toEqual([
+      '{"a":1}',
+      undefined,
+      'stop',
+    ]);
+  });
+});
+
+describe('ends', () => {
+  test.each([
+    ['MAX_TOKENS', 'length'],
+    ['SAFETY', 'content_filter'],
+    ['RECITATION', 'content_filter'],
+    ['MODEL_ARMOR', 'content_filter'],
+    ['IMAGE_SAFETY', 'content_filter'],
+    ['MALFORMED_FUNCTION_CALL', 'error'],
+    ['OTHER', 'error'],
+  ])('%s without content is %s', (finishReason, finish) => {
+    const [choice] = decode([{ candidates: [{ finishReason }], usageMetadata: { totalTokenCount: 3 } }]).choices;
+    expect([choice.finish_reason, choice.native_finish_reason, choice.message.content]).toEqual([
+      finish,
+      finishReason,
+      null,
+    ]);
+  });
+
+  test('a reason that is new is a stop where the model said something', () => {
+    expect(decode([event([{ text: 'a' }], { finishReason: 'NEW' })]).choices[0].finish_reason).toBe('stop');
+  });
+
+  test('a refused prompt is the content filter, with what is said of it', () => {
+    const promptFeedback = { blockReason: 'PROHIBITED_CONTENT', blockReasonMessage: 'No.' };
+    const [choice] = decode([{ promptFeedback, usageMetadata: { promptTokenCount: 3, totalTokenCount: 3 } }]).choices;
+    expect(choice).toMatchObject({
+      finish_reason: 'content_filter',
+      native_finish_reason: 'PROHIBITED_CONTENT',
+      error: { code: 403, metadata: { raw: 'No.' } },
+    });
+  });
+
+  test('a stream without one is broken off, however much came', () => {
+    expect(() => decode([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
+    expect(() => decode([])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+  });
+
+  test('an error after the beginning is that error, alone or in a list', () => {
+    const error = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } };
+    for (const late of [error, [error]]) {
+      expect(() => decode([event([{ text: 'a' }]), late])).toThrow(
+        expect.objectContaining({ failure: 'overloaded', status: 503, native_code: 'UNAVAILABLE' }),
+      );
+    }
+  });
+
+  test('the answer is whole once its reason is told, and counts that come after it are read', () => {
+    const decoder = geminiGenerateContent.createStreamDecoder(STATE, 0);
+    const push = (one: JsonValue) => decoder.push({ event: undefined, data: JSON.stringify(one) });
+    const chunks = push(event([{ text: 'a' }]));
+    expect(decoder.isWhole()).toBe(false);
+    chunks.push(...push(event([], stop)));
+    expect(decoder.isWhole()).toBe(true);
+    chunks.push(...push({ usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, totalTokenCount: 3 } }));
+    expect(accumulate([...chunks, ...decoder.end()], 0).ext.usage).toMatchObject({ in_uncached: 1, out_text: 2 });
+  });
+});
+
+describe('usage', () => {
+  const used = (usageMetadata: JsonObject) => decode([event([{ text: 'a' }], stop, { usageMetadata })]).ext.usage;
+  const of = (modality: string, tokenCount: number) => ({ modality, tokenCount });
+
+  test('splits the prompt by cache and modality, and keeps thoughts beside the answer', () => {
+    expect(
+      used({
+        promptTokenCount: 100,
+        toolUsePromptTokenCount: 20,
+        cachedContentTokenCount: 30,
+        candidatesTokenCount: 50,
+        thoughtsTokenCount: 7,
+        totalTokenCount: 177,
+        promptTokensDetails: [of('TEXT', 40), of('AUDIO', 30), of('IMAGE', 20), of('VIDEO', 10)],
+        cacheTokensDetails: [of('AUDIO', 12), of('TEXT', 18)],
+        candidatesTokensDetails: [of('TEXT', 10), of('IMAGE', 40)],
+      }),
+    ).toEqual({
+      in_cache_read: 30,
+      in_audio: 18,
+      in_image: 20,
+      in_uncached: 52,
+      out_image: 40,
+      out_text: 10,
+      out_reasoning: 7,
+    });
+  });
+
+  test('reads what protocol buffers leave out from the total', () => {
+    expect(used({ promptTokenCount: 5, totalTokenCount: 9 })).toEqual({
+      in_cache_read: 0,
+      in_uncached: 5,
+      out_text: 4,
+      out_reasoning: 0,
+    });
+    expect(used({ candidatesTokenCount: 4, totalTokenCount: 9 })).toMatchObject({ in_uncached: 5, out_text: 4 });
+    expect(used({ trafficType: 'ON_DEMAND' })).toBeUndefined();
+    expect(used({ promptTokenCount: 5 })).toEqual({ in_cache_read: 0, in_uncached: 5 });
+  });
+
+  test('never comes out below nothing', () => {
+    const told = used({
+      promptTokenCount: 5,
+      cachedContentTokenCount: 9,
+      candidatesTokenCount: 1,
+      totalTokenCount: 2,
+      candidatesTokensDetails: [of('AUDIO', 5)],
+    });
+    expect(told).toEqual({ in_cache_read: 5, in_uncached: 0, out_audio: 1, out_text: 0, out_reasoning: 0 });
+  });
+
+  const steps = [
+    { promptTokenCount: 10, candidatesTokenCount: 5, thoughtsTokenCount: 100, totalTokenCount: 115 },
+    { promptTokenCount: 10, candidatesTokenCount: 8, thoughtsTokenCount: 100, totalTokenCount: 118 },
+    { promptTokenCount: 50, candidatesTokenCount: 2, thoughtsTokenCount: 20, totalTokenCount: 72 },
+  ];
+  const running = steps.map((usageMetadata) => event([{ text: 'a' }], {}, { usageMetadata }));
+
+  test('that starts again with each step is what the last event says', () => {
+    const last = { promptTokenCount: 60, candidatesTokenCount: 12, thoughtsTokenCount: 120, totalTokenCount: 192 };
+    const { usage } = decode([...running, event([], stop, { usageMetadata: last })]).ext;
+    expect(usage).toMatchObject({ in_uncached: 60, out_text: 12, out_reasoning: 120 });
+  });
+
+  test('of a stream that breaks off is the sum of its steps', () => {
+    const decoder = geminiGenerateContent.createStreamDecoder(STATE, 0);
+    const chunks = running.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) }));
+    expect(chunks.findLast(({ ext }) => ext?.response?.usage !== undefined)?.ext?.response?.usage).toMatchObject({
+      in_uncached: 60,
+      out_text: 10,
+      out_reasoning: 120,
+    });
+  });
+
+  test('names the tier that served', () => {
+    const tier = (usageMetadata: JsonObject) => decode([event([{ text: 'a' }], stop, { usageMetadata })]).service_tier;
+    expect(tier({ totalTokenCount: 1, serviceTier: 'standard' })).toBe('default');
+    expect(tier({ totalTokenCount: 1, serviceTier: 'priority' })).toBe('priority');
+    expect(tier({ totalTokenCount: 1, trafficType: 'ON_DEMAND' })).toBe('default');
+    expect(tier({ totalTokenCount: 1, trafficType: 'ON_DEMAND_FLEX' })).toBe('flex');
+    expect(tier({ totalTokenCount: 1 })).toBeUndefined();
+  });
+});
+
+describe('what an answer rests on', () => {
+  const chunks = [{ web: { uri: 'https://a.example/', title: 'A' } }, { retrievedContext: { text: 'x' } }];
+  const cited = (text: string, segment: JsonObject) => {
+    const groundingMetadata = {
+      groundingChunks: chunks,
+      groundingSupports: [{ segment, groundingChunkIndices: [0, 1] }],
+      webSearchQueries: ['one', 'two', 'two'],
+    };
+    return decode([event([{ text }], { ...stop, groundingMetadata })], { generation: 3 });
+  };
+  const place = (text: string, segment: JsonObject) =>
+    cited(text, segment).choices[0].message.annotations!.map((one) => {
+      const { start_index, end_index } = (one as { url_citation: { start_index: number; end_index: number } })
+        .url_citation;
+      return [start_index, end_index];
+    });
+
+  test('is cited by places in the text, counted in code points', () => {
+    const text = 'Žluť 🌍 is round. So it is.';
+    const bytes = Buffer.from('Žluť 🌍 is round.').length;
+    expect(place(text, { endIndex: bytes, text: 'Žluť 🌍 is round.' })).toEqual([[0, 16]]);
+    expect(place(text, { startIndex: bytes + 1, endIndex: bytes + 10, text: 'So it is.' })).toEqual([[17, 26]]);
+  });
+
+  test('is looked for where the places run off, and has none where it is not found', () => {
+    const text = 'Žluť is yellow. So it is.';
+    expect(place(text, { startIndex: 20, endIndex: 29, text: 'So it is.' })).toEqual([[16, 25]]);
+    expect(place(text, { startIndex: 20, endIndex: 29, text: 'Not there' })).toEqual([[0, 0]]);
+    expect(place(text, { startIndex: 5000, endIndex: 5009 })).toEqual([[0, 0]]);
+  });
+
+  test('was searched for as often as new models bill it, once in older ones', () => {
+    const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+    const groundingMetadata = { webSearchQueries: ['one', 'two', 'two'] };
+    const searches = (generation: number) =>
+      decode([event([{ text: 'a' }], { ...stop, groundingMetadata }, { usageMetadata })], { generation }).ext.usage
+        ?.counts;
+    expect([searches(3), searches(2.5)]).toEqual([{ web_search: 2 }, { web_search: 1 }]);
+  });
+});
+
+describe('other kinds of output', () => {
+  test('a picture is shown and goes back with its signature; one of the thoughts is not shown', () => {
+    const blob = { inlineData: { mimeType: 'image/png', data: 'aW1n' }, thoughtSignature: 'c2ln' };
+    const draft = { inlineData: { mimeType: 'image/png', data: 'ZHJhZnQ=' }, thought: true };
+    const completion = decode([event([draft, { text: 'Here:' }, blob], stop)]);
+    expect(completion.choices[0].message.images).toEqual([
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,aW1n' } },
+    ]);
+    expect(replayed(completion)).toEqual([draft, { text: 'Here:' }, blob]);
+  });
+
+  test('sound in pieces is one piece when its texts are joined', () => {
+    const bytes = Buffer.from('twelve bytes and some more');
+    const pieces = [0, 4, 8, 15, 26].map((at, i, all) => bytes.subarray(at, all[i + 1]).toString('base64'));
+    const sound = (data: string) => ({ inlineData: { mimeType: 'audio/L16;codec=pcm;rate=24000', data } });
+    const completion = decode([...pieces.slice(0, 4).map((data) => event([sound(data)])), event([], stop)]);
+    expect(Buffer.from(completion.choices[0].message.audio!.data!, 'base64').toString()).toBe(bytes.toString());
+  });
+
+  test('probabilities of tokens have their public names', () => {
+    const logprobsResult = {
+      chosenCandidates: [{ token: 'Hé', logProbability: -0.1 }],
+      topCandidates: [
+        {
+          candidates: [
+            { token: 'Hé', logProbability: -0.1 },
+            { token: 'A', logProbability: -2 },
+          ],
+        },
+      ],
+    };
+    const { logprobs } = decode([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).choices[0];
+    const one = { token: 'Hé', logprob: -0.1, bytes: [72, 195, 169] };
+    expect(logprobs).toEqual({ content: [{ ...one, top_logprobs: [one, { token: 'A', logprob: -2, bytes: [65] }] }] });
+  });
+
+  test('further candidates are not mixed in', () => {
+    const other = { candidates: [{ index: 1, content: { parts: [{ text: 'B' }] }, finishReason: 'STOP' }] };
+    expect(decode([event([{ text: 'A' }]), other, event([], stop)]).choices[0].message.content).toBe('A');
+  });
+});
+
+describe('whatever comes', () => {
+  const part = fc.oneof(
+    fc.record({ text: fc.string(), thought: fc.boolean(), thoughtSignature: fc.string() }, { requiredKeys: [] }),
+    fc.record({
+      functionCall: fc.record(
+        {
+          name: fc.string(),
+          args: fc.object(),
+          id: fc.string(),
+          willContinue: fc.boolean(),
+          partialArgs: fc.array(fc.record({ jsonPath: fc.string(), stringValue: fc.string() })),
+        },
+        { requiredKeys: [] },
+      ),
+    }),
+    fc.record({
+      inlineData: fc.record({ mimeType: fc.constantFrom('image/png', 'audio/pcm', 'x'), data: fc.string() }),
+    }),
+    fc.object(),
+  );
+  const anything = fc.oneof(
+    fc.record(
+      {
+        candidates: fc.array(
+          fc.record(
+            {
+              content: fc.record({ parts: fc.array(part) }),
+              finishReason: fc.constantFrom('STOP', '', 'SAFETY'),
+              groundingMetadata: fc.object(),
+              logprobsResult: fc.anything(),
+            },
+            { requiredKeys: [] },
+          ),
+        ),
+        usageMetadata: fc.object(),
+        promptFeedback: fc.object(),
+      },
+      { requiredKeys: [] },
+    ),
+    fc.anything(),
+  );
+
+  test('an event is decoded or refused, and nothing else happens', () => {
+    fc.assert(
+      fc.property(fc.array(anything, { maxLength: 6 }), (events) => {
+        const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE }, 0);
+        expectRefusal(() => {
+          const chunks = events.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) ?? '' }));
+          accumulate([...chunks, ...decoder.end()], 0);
+        });
+      }),
+      { seed: 20261121, numRuns: 2_000 },
+    );
+  });
+
+  const stream = [
+    event([{ text: 'Think', thought: true }], {}, { usageMetadata: { promptTokenCount: 3, totalTokenCount: 9 } }),
+    event([{ text: 'Žluť 🌍' }]),
+    event([{ functionCall: { name: 'a', args: { b: [1] } }, thoughtSignature: 'c2ln' }]),
+    event([], stop, { usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 4, totalTokenCount: 9 } }),
+  ].map((one) => `data: ${JSON.stringify(one)}\r\n\r\n`);
+  const bytesOf = (texts: string[]) => new TextEncoder().encode(texts.join(''));
+  const read = (bytes: Uint8Array) => {
+    const framer = createFramer('sse');
+    const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE }, 0);
+    const frames = [...framer.push(bytes), ...framer.end()];
+    return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
+  };
+
+  test('bytes cut off, changed, doubled or out of order are an answer or an error', () => {
+    const whole = bytesOf(stream);
+    fc.assert(
+      fc.property(
+        fc.nat(whole.length),
+        fc.nat(255),
+        fc.shuffledSubarray([...stream, ...stream]),
+        (at, byte, shuffled) => {
+          const changed = whole.slice();
+          changed[at % whole.length] = byte;
+          expectRefusal(() => read(whole.subarray(0, at)));
+          expectRefusal(() => read(changed));
+          expectRefusal(() => read(bytesOf(shuffled)));
+        },
+      ),
+      { seed: 20261121, numRuns: 500 },
+    );
+  });
+
+  test('a stream that lost its end is never taken for a whole one', () => {
+    const whole = bytesOf(stream);
+    for (let at = 0; at < bytesOf(stream.slice(0, 3)).length; at += 1)
+      expect(() => read(whole.subarray(0, at))).toThrow(UpstreamError);
+  });
+
+  function expectRefusal(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+    }
+  }
+});
