@@ -415,6 +415,8 @@ class Node implements Recorder {
         }
         await this.#pipe.flush();
       }
+      // A later set-back must find that it was acknowledged again.
+      await this.#journal.sync();
       if (resend !== this.#resends || this.#pipe.state().aside > 0) return;
       this.#segments.owePaid();
       this.#log.info({ node: this.#slot.node }, 'the store has again what it had forgotten');

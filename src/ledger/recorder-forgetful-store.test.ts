@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
-import { down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
@@ -36,6 +36,51 @@ describeStores('a store that forgets', ({ open }) => {
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
     await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
+  });
+
+  test('a store that is set back a second time, to before it got again what it had forgotten, gets all of it', async () => {
+    const { database, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    const all = async () => (await stored(database)).map(({ id }) => id);
+    await expect.poll(all).toEqual([...ids, 'g4']);
+    await forget();
+    const { epoch } = recorder.state();
+    await database.queries.updateTable('ledger_nodes').set({ epoch, batch: 0 }).execute();
+    await recorder.outcome(generation({ id: 'g5' }), noHold());
+    await recorder.flush();
+    await expect.poll(all).toEqual([...ids, 'g4', 'g5']);
+  });
+
+  test('what a store gets again is pending until it has it, and its windows are told anew', async () => {
+    const { database, store, recorder } = await setUp();
+    const budget = await budgetOf(database, 1_000_000);
+    const spend = async (id: string, cost_nano: number) => {
+      const hold = await recorder.reserve({
+        ...{ id, budgets: [budget], is_byok: false, full_nano: cost_nano, least_nano: cost_nano },
+      });
+      await recorder.attempt({ ...attempt(id), hold });
+      await recorder.outcome(generation({ id, cost_nano }), hold);
+      await recorder.flush();
+    };
+    await recorder.outcome(generation({ id: 'g1' }), noHold());
+    await recorder.flush();
+    await spend('g2', 30_000);
+    await database.queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute();
+    for (const table of ['ledger_windows', 'ledger_leases'] as const)
+      await database.queries.deleteFrom(table).execute();
+    await database.queries.updateTable('usage_days').set({ usage_nano: 669_000, requests: 1 }).execute();
+    await database.queries.updateTable('ledger_nodes').set({ batch: 1 }).execute();
+    await spend('g3', 500);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(['g1', 'g2', 'g3']);
+    await stop(recorder);
+    const windows = await database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
+    expect(windows).toEqual([{ spent: 30_500, leased: 0 }]);
+    const returned = store.batches.flatMap(({ windows: asks }) => asks);
+    expect(returned.every(({ own, returned: idle }) => idle <= own)).toBe(true);
   });
 
   test('a store restored to an earlier batch of the same epoch, while the gateway was down, gets what it misses', async () => {

@@ -161,18 +161,24 @@ export async function lastAcknowledged(segments: Segments): Promise<Position> {
  * Generation ids make it safe to send too many.
  */
 export async function* forgottenSince(segments: Segments, position: Position): AsyncGenerator<Settle[]> {
-  const kept = new Set<string>();
+  // The last acknowledgement counts: a store that was set back before had perhaps forgotten the first.
+  const acknowledged = new Map<string, Position>();
   const all = [...segments.list];
   for (const segment of all) {
     for (const record of await segments.records(segment, ['F'])) {
-      if (record.t !== 'F' || isBefore(position, { epoch: epochOf(segment), batch: record.batch })) continue;
-      for (const id of record.ids) kept.add(id);
+      if (record.t !== 'F') continue;
+      const at = { epoch: epochOf(segment), batch: record.batch };
+      for (const id of record.ids) acknowledged.set(id, at);
     }
   }
+  const isKept = (id: string) => {
+    const at = acknowledged.get(id);
+    return at !== undefined && !isBefore(position, at);
+  };
   for (const segment of all) {
     const forgotten: Settle[] = [];
     for (const record of await segments.records(segment, ['O'])) {
-      if (record.t !== 'O' || kept.has(record.id)) continue;
+      if (record.t !== 'O' || isKept(record.id)) continue;
       forgotten.push(toSettle(record.record, JSON.stringify(record.record), record.charges ?? []));
     }
     if (forgotten.length > 0) yield forgotten;

@@ -263,6 +263,24 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
+    name: 'what a store gets again is not pending',
+    paper: 'not in it',
+    options: { set_backs: true },
+    edits: [
+      {
+        file: NODE,
+        text: 'this.#leases.book.owe(settle.charges);\n          this.#queue(settle);',
+        replacement: 'this.#queue(settle);',
+      },
+    ],
+  },
+  {
+    name: 'a store that was set back is not told its windows again',
+    paper: 'not in it',
+    options: { set_backs: true },
+    edits: [{ file: BOOK, text: 'lease.is_new = true;', replacement: '' }],
+  },
+  {
     name: '402 although the store has not answered',
     paper: 'not in it',
     edits: [{ file: LEASES, text: 'waiter.is_heard ? this', replacement: 'waiter.asked_in > 0 ? this' }],

@@ -58,7 +58,7 @@ export class NodeProcess implements Actor {
         data_dir: '/',
         store: wayToStore(world, this),
         disk: machine.disk.of(this),
-        clock: clockOf(world.scheduler, this, machine.skew_ms, world.random),
+        clock: clockOf(world.scheduler, this, () => machine.skew_ms, world.random),
         log: world.log,
         journal_sync: world.plan.journal_sync,
         unknown_outcome: world.plan.mode === 'strict' ? 'hold' : world.plan.unknown_outcome,

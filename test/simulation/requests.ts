@@ -124,7 +124,8 @@ export async function serve(world: World, process: NodeProcess, request: Request
   const { recorder } = process;
   if (recorder === undefined) return;
   const attempts: AttemptRecord[] = [];
-  const created_at = new Date(Math.floor(world.scheduler.now_ms + process.machine.skew_ms)).toISOString();
+  const at = Math.floor(world.scheduler.now_ms + process.machine.skew_ms);
+  const created_at = new Date(at).toISOString();
   const recordOf = (outcome: GenerationRecord['outcome'], is_byok: boolean): GenerationRecord => {
     const sum = (byok: boolean) => attempts.reduce((all, one) => all + (one.is_byok === byok ? one.cost_nano : 0), 0);
     const costs = { cost_nano: sum(false), byok_cost_nano: sum(true), upstream_cost_nano: sum(false) + sum(true) };
@@ -134,7 +135,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
   const ask = (): Ask => {
     const full_nano = random.whole(500, 12_000);
     const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
-    return { id: request.id, budgets: request.budgets, is_byok: random.chance(0.15), full_nano, least_nano };
+    return { id: request.id, at, budgets: request.budgets, is_byok: random.chance(0.15), full_nano, least_nano };
   };
 
   let asked = ask();

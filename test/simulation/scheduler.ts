@@ -111,14 +111,14 @@ export class Scheduler {
   }
 }
 
-/** The clock of one process. Its timers are late by a little, its wall clock is off by `skew_ms`. */
-export function clockOf(scheduler: Scheduler, actor: Actor, skew_ms: number, random: Random): LedgerClock {
+/** The clock of one process. Its timers are late by a little, its wall clock is off by what `skew` says. */
+export function clockOf(scheduler: Scheduler, actor: Actor, skew: () => number, random: Random): LedgerClock {
   const started_at = scheduler.now_ms;
   let last_immediate = 0;
   const timer = (run: () => void, delay_ms: number) =>
     scheduler.after(Math.max(1, delay_ms) + random.between(0, 1), 'timer', actor, run);
   return {
-    now: () => Math.floor(scheduler.now_ms + skew_ms),
+    now: () => Math.floor(scheduler.now_ms + skew()),
     monotonic: () => scheduler.now_ms - started_at,
     setTimeout: timer,
     clearTimeout: (set) => {

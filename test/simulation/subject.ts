@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 export interface Subject {
   startNode: typeof import('../../src/ledger/node.ts')['startNode'];
   ledgerStore: typeof import('../../src/storage/ledger.ts')['ledgerStore'];
+  ledgerOperations: typeof import('../../src/storage/ledger-operations.ts')['ledgerOperations'];
   migrate: typeof import('../../src/storage/migrations.ts')['migrate'];
   windowStart: typeof import('../../src/schemas/budget.ts')['windowStart'];
   limits: typeof import('../../src/limits.ts')['limits'];
@@ -21,8 +22,9 @@ export async function loadSubject(folder: string): Promise<Subject> {
   const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
   const { startNode } = await load('ledger/node.ts');
   const { ledgerStore } = await load('storage/ledger.ts');
+  const { ledgerOperations } = await load('storage/ledger-operations.ts');
   const { migrate } = await load('storage/migrations.ts');
   const { windowStart } = await load('schemas/budget.ts');
   const { limits } = await load('limits.ts');
-  return { startNode, ledgerStore, migrate, windowStart, limits };
+  return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits };
 }

@@ -13,6 +13,14 @@ interface WindowRow {
   opening: number;
 }
 
+/** What a node has of a window, or, without a node, what was spent of it. */
+interface Amount {
+  node_id: string;
+  budget_id: string;
+  window_start: string;
+  amount: number;
+}
+
 /** Money that nobody uses and every caller can reach, over time. */
 class Available {
   readonly #changes: [at: number, nano: number][] = [];
@@ -52,6 +60,7 @@ export class Watcher {
   /** By window: charges that no lease covered, as planned where the provider overran or an operator had given a lease up. */
   readonly #uncovered = new Map<string, number>();
   readonly #released = new Map<string, number>();
+  #hasForgotten = false;
 
   constructor(world: World) {
     this.#world = world;
@@ -63,6 +72,27 @@ export class Watcher {
 
   released(rows: readonly { budget_id: string; window_start: string; amount: number }[]): void {
     for (const row of rows) this.#released.set(nameOf(row), (this.#released.get(nameOf(row)) ?? 0) + row.amount);
+  }
+
+  /** The store is set back: what it forgets may be granted again, until its nodes have told it. */
+  forgets(setBack: () => void): void {
+    const { database } = this.#world;
+    const standing = () => [
+      ...database.all<Amount>("SELECT '' AS node_id, budget_id, window_start, spent AS amount FROM ledger_windows"),
+      ...database.all<Amount>('SELECT node_id, budget_id, window_start, amount FROM ledger_leases'),
+    ];
+    const before = standing();
+    setBack();
+    const after = new Map(standing().map((row) => [`${row.node_id} ${nameOf(row)}`, row.amount]));
+    for (const row of before) {
+      const forgotten = row.amount - (after.get(`${row.node_id} ${nameOf(row)}`) ?? 0);
+      if (forgotten > 0) this.released([{ ...row, amount: forgotten }]);
+    }
+    this.#hasForgotten = true;
+    // Whatever it has now, it is from here on that a sum above a lowered limit must not grow.
+    for (const { spent, leased, ...row } of database.all<WindowRow>('SELECT * FROM ledger_windows'))
+      this.#sums.set(nameOf(row), spent + leased - (this.#uncovered.get(nameOf(row)) ?? 0));
+    this.storeChanges();
   }
 
   /** A batch goes out: the same number has the same content, always. */
@@ -169,6 +199,8 @@ export class Watcher {
   #checkNodes(label: string): void {
     for (const { process, index, is_released } of this.#world.machines) {
       if (process?.recorder === undefined || process.dead || !process.is_settled || is_released) continue;
+      // It may not know yet that its leases are forgotten.
+      if (this.#hasForgotten) continue;
       for (const lease of process.recorder.holdings()) {
         const used = lease.held + lease.pending + lease.returning;
         if (used <= lease.stored && lease.held >= 0 && lease.pending >= 0) continue;

@@ -26,13 +26,17 @@ export interface Plan {
   overruns: boolean;
   /** Some nodes are given up by the operator while they are gone. */
   releases: boolean;
+  /** Some machines' clocks are set while they run. */
+  clock_steps: boolean;
+  /** The store is set back to what it was a moment ago, as after a restore or a failover. */
+  set_backs: boolean;
   /** The part of the crashes that takes the power too. */
   power_loss: number;
   requests: number;
 }
 
 /** What of the plan the seed does not decide. */
-export type RunOptions = Partial<Pick<Plan, 'mode' | 'journal_sync' | 'requests'>>;
+export type RunOptions = Partial<Pick<Plan, 'mode' | 'journal_sync' | 'requests' | 'set_backs'>>;
 
 export interface Violation {
   rule: string;
@@ -50,6 +54,8 @@ export interface RunReport {
   hash: number;
 }
 
+type Row = Record<string, number | string | null>;
+
 /** Enough to say what is wrong; one fault shows in many places. */
 const VIOLATIONS_MAX = 10;
 const NODES = 4;
@@ -58,16 +64,22 @@ const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
 const PROBE_MS = 3_000;
 
-function planOf(seed: number, { mode = 'strict', journal_sync, requests = 700 }: RunOptions): Plan {
+function planOf(seed: number, { mode = 'strict', journal_sync, requests = 700, set_backs }: RunOptions): Plan {
   const random = new Random(seed * 7 + 1);
   const isOs = random.chance(0.12);
+  const sync = journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group');
+  const unknown_outcome = random.chance(0.5) ? 'hold' : 'metered';
+  const store_clock = random.chance(0.5);
   return {
     mode,
-    journal_sync: journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group'),
-    unknown_outcome: random.chance(0.5) ? 'hold' : 'metered',
-    store_clock: random.chance(0.5),
+    journal_sync: sync,
+    unknown_outcome,
+    store_clock,
     overruns: mode === 'soft',
     releases: random.chance(0.15),
+    clock_steps: store_clock && random.chance(0.3),
+    // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
+    set_backs: sync === 'group' && (set_backs ?? random.chance(0.25)),
     power_loss: 0.35,
     requests,
   };
@@ -109,6 +121,8 @@ export class World {
     fenced: 0,
     limit_changes: 0,
     releases: 0,
+    clock_steps: 0,
+    set_backs: 0,
     probes: 0,
   };
   readonly log: LedgerLog = {
@@ -171,11 +185,9 @@ export class World {
       machine.is_released = true;
       this.counts.releases++;
       this.watcher.storeChanges();
-      try {
-        this.watcher.released(this.#release(machine.node));
-      } catch (error) {
-        this.fail('I4', `the release of ${machine.node}: ${String(error)}`);
-      }
+      void this.#release(machine.node).catch((error: unknown) =>
+        this.fail('I4', `the release of ${machine.node}: ${String(error)}`),
+      );
       this.scheduler.after(absence_ms, 'back again', undefined, () => {
         machine.is_released = false;
         this.#start(machine);
@@ -183,21 +195,46 @@ export class World {
     });
   }
 
-  /** As the operator's command does it. */
-  #release(node: string): { budget_id: string; window_start: string; amount: number }[] {
-    const { database } = this;
-    database.all("UPDATE ledger_nodes SET epoch = epoch + 1, instance = '' WHERE id = ? RETURNING epoch", node);
+  /** As the operator's command does it, who has waited until the node was lost. */
+  async #release(node: string): Promise<void> {
+    const { database, subject } = this;
     const rows = database.all<{ budget_id: string; window_start: string; amount: number }>(
       'SELECT budget_id, window_start, amount FROM ledger_leases WHERE node_id = ?',
       node,
     );
-    database.all(
-      `UPDATE ledger_windows SET leased = leased - l.amount FROM ledger_leases AS l WHERE l.node_id = ?
-        AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start`,
-      node,
-    );
-    database.all('DELETE FROM ledger_leases WHERE node_id = ?', node);
-    return rows;
+    const at = Math.floor(this.scheduler.now_ms) + 2 * subject.limits.node_lost_ms;
+    const released = await database.queries
+      .transaction()
+      .execute((tx) => subject.ledgerOperations(tx, 'sqlite').release(node, at));
+    const leased_nano = rows.reduce((sum, { amount }) => sum + amount, 0);
+    if (released !== undefined && released.leased_nano !== leased_nano)
+      this.fail('I4', `${leased_nano} were leased by ${node}, ${released.leased_nano} are released`);
+    if (released !== undefined) this.watcher.released(rows);
+  }
+
+  /** What the store has now, some time after which it is set back to it. */
+  #setBack(): void {
+    const { database, watcher } = this;
+    const tables = database
+      .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+      .map(({ name }) => name);
+    const kept = new Map(tables.map((name) => [name, database.all<Row>(`SELECT * FROM ${name}`)]));
+    this.scheduler.after(this.random.longTailed(20, 400, 2_000), 'store set back', undefined, () => {
+      this.counts.set_backs++;
+      watcher.forgets(() => {
+        for (const [name, rows] of kept) {
+          database.all(`DELETE FROM ${name}`);
+          for (const row of rows) {
+            const columns = Object.keys(row);
+            const values = columns.map(() => '?').join(', ');
+            database.all(`INSERT INTO ${name} (${columns.join(', ')}) VALUES (${values})`, ...Object.values(row));
+          }
+        }
+        // The operator sets the limits again that were changed since.
+        for (const { id, limit_nano } of this.budgets.values())
+          database.all('UPDATE ledger_budgets SET limit_nano = ? WHERE id = ?', limit_nano, id);
+      });
+    });
   }
 
   async #open(): Promise<void> {
@@ -336,6 +373,18 @@ export class World {
     );
   }
 
+  /** Clocks that are set, and a store that forgets. */
+  #makeRareTrouble(until: number): void {
+    const { random, plan } = this;
+    if (plan.clock_steps) {
+      this.#often(5_000, 'clock set', until, () => {
+        this.counts.clock_steps++;
+        random.pick(this.machines).skew_ms = random.chance(0.3) ? random.between(-4e7, 4e7) : random.between(-9e3, 9e3);
+      });
+    }
+    if (plan.set_backs) this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
+  }
+
   /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
   async run(): Promise<RunReport> {
     const { scheduler, random, watcher } = this;
@@ -345,6 +394,7 @@ export class World {
     const end = calm + CALM_MS;
     const after = (label: string) => watcher.check(label);
     this.#makeTrouble(calm);
+    this.#makeRareTrouble(calm);
     this.#often(3_000, 'limit', end, () => this.#changeLimit());
     for (let number = 1; number <= this.plan.requests; number++) {
       scheduler.at(random.between(begin + 300, end), 'request', undefined, () => this.#ask(number));
