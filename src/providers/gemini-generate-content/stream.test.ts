@@ -282,6 +282,7 @@ describe('usage', () => {
     { promptTokenCount: 10, candidatesTokenCount: 5, thoughtsTokenCount: 100, totalTokenCount: 115 },
     { promptTokenCount: 10, candidatesTokenCount: 8, thoughtsTokenCount: 100, totalTokenCount: 118 },
     { promptTokenCount: 50, candidatesTokenCount: 2, thoughtsTokenCount: 20, totalTokenCount: 72 },
+    { promptTokenCount: 60, candidatesTokenCount: 1, thoughtsTokenCount: 3, totalTokenCount: 64 },
   ];
   const running = steps.map((usageMetadata) => event([{ text: 'a' }], {}, { usageMetadata }));
 
@@ -295,9 +296,9 @@ describe('usage', () => {
     const decoder = geminiGenerateContent.createStreamDecoder(STATE, 0);
     const chunks = running.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) }));
     expect(chunks.findLast(({ ext }) => ext?.response?.usage !== undefined)?.ext?.response?.usage).toMatchObject({
-      in_uncached: 60,
-      out_text: 10,
-      out_reasoning: 120,
+      in_uncached: 120,
+      out_text: 11,
+      out_reasoning: 123,
     });
   });
 
