@@ -35,7 +35,7 @@ function headersOf(text: string): Map<string, string> {
 }
 
 function addField(form: Form, name: string, value: string): void {
-  const before = form[name];
+  const before = Object.hasOwn(form, name) ? form[name] : undefined;
   if (before === undefined) form[name] = value;
   else if (Array.isArray(before)) before.push(value);
   else if (typeof before === 'string') form[name] = [before, value];
@@ -53,7 +53,7 @@ function addPart(form: Form, head: string, content: Buffer): void {
     addField(form, name, content.toString('utf8'));
     return;
   }
-  if (form[name] !== undefined) throw broken(`${name} stands twice`);
+  if (Object.hasOwn(form, name)) throw broken(`${name} stands twice`);
   form[name] = { bytes: content, filename, type: headers.get('content-type') ?? '' };
 }
 
