@@ -240,6 +240,37 @@ describe('the price', () => {
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
   });
 
+  test('on the Converse wire an hour-long cache point is priced as what it is, and media as on any wire', () => {
+    const model = { pricing, upstream_model: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' };
+    for (const [request, nano] of [
+      [cached, 5],
+      [hour, 8],
+    ] as const) {
+      const attempt = prepared(request, model, 'bedrock-converse');
+      expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
+    }
+    const image: InnerPart = { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } };
+    const file: InnerPart = { type: 'file', file: { file_data: `data:application/pdf;base64,${base64}` } };
+    const converse = promptOf(prepared(parts(text, image, file), model, 'bedrock-converse'));
+    const messages = promptOf(prepared(parts(text, image, file), model, 'anthropic-messages'));
+    expect(converse.image).toBe(messages.image);
+    expect(Math.abs(converse.text - messages.text)).toBeLessThan(200);
+  });
+
+  test('the output bound of every model of Bedrock is sent, and read back', () => {
+    for (const upstream_model of ['anthropic.claude-sonnet-4-5', 'amazon.nova-2-lite-v1:0', 'qwen.qwen3-32b-v1:0']) {
+      const wishes: Partial<ChatRequest>[] = [
+        {},
+        { reasoning: { effort: 'high' } },
+        { reasoning: { max_tokens: 2_000 } },
+      ];
+      for (const wish of wishes) {
+        const attempt = prepared({ max_tokens: 3_000, ...wish }, { upstream_model }, 'bedrock-converse');
+        expect(attempt.output_tokens, upstream_model).toBe(3_000);
+      }
+    }
+  });
+
   test('where the upstream caches by itself, every token may be a write', () => {
     const attempt = prepared({}, { pricing });
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * 5);

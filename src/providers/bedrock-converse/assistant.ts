@@ -26,7 +26,7 @@ export function encodeAssistant(
     const rest = isOwn ? restOf(ext) : {};
     switch (kind) {
       case 'reasoning':
-        return encodeDetail(details[at]!, `${field}.reasoning_details[${at}]`, encoding, seen);
+        return encodeDetail(details[at]!, `${field}.reasoning_details[${at}]`, encoding, seen, isOwn);
       case 'text':
         return encodeText(parts[at]!, `${field}.content[${at}]`, encoding, rest);
       case 'refusal':
@@ -55,17 +55,31 @@ export function encodeNative(native: InnerPart & { type: 'native' }, field: stri
   return [];
 }
 
-/** Only Claude's signed reasoning goes back: everything else the service refuses. */
-function encodeDetail(detail: ReasoningDetail, field: string, encoding: Encoding, seen: Set<string>): WireBlock[] {
+/**
+ * Of reasoning only what is signed or encrypted goes back, to its own maker: Claude's, and OpenAI's where the turn is known
+ * to be of this wire. Everything else the service refuses.
+ */
+function encodeDetail(
+  detail: ReasoningDetail,
+  field: string,
+  encoding: Encoding,
+  seen: Set<string>,
+  isOwn: boolean,
+): WireBlock[] {
   const drop = (reason: string): WireBlock[] => {
     encoding.report('dropped', field, reason);
     return [];
   };
   if (encoding.strip_state) return drop('the upstream refused the reasoning state of former turns');
-  const isClaude = encoding.family === 'claude';
+  const { family } = encoding;
+  const isOpenAi = family === 'openai' || family === 'gpt-oss';
+  if (isOwn && isOpenAi && detail.type === 'reasoning.encrypted' && detail.format === 'unknown') {
+    return [{ reasoningContent: { redactedContent: detail.data } }];
+  }
   // Clients that know only one vendor leave the format out; it is then that vendor's.
   const isOfClaude = (detail.format ?? 'anthropic-claude-v1') === 'anthropic-claude-v1';
-  if (!isClaude || !isOfClaude) return drop(`reasoning of format ${detail.format} is not taken by this model`);
+  if (family !== 'claude' || !isOfClaude)
+    return drop(`reasoning of format ${detail.format} is not taken by this model`);
   if (encoding.quirks.thinking === 'none') return drop('the model does not think');
   if (detail.type === 'reasoning.encrypted') {
     if (detail.data === '') return drop('encrypted reasoning without data');

@@ -11,11 +11,9 @@ export interface ReasoningPlan {
   /** Claude's manual thinking, which takes no forced call, or any thinking, which takes no prefill. */
   isManual: boolean;
   isThinking: boolean;
-  /** The output bound, where the model's thinking needs one to be told. */
+  /** The output bound that is sent: what was asked for, or what a thinking budget needs beside it. */
   max_tokens: number | undefined;
 }
-
-const NONE: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens: undefined };
 
 /** Plans the reasoning of one request. `max_tokens` is the output bound that is sent, `most` what the model makes at most. */
 export function planReasoning(
@@ -28,26 +26,27 @@ export function planReasoning(
   const bound = max_tokens ?? most ?? limits.output_tokens_default;
   if (family === 'claude') return planClaude(request, max_tokens, bound, encoding);
   if (request.verbosity != null) report('dropped', 'verbosity', 'this upstream has no such parameter');
+  const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens };
   const wish = effortWish(request, bound);
-  if (wish === undefined) return NONE;
+  if (wish === undefined) return none;
   switch (family) {
     case 'gpt-oss':
-      return { ...NONE, fields: { reasoning_effort: threeLevels(wish, encoding) } };
+      return { ...none, fields: { reasoning_effort: threeLevels(wish, encoding) } };
     case 'openai':
-      return { ...NONE, fields: { reasoning: { effort: wish } } };
+      return { ...none, fields: { reasoning: { effort: wish } } };
     case 'qwen':
     case 'deepseek':
       // DeepSeek R1 always thinks and refuses the field, as Qwen models do that do not think.
-      if (wish === 'none') return NONE;
+      if (wish === 'none') return none;
       if (thinksAlways(encoding)) break;
-      return { ...NONE, fields: { reasoning_config: threeLevels(wish, encoding) } };
+      return { ...none, fields: { reasoning_config: threeLevels(wish, encoding) } };
     case 'nova-2':
-      return wish === 'none' ? NONE : planNova(wish, max_tokens, encoding);
+      return wish === 'none' ? none : { ...none, ...planNova(wish, max_tokens, encoding) };
     default:
       break;
   }
   if (wish !== 'none') report('dropped', 'reasoning', 'the model cannot be told how to think');
-  return NONE;
+  return none;
 }
 
 function thinksAlways({ upstream_model }: Encoding): boolean {
@@ -73,14 +72,20 @@ function planClaude(
 }
 
 /** The highest effort allows neither an output bound nor sampling (https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html). */
-function planNova(wish: ReasoningEffort, max_tokens: number | undefined, encoding: Encoding): ReasoningPlan {
+function planNova(
+  wish: ReasoningEffort,
+  max_tokens: number | undefined,
+  encoding: Encoding,
+): Pick<ReasoningPlan, 'fields' | 'isThinking'> {
   let level = threeLevels(wish, encoding);
   if (level === 'high' && max_tokens !== undefined) {
     level = 'medium';
     encoding.report('clamped', 'reasoning', 'the model takes no output bound with high effort: medium');
   }
-  const isThinking = level === 'high';
-  return { ...NONE, fields: { reasoningConfig: { type: 'enabled', maxReasoningEffort: level } }, isThinking };
+  return {
+    fields: { reasoningConfig: { type: 'enabled', maxReasoningEffort: level } },
+    isThinking: level === 'high',
+  };
 }
 
 /** The effort that is asked for, a budget as the effort that its share of the bound stands for; undefined: nothing is said. */

@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { type Frame, UpstreamError } from '../dialect.ts';
+import { bedrockConverse } from './index.ts';
+
+const event = (type: string, payload: JsonObject): Frame => ({ event: type, data: JSON.stringify(payload) });
+const start = event('messageStart', { role: 'assistant', p: 'a' });
+const delta = (contentBlockIndex: number, told: JsonObject) =>
+  event('contentBlockDelta', { contentBlockIndex, delta: told, p: 'ab' });
+const stop = (contentBlockIndex: number) => event('contentBlockStop', { contentBlockIndex });
+const call = (contentBlockIndex: number, toolUseId: string) =>
+  event('contentBlockStart', { contentBlockIndex, start: { toolUse: { toolUseId, name: 'f' } } });
+const end = (stopReason: string) => event('messageStop', { stopReason });
+const metadata = event('metadata', { usage: { inputTokens: 1, outputTokens: 2, totalTokens: 3 } });
+
+function decode(frames: readonly Frame[], chunks: ChatChunk[] = []): ChatChunk[] {
+  const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1', is_claude: true }, 0);
+  for (const frame of frames) chunks.push(...decoder.push(frame));
+  chunks.push(...decoder.end());
+  return chunks;
+}
+
+describe('a stream', () => {
+  test('is whole with its reason to stop and its usage, in either order; what comes then is no part of it', () => {
+    for (const last of [
+      [end('end_turn'), metadata],
+      [metadata, end('end_turn')],
+    ]) {
+      const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1' }, 0);
+      const seen = [start, delta(0, { text: 'a' }), last[0]!].map((frame) => {
+        decoder.push(frame);
+        return decoder.isWhole();
+      });
+      expect(seen).toEqual([false, false, false]);
+      decoder.push(last[1]!);
+      expect(decoder.isWhole()).toBe(true);
+      expect(decoder.push(delta(0, { text: 'late' }))).toEqual([]);
+      expect(decoder.end()).toEqual([]);
+    }
+  });
+
+  test('numbers its calls by themselves, not by their blocks', () => {
+    const chunks = decode([
+      start,
+      delta(0, { text: 'a' }),
+      stop(0),
+      call(4, 'x'),
+      stop(4),
+      call(7, 'y'),
+      end('tool_use'),
+    ]);
+    const calls = chunks.flatMap((chunk) => chunk.delta.tool_calls ?? []);
+    expect(calls.map(({ index, id }) => [index, id])).toEqual([
+      [0, 'x'],
+      [0, undefined],
+      [1, 'y'],
+      [1, undefined],
+    ]);
+    expect(accumulate(chunks, 0).choices[0].finish_reason).toBe('tool_calls');
+  });
+
+  test('gives calls without an id, or with one twice, an id of their own', () => {
+    const frames = [start, call(0, ''), stop(0), call(1, 'x'), stop(1), call(2, 'x'), stop(2), end('tool_use')];
+    const ids = accumulate(decode(frames), 0).choices[0].message.tool_calls!.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(3);
+    expect(ids[1]).toBe('x');
+    expect(ids).toEqual(accumulate(decode(frames), 0).choices[0].message.tool_calls!.map(({ id }) => id));
+  });
+
+  test('an exception is an error of its class, also where it tells the status of the model', () => {
+    const failed = (type: string, payload: JsonObject) => {
+      try {
+        decode([start, { event: type, data: JSON.stringify(payload), failure: true }]);
+      } catch (error) {
+        return error as UpstreamError;
+      }
+      throw new Error('no error');
+    };
+    expect(failed('validationException', { message: 'no' })).toMatchObject({ failure: 'invalid_request', status: 400 });
+    expect(failed('modelStreamErrorException', { message: 'no', originalStatusCode: 429 })).toMatchObject({
+      failure: 'rate_limited',
+      native_code: 'ModelStreamErrorException',
+    });
+    expect(failed('modelTimeoutException', {})).toMatchObject({ failure: 'timeout', status: 408 });
+    expect(failed('somethingNewException', {})).toMatchObject({ failure: 'unavailable', status: 500 });
+  });
+
+  test('unknown events and members are passed over', () => {
+    const frames = [
+      start,
+      event('newEvent', { a: 1 }),
+      delta(0, { newKind: {} }),
+      delta(0, { text: 'a' }),
+      end('end_turn'),
+    ];
+    expect(accumulate(decode(frames), 0).choices[0].message.content).toBe('a');
+  });
+});
+
+test('whatever comes, in whatever order and how often, ends in an answer or an UpstreamError', () => {
+  const payload = fc.oneof(
+    fc.constantFrom<JsonObject>(
+      { text: 'a' },
+      { text: 1 },
+      { toolUse: { input: '{"a":' } },
+      { toolUse: { input: 5 } },
+      { toolUse: null },
+      { toolResult: [{ json: {} }] },
+      { toolResult: 'x' },
+      { reasoningContent: { text: 'b' } },
+      { reasoningContent: { signature: 'c' } },
+      { reasoningContent: { redactedContent: '*' } },
+      { reasoningContent: [] },
+      { citation: {} },
+      { citation: 'x' },
+      { image: { source: { bytes: 'AA==' } } },
+      {},
+    ),
+    fc.jsonValue().map((value) => ({ text: value }) as JsonObject),
+  );
+  const index = fc.constantFrom<unknown>(0, 1, 2, undefined, 'x', null, {});
+  const frame = fc.oneof(
+    fc.constantFrom(start, metadata, end('end_turn'), end('tool_use'), end('nonsense'), event('messageStop', {})),
+    fc.tuple(index, payload).map(([i, told]) => delta(i as number, told)),
+    index.map((i) => stop(i as number)),
+    fc
+      .tuple(
+        index,
+        fc.constantFrom(
+          { toolUse: { toolUseId: 'x', name: 'f' } },
+          { toolUse: { type: 'server_tool_use' } },
+          { image: {} },
+          { text: {} },
+          { toolResult: {} },
+          {},
+        ),
+      )
+      .map(([i, told]) => event('contentBlockStart', { contentBlockIndex: i, start: told } as JsonObject)),
+    fc.constantFrom<Frame>(
+      { event: 'metadata', data: '[]' },
+      { event: 'contentBlockDelta', data: '{' },
+      { event: undefined, data: '' },
+      { event: 'throttlingException', data: 'x', failure: true },
+    ),
+    fc.tuple(fc.string(), fc.json()).map(([type, data]): Frame => ({ event: type, data })),
+  );
+  fc.assert(
+    fc.property(fc.array(frame, { maxLength: 14 }), (frames) => {
+      const chunks: ChatChunk[] = [];
+      try {
+        decode(frames, chunks);
+        expect(accumulate(chunks, 0).choices[0].finish_reason).not.toBeNull();
+      } catch (error) {
+        expect(error).toBeInstanceOf(UpstreamError);
+      }
+      // What was told until then is an answer as well, and each of its blocks stands once in the order.
+      const { message } = accumulate(chunks, 0).choices[0];
+      const order = message.ext?.order ?? [];
+      expect(new Set(order.map(({ kind, at }) => `${kind} ${at}`)).size).toBe(order.length);
+    }),
+    { numRuns: 3_000, seed: 11 },
+  );
+});
+
+test('whatever body comes ends in an answer or an UpstreamError', () => {
+  const block = fc.oneof(
+    fc.constantFrom<unknown>(
+      { text: 'a' },
+      { toolUse: { toolUseId: 'x', name: 'f', input: {} } },
+      { image: {} },
+      null,
+      5,
+      [],
+      {},
+    ),
+    fc.dictionary(
+      fc.constantFrom('text', 'toolUse', 'reasoningContent', 'citationsContent', 'image', 'new'),
+      fc.jsonValue(),
+    ),
+  );
+  const body = fc.oneof(
+    fc.jsonValue(),
+    fc.record({
+      output: fc.record({
+        message: fc.record({ content: fc.oneof(fc.array(block, { maxLength: 4 }), fc.jsonValue()) }),
+      }),
+      stopReason: fc.jsonValue(),
+      usage: fc.jsonValue(),
+    }),
+  );
+  fc.assert(
+    fc.property(body, (value) => {
+      try {
+        const { choices } = bedrockConverse.decodeResponse(value as JsonObject, { generation_id: 'gen-1' }, 0);
+        expect(choices[0].finish_reason).not.toBeNull();
+      } catch (error) {
+        expect(error).toBeInstanceOf(UpstreamError);
+      }
+    }),
+    { numRuns: 2_000, seed: 5 },
+  );
+});

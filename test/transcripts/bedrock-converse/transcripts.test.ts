@@ -1,0 +1,132 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { GatewayError } from '../../../src/errors.ts';
+import { bedrockConverse } from '../../../src/providers/bedrock-converse/index.ts';
+import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
+import { createFramer } from '../../../src/providers/frames.ts';
+import { accumulate } from '../../../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
+import { converseMessage } from '../../readings/bedrock-converse.ts';
+
+/**
+ * One file a scenario, four parts: the inner request (with the upstream's name of the model), the request sent upstream,
+ * the upstream's answer, what the answer means. A stream has an event a line, its type and its payload, framed here by
+ * AWS's own codec; exceptions begin with a mark of exclamation. Parts one and three are written by hand from the
+ * provider's documentation; two and four are compared, and rewritten by `vitest --update=all`.
+ */
+const FOLDER = new URL('.', import.meta.url);
+const MARK = /^=== (inner request for|upstream request|upstream answer|inner answer|inner chunks)(?: (.*))?$/m;
+const MEDIA = new Map([['https://images.example/cat.png', { mime_type: 'image/png', base64: 'iVBORw0KGgo=' }]]);
+
+const scenarios = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'));
+
+test.each(scenarios)('%s', async (name) => {
+  const path = fileURLToPath(new URL(name, FOLDER));
+  const [, , model = '', asked = '', ...parts] = readFileSync(path, 'utf8').split(MARK);
+  const at = parts.indexOf('upstream answer');
+  const status = Number.parseInt(parts[at + 1] ?? '', 10);
+  const answer = at === -1 ? '' : (parts[at + 2] ?? '');
+  const request: ChatRequest = freeze(JSON.parse(asked));
+
+  const sections = [`=== inner request for ${model}\n${asked.trim()}\n`];
+  let encoded: EncodedRequest | undefined;
+  try {
+    encoded = bedrockConverse.encodeRequest(request, endpoint(model), { media: MEDIA, strip_state: false });
+    const head = `POST ${encoded.path}\n${lines(encoded.headers)}`;
+    sections.push(`=== upstream request\n${head}\n\n${pretty(encoded.body)}\n${reportLines(encoded)}`);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    sections.push(`=== upstream request\nrefused with ${error.status}: ${error.message}\n`);
+  }
+  if (encoded !== undefined && answer !== '') {
+    const state: AttemptState = {
+      ...encoded.state,
+      generation_id: 'gen-transcript',
+      headers: { 'x-amzn-requestid': 'r-1' },
+    };
+    sections.push(`=== upstream answer ${parts[at + 1]}\n${answer.trim()}\n`);
+    sections.push(answerSection(status, parts[at + 1] ?? '', answer.trim(), state));
+  }
+  await expect(`${sections.join('\n')}`).toMatchFileSnapshot(path);
+});
+
+/** Encoding never changes what it was given. */
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) for (const entry of Object.values(value)) freeze(entry);
+  return Object.freeze(value);
+}
+
+function endpoint(model: string) {
+  return {
+    model: 'unknown/unknown',
+    provider: 'amazon-bedrock',
+    upstream_model: model,
+    max_completion_tokens: 64_000,
+    context_length: 200_000,
+    input_modalities: ['text', 'image', 'file'],
+    quirks: {},
+  };
+}
+
+function answerSection(status: number, head: string, answer: string, state: AttemptState): string {
+  if (status !== 200) {
+    const headers = Object.fromEntries(
+      [...head.matchAll(/([a-z-]+): ([^;]+)/g)].map(([, key, value]) => [key, value!.trim()]),
+    );
+    return `=== inner answer\n${told(bedrockConverse.decodeError(status, headers, answer))}\n`;
+  }
+  if (!head.includes('eventstream')) {
+    return `=== inner answer\n${attempt(() => pretty(bedrockConverse.decodeResponse(JSON.parse(answer), state, 1_760_000_000)))}\n`;
+  }
+  const chunks: ChatChunk[] = [];
+  const failure = attempt(() => decode(answer, state, chunks));
+  const shown = chunks.map((chunk) => JSON.stringify(chunk)).join('\n');
+  if (failure === '') expect(accumulate(chunks, 0).choices[0].finish_reason).not.toBeNull();
+  return `=== inner chunks\n${[shown, failure].filter(Boolean).join('\n')}\n`;
+}
+
+/** Seven bytes at a time, so that nothing can rely on where a read ends. */
+function decode(answer: string, state: AttemptState, chunks: ChatChunk[]): string {
+  const framer = createFramer(bedrockConverse.frames);
+  const decoder = bedrockConverse.createStreamDecoder(state, 1_760_000_000);
+  const messages = answer.split('\n').map((line) => {
+    const [, mark, type, payload] = /^(!?)(\w+) (.*)$/.exec(line)!;
+    return converseMessage(type!, JSON.parse(payload!), mark === '!' ? 'exception' : 'event');
+  });
+  const bytes = Buffer.concat(messages);
+  for (let from = 0; from < bytes.length; from += 7) {
+    for (const frame of framer.push(bytes.subarray(from, from + 7))) chunks.push(...decoder.push(frame));
+  }
+  for (const frame of framer.end()) chunks.push(...decoder.push(frame));
+  chunks.push(...decoder.end());
+  return '';
+}
+
+function attempt(run: () => string): string {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error;
+    return told(error);
+  }
+}
+
+function told(error: UpstreamError): string {
+  const { failure, status, native_code, retry_after_ms, message } = error;
+  return `failure ${JSON.stringify({ failure, status, native_code, retry_after_ms, message })}`;
+}
+
+function reportLines({ report }: EncodedRequest): string {
+  return report.map(({ kind, field, reason }) => `${kind} ${field}: ${reason}\n`).join('');
+}
+
+function lines(headers: Record<string, string>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
+
+function pretty(value: unknown): string {
+  return JSON.stringify(value, null, 1);
+}
