@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
 import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
+import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
@@ -161,7 +162,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
 /** The model facts that come with the program. */
 export function readBundledCatalog(): BundledCatalog {
   const text = readFileSync(new URL('../catalog/models.json', import.meta.url), 'utf8');
-  return withSpeechModels(parseBundledCatalog(text));
+  return withVectorModels(withSpeechModels(parseBundledCatalog(text)));
 }
 
 /** What may be printed and logged of a configuration: of secrets, only whether they are there. */

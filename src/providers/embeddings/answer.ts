@@ -22,7 +22,11 @@ export function bodyOf(value: JsonValue): JsonObject {
 
 function usageOf(usage: JsonObject | undefined): TokenClasses | undefined {
   const tokens = countOf(usage?.['prompt_tokens']) ?? countOf(usage?.['total_tokens']);
-  return tokens === undefined ? undefined : { in_uncached: tokens };
+  if (tokens === undefined) return undefined;
+  // Voyage tells those of the texts apart; the others are of images (https://docs.voyageai.com/reference/multimodal-embeddings-api).
+  const { text_tokens } = usage ?? {};
+  const is_apart = typeof text_tokens === 'number' && text_tokens >= 0 && text_tokens < tokens;
+  return is_apart ? { in_uncached: text_tokens, in_image: tokens - text_tokens } : { in_uncached: tokens };
 }
 
 /** The list that OpenAI, Voyage and Jina answer with: `data` of `{index, embedding}` in any order, and `usage`. */

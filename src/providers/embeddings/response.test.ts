@@ -88,6 +88,8 @@ describe('what an answer says', () => {
     ];
     const google = { embeddings: [], usageMetadata: { promptTokenCount: 260, promptTokenDetails: modalities } };
     expect(decode('gemini-embeddings', google).usage).toEqual({ in_uncached: 2, in_image: 258 });
+    const usage = { text_tokens: 2, image_pixels: 144_480, total_tokens: 260 };
+    expect(decode('voyage-embeddings', { data: [], usage }).usage).toEqual({ in_uncached: 2, in_image: 258 });
     const cohere = { embeddings: [], meta: { billed_units: { input_tokens: 2, image_tokens: 258 } } };
     expect(decode('cohere-embeddings', cohere).usage).toEqual({ in_uncached: 2, in_image: 258 });
   });
