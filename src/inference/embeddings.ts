@@ -97,6 +97,17 @@ export function divide(
 
 // ---------------------------------------------------------------- one endpoint
 
+/** Fields of the client's own that only one wire may know. */
+function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): Report[] {
+  if (wire === 'openai-embeddings') return [];
+  const reason = 'the endpoint does not know it';
+  return Object.keys(rest).map((field) => ({
+    kind: 'dropped',
+    field: field.slice(0, limits.error_field_chars_max),
+    reason,
+  }));
+}
+
 function prepare(
   request: EmbeddingRequest,
   asked: ChatRequest,
@@ -111,7 +122,7 @@ function prepare(
   const batches = divide(request.inputs, bounds).map((inputs, index): Batch => {
     const encoded = dialect.encodeRequest({ ...request, inputs }, facts, media);
     // Each request of an attempt has the same to tell.
-    const told = [...encoded.report];
+    const told = [...encoded.report, ...leftOut(request, dialect)];
     const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
     const payload = JSON.stringify(withOptions(encoded.body, asked, candidate, rules, told));
     if (index === 0) report = told;

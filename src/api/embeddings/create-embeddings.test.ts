@@ -231,6 +231,19 @@ describe('routing and record', () => {
     ]);
   });
 
+  test('fields that nobody knows reach the wire that may, and are told of elsewhere', async () => {
+    const shown = { 'x-gateway-experimental-metadata': 'enabled' };
+    const refused = await embed({ input: 'x', truncate_prompt_tokens: 5, provider: { only: ['sandbox'] } });
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      'Unrecognized request argument supplied: truncate_prompt_tokens',
+    ]);
+    const { body } = await embed({ model: 'sandbox/embed-voyage', input: 'x', stream: true, unheard_of: 5 }, shown);
+    expect(body.gateway_metadata?.['adjusted_parameters']).toEqual([
+      { kind: 'dropped', field: 'unheard_of', reason: 'the endpoint does not know it' },
+    ]);
+  });
+
   test('usage that nobody told is counted', async () => {
     const { status, body } = await embed({
       input: 'Hello there',

@@ -1,8 +1,10 @@
 import type { Static } from 'typebox';
 import { messagesOf } from '../../inference/embeddings.ts';
 import type { EmbeddingInput, EmbeddingRequest } from '../../providers/embeddings/dialect.ts';
+import { gatewayFields, spokenToGateway } from '../../providers/gateway-fields.ts';
 import type { EmbeddingsBody } from '../../schemas/embeddings.ts';
 import type { ChatRequest, ImagePart, ProviderPreferences, TextPart } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 
 export type EmbeddingsRequestBody = Static<typeof EmbeddingsBody>;
 
@@ -24,13 +26,28 @@ function inputsOf(input: EmbeddingsRequestBody['input']): EmbeddingInput[] {
   );
 }
 
+/** Fields that are ours, or that would get around what the gateway sets or has a price for. */
+function restOf(others: Record<string, unknown>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(others).filter(
+      ([name, value]) =>
+        value != null &&
+        !gatewayFields.has(name) &&
+        !spokenToGateway.has(name) &&
+        name !== 'service_tier' &&
+        name !== 'speed',
+    ),
+  ) as JsonObject;
+}
+
 /** The body as the dialects read it, and as the flow reads every call. */
 export function embeddingRequest(body: EmbeddingsRequestBody): {
   request: EmbeddingRequest;
   asked: ChatRequest & { model: string };
 } {
-  const { model, dimensions, input_type, user, encoding_format, provider } = body;
-  const inputs = inputsOf(body.input);
+  const { model, dimensions, input_type, user, encoding_format, provider, input, ...others } = body;
+  const inputs = inputsOf(input);
+  const rest = restOf(others);
   return {
     request: {
       inputs,
@@ -38,6 +55,7 @@ export function embeddingRequest(body: EmbeddingsRequestBody): {
       ...(dimensions == null ? {} : { dimensions }),
       ...(input_type == null ? {} : { input_type }),
       ...(user == null ? {} : { user }),
+      ...(Object.keys(rest).length === 0 ? {} : { rest }),
     },
     asked: {
       model,

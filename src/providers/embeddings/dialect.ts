@@ -25,6 +25,8 @@ export interface EmbeddingRequest {
   /** What the vectors are for: a word of the public API, or the provider's own. */
   input_type?: string;
   user?: string;
+  /** Fields that the public API does not know: they reach only upstreams of OpenAI's wire, as in chat. */
+  rest?: JsonObject;
 }
 
 /** Numbers, or 32-bit floats, little-endian, as base64. */

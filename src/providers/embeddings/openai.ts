@@ -28,7 +28,7 @@ export const openaiEmbeddings: EmbeddingDialect = {
   reserved: new Set([...gatewayFields, 'input', 'encoding_format', 'dimensions', 'output_dimension', 'output_dtype']),
   batch: ({ quirks: { embedding_batch } }) => ({ ...OPENAI, ...embedding_batch }),
 
-  encodeRequest({ inputs, encoding_format, dimensions, input_type, user }, { upstream_model, quirks }) {
+  encodeRequest({ inputs, encoding_format, dimensions, input_type, user, rest }, { upstream_model, quirks }) {
     const report: Report[] = [];
     if (inputs.some((input) => typeof input !== 'string' && !isTokens(input))) {
       throw new GatewayError(400, 'This endpoint does not take images');
@@ -36,7 +36,7 @@ export const openaiEmbeddings: EmbeddingDialect = {
     if (quirks.embedding_texts_only && inputs.some(isTokens)) {
       throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
     }
-    const body: JsonObject = { model: upstream_model, input: inputs as JsonValue };
+    const body: JsonObject = { ...rest, model: upstream_model, input: inputs as JsonValue };
     if (!quirks.embedding_texts_only) body['encoding_format'] = encoding_format;
     if (dimensions !== undefined) body[quirks.dimensions_field ?? 'dimensions'] = dimensions;
     if (user !== undefined) {
