@@ -52,14 +52,17 @@ export function encodeRequest(
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
   const conversation = encodeConversation(request.messages, encoding);
-  const tools = planTools(request, encoding);
+  const isJson = request.response_format?.type === 'json_object' || request.response_format?.type === 'json_schema';
+  const planned = planTools(request, encoding);
+  // The wire takes a format or tools; those that may not be called are not missed.
+  const tools = isJson && planned.tool_choice === 'NONE' ? {} : planned;
   const max_tokens = request.max_completion_tokens ?? request.max_tokens ?? undefined;
   const body: WireRequest = {
     model: endpoint.upstream_model,
     messages: conversation.messages,
     stream: request.stream === true,
     ...tools,
-    ...responseFormat(request.response_format, tools.tools !== undefined, encoding),
+    ...(isJson ? responseFormat(request.response_format!, tools.tools !== undefined, encoding) : {}),
     ...(max_tokens === undefined ? {} : { max_tokens }),
     ...stopSequences(request, encoding),
     ...sampling(request, encoding),
@@ -81,11 +84,10 @@ export function encodeRequest(
 }
 
 function responseFormat(
-  format: ResponseFormat | null | undefined,
+  format: ResponseFormat,
   has_tools: boolean,
   encoding: Encoding,
 ): Pick<WireRequest, 'response_format'> {
-  if (format == null || (format.type !== 'json_object' && format.type !== 'json_schema')) return {};
   if (has_tools) {
     encoding.tell('dropped', 'response_format', 'this upstream takes it without tools only');
     return {};
