@@ -92,9 +92,11 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .select(['budget_id', 'window_start', 'amount'])
         .where('node_id', '=', node)
         .where('amount', '>', 0)
-        .orderBy('budget_id')
-        .orderBy('window_start')
         .execute();
+      // In the order in which batches take them, whatever the engine sorts by.
+      const name = ({ budget_id, window_start }: { budget_id: string; window_start: string }) =>
+        `${budget_id} ${window_start}`;
+      leases.sort((a, b) => (name(a) < name(b) ? -1 : 1));
       for (const lease of leases) await raiseWindow(lease, 'leased', -lease.amount);
       await queries.deleteFrom('ledger_leases').where('node_id', '=', node).execute();
       return { leases: leases.length, leased_nano: leases.reduce((sum, { amount }) => sum + amount, 0) };

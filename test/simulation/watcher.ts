@@ -260,8 +260,10 @@ export class Watcher {
     }
     if (!this.#isAnswering(process)) return;
     const counted = ask.budgets.filter(({ include_byok }) => include_byok || !ask.is_byok);
+    const { windowStart, limits } = this.#world.subject;
+    const is_near = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
     const idle = counted.map((budget) => {
-      const name = `${budget.id} ${this.#world.subject.windowStart(budget.reset_interval, now_ms)}`;
+      const name = `${budget.id} ${windowStart(budget.reset_interval, is_near ? (ask.at ?? now_ms) : now_ms)}`;
       return this.#available.get(name)?.leastSince(now_ms - IDLE_MS) ?? 0;
     });
     if (Math.min(...idle) < ask.least_nano) return;

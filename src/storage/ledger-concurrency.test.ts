@@ -1,0 +1,174 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
+import { heldTransaction } from '../../test/held-transaction.ts';
+import { budgetOf } from '../../test/recorder-fixture.ts';
+import { Random } from '../../test/simulation/random.ts';
+import { describeStores } from '../../test/store-variants.ts';
+import { type SettleBatch, toSettle, type WindowAsk } from '../ledger/settle.ts';
+import { limits } from '../limits.ts';
+import type { Database } from './database.ts';
+import { ledgerStore } from './ledger.ts';
+import { ledgerOperations } from './ledger-operations.ts';
+import { verifyLedger } from './verify-ledger.ts';
+
+const NOTHING = { is_new: true, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false };
+
+/** A node that asks, settles and returns at random, without looking at what others do. */
+class Peer {
+  readonly leases = new Map<string, number>();
+  readonly #store: ReturnType<typeof ledgerStore>;
+  readonly #random: Random;
+  readonly #node: string;
+  readonly #payer: { organization_id: string; workspace_id: string; key_hash: string };
+  #epoch = 0;
+  #number = 0;
+  #settled = 0;
+
+  constructor(database: Database, node: string, payer: Peer['payer'], random: Random) {
+    this.#store = ledgerStore(database.queries, database.engine);
+    this.#node = node;
+    this.#payer = payer;
+    this.#random = random;
+  }
+
+  get payer() {
+    return this.#payer;
+  }
+
+  async register(): Promise<void> {
+    const at = Date.now();
+    const { epoch, leases } = await this.#store.register({ node: this.#node, instance: 'i', epoch_seen: 0, at });
+    this.#epoch = epoch;
+    this.#number = 0;
+    this.leases.clear();
+    for (const { budget_id, amount } of leases) this.leases.set(budget_id, amount);
+  }
+
+  /** One batch over some of the budgets, in any order. False: the node was given up. */
+  async step(budget_ids: readonly string[]): Promise<boolean> {
+    const random = this.#random;
+    const named = [...budget_ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, budget_ids.length));
+    const charges: { budget_id: string; window_start: string; amount: number; cover: number }[] = [];
+    const windows = named.map((budget_id): WindowAsk => {
+      const own = this.leases.get(budget_id) ?? 0;
+      const cost = random.chance(0.5) ? random.whole(0, own) : 0;
+      if (cost > 0) charges.push({ budget_id, window_start: '', amount: cost, cover: cost });
+      const returned = random.chance(0.3) ? random.whole(0, own - cost) : 0;
+      const want = random.chance(0.7) ? random.whole(1, 5_000) : 0;
+      return { ...NOTHING, budget_id, window_start: '', own, returned, want, need: random.chance(0.8) ? want : 0 };
+    });
+    const cost_nano = Math.max(0, ...charges.map(({ amount }) => amount));
+    const id = `${this.#node}-${this.#epoch}-${++this.#settled}`;
+    const record = generation({ id, ...this.#payer, cost_nano, upstream_cost_nano: cost_nano });
+    const settles = charges.length === 0 ? [] : [toSettle(record, JSON.stringify(record), charges)];
+    const head = { node: this.#node, epoch: this.#epoch, number: this.#number + 1, at: Date.now(), divisor: 8 };
+    const batch: SettleBatch = { ...head, settles, windows };
+    const answers = await Promise.all([
+      this.#store.settle(batch),
+      // A late copy, or one that overtakes.
+      ...(random.chance(0.2) ? [this.#store.settle(batch)] : []),
+    ]);
+    const applied = answers.find((answer) => answer.is === 'applied');
+    if (applied === undefined) return false;
+    this.#number++;
+    for (const { budget_id, lease } of applied.windows) this.leases.set(budget_id, lease);
+    return true;
+  }
+}
+
+describeStores('the ledger store, with many at once', ({ engine, open }) => {
+  test.runIf(engine === 'postgres')(
+    'a grant that waits while the limit is lowered goes by the lowered limit',
+    async () => {
+      const database = await open();
+      const budget = await budgetOf(database, 1_000);
+      const store = ledgerStore(database.queries, database.engine);
+      const { epoch } = await store.register({ node: 'one', instance: 'i', epoch_seen: 0, at: 1 });
+      const send = (number: number, want: number, own: number) =>
+        store.settle({
+          ...{ node: 'one', epoch, number, at: 1, settles: [], divisor: 2 },
+          windows: [{ ...NOTHING, budget_id: budget.id, window_start: '', own, need: want, want }],
+        });
+      expect(await send(1, 100, 0)).toMatchObject({ windows: [{ lease: 100 }] });
+      const commit = await heldTransaction(database.queries, (tx) =>
+        tx.updateTable('ledger_windows').set({ wanted: 0 }).where('budget_id', '=', budget.id).execute(),
+      );
+      const asked = send(2, 500, 100);
+      expect(await Promise.race([asked.then(() => 'granted'), sleep(200, 'waits')])).toBe('waits');
+      await database.queries.updateTable('ledger_budgets').set({ limit_nano: 300 }).execute();
+      await commit();
+      expect(await asked).toMatchObject({ windows: [{ lease: 100, leased: 100, free: 200 }] });
+    },
+  );
+
+  test('no interleaving of batches, limits that change and nodes that are given up passes a limit or loses a unit', {
+    timeout: 60_000,
+  }, async () => {
+    const database = await open();
+    const random = new Random(engine === 'postgres' ? 5 : 6);
+    const { queries } = database;
+    const ids = ['a', 'b', 'c'];
+    for (const id of ids) await budgetOf(database, 60_000, { id });
+    const { organization_id, workspace_id, key_hash } = generation({ id: '' });
+    const payer = { organization_id, workspace_id, key_hash };
+    const peers = ['n1', 'n2', 'n3', 'n4'].map(
+      (node) => new Peer(database, node, payer, new Random(random.whole(1, 1e9))),
+    );
+    await Promise.all(peers.map((peer) => peer.register()));
+    const over: string[] = [];
+    let running = true;
+    const highest = new Map(ids.map((id) => [id, 60_000]));
+    const watch = async () => {
+      while (running) {
+        const rows = await queries
+          .selectFrom('ledger_windows as w')
+          .leftJoin('ledger_leases as l', 'l.budget_id', 'w.budget_id')
+          .select(['w.budget_id', 'w.spent', 'w.leased'])
+          .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leases'))
+          .groupBy(['w.budget_id', 'w.spent', 'w.leased'])
+          .execute();
+        for (const { budget_id, spent, leased, leases } of rows) {
+          if (spent + leased > (highest.get(budget_id) ?? 0)) over.push(`${budget_id}: ${spent} + ${leased}`);
+          if (leased !== leases) over.push(`${budget_id}: ${leased} leased, ${leases} in leases`);
+        }
+        await sleep(5);
+      }
+    };
+    const change = async () => {
+      while (running) {
+        const id = random.pick(ids);
+        // Only upwards is it known at every moment what may be spent.
+        const limit_nano = (highest.get(id) ?? 0) + random.whole(0, 4_000);
+        highest.set(id, limit_nano);
+        await queries.updateTable('ledger_budgets').set({ limit_nano }).where('id', '=', id).execute();
+        await sleep(random.whole(5, 30));
+      }
+    };
+    const giveUp = async () => {
+      while (running) {
+        await sleep(random.whole(50, 120));
+        // What it has not settled is given to others: a node that goes on is fenced.
+        await queries
+          .updateTable('ledger_nodes')
+          .set(({ eb }) => ({ seen_at: eb('seen_at', '-', 2 * limits.node_lost_ms) }))
+          .where('id', '=', 'n4')
+          .execute();
+        await queries.transaction().execute((tx) => ledgerOperations(tx, engine).release('n4', Date.now()));
+      }
+    };
+    const others = [watch(), change(), giveUp()];
+    await Promise.all(
+      peers.map(async (peer) => {
+        for (let step = 0; step < 80; step++) if (!(await peer.step(ids))) await peer.register();
+      }),
+    );
+    running = false;
+    await Promise.all(others);
+    expect(over).toEqual([]);
+    const { differences, generations } = await verifyLedger(queries);
+    expect(generations).toBeGreaterThan(50);
+    expect(differences).toEqual([]);
+  });
+});
