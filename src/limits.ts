@@ -188,6 +188,8 @@ export const limits = {
   tokenizer_waiting_max: 64,
   /** Breakpoints of the prompt cache in one request (Anthropic, documentation page "Prompt caching"). */
   cache_breakpoints_max: 4,
+  /** A part of a credential of several parts that is cut out of what an upstream says; shorter ones are names, as of a region. */
+  credential_part_chars_min: 16,
   /** The name of a document (Amazon Bedrock, `DocumentBlock`). */
   document_name_chars_max: 200,
   /** Pairs of request metadata, and the characters of each side (Amazon Bedrock, `Converse`). */

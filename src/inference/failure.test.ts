@@ -117,3 +117,19 @@ test.each<[string, string | undefined, boolean]>([
   const { error } = failed('not_found', message, { status: 404 });
   expect(isOfEndpoint(error, { messages: [{ role: 'user', content }] })).toBe(expected);
 });
+
+test('of a credential of several parts no part is shown that an upstream quotes', () => {
+  const credential = JSON.stringify({
+    accessKeyId: 'ASIAIOSFODNN7EXAMPLE',
+    secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+    sessionToken: 'FwoGZXIvYXdzEBYaDHqa0AP1/token',
+    region: 'eu-west-1',
+  });
+  const quoted =
+    'Canonical String: host:eu-west-1 x-amz-security-token:FwoGZXIvYXdzEBYaDHqa0AP1/token key ASIAIOSFODNN7EXAMPLE';
+  expect(redact(quoted, credential)).toBe(
+    'Canonical String: host:eu-west-1 x-amz-security-token:[redacted] key [redacted]',
+  );
+  expect(redact(`no ${credential}`, credential)).toBe('no [redacted]');
+  expect(redact('key ASIAIOSFODNN7EXAMPLE', undefined)).toBe('key [redacted]');
+});

@@ -50,12 +50,28 @@ const STATUS: Record<FailureClass, ErrorStatus> = {
 
 /** Prefixes that providers give their keys. A word of code (`api_key_invalid`) has no digit and stays. */
 const LOOKS_LIKE_A_KEY =
-  /\b(?:(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx)[-_][-\w*.]{8,}|AKIA[A-Z0-9]{12,}|AIza[-\w]{20,})/g;
+  /\b(?:(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx)[-_][-\w*.]{8,}|A[KS]IA[A-Z0-9]{12,}|AIza[-\w]{20,})/g;
+
+/** A credential, and where it is JSON text each of its longer parts: upstreams quote what they were shown of it. */
+function secretsIn(credential: string | undefined): string[] {
+  if (credential === undefined || credential.length < 4) return [];
+  if (!credential.trimStart().startsWith('{')) return [credential];
+  const parts: string[] = [credential];
+  try {
+    JSON.parse(credential, (_name, value: unknown) => {
+      if (typeof value === 'string' && value.length >= limits.credential_part_chars_min) parts.push(value);
+      return value;
+    });
+  } catch {
+    // Its text is what there is to hide.
+  }
+  return parts;
+}
 
 /** What of an upstream's words may be shown: no credential, nothing that looks like one, not more than a bound. */
 export function redact(text: string, credential: string | undefined): string {
   let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
-  if (credential !== undefined && credential.length >= 4) shown = shown.replaceAll(credential, '[redacted]');
+  for (const secret of secretsIn(credential)) shown = shown.replaceAll(secret, '[redacted]');
   shown = shown.replace(LOOKS_LIKE_A_KEY, (found) => (/[\d*]/.test(found) ? '[redacted]' : found));
   shown = shown.replace(/\b[Bb]earer\s+[-\w.~+/]+=*/g, 'Bearer [redacted]');
   return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
