@@ -101,7 +101,8 @@ export function divide(
 function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): Report[] {
   if (wire === 'openai-embeddings') return [];
   const reason = 'the endpoint does not know it';
-  return Object.keys(rest).map((field) => ({
+  const fields = Object.keys(rest).slice(0, limits.reports_max);
+  return fields.map((field) => ({
     kind: 'dropped',
     field: field.slice(0, limits.error_field_chars_max),
     reason,

@@ -105,3 +105,23 @@ test('nothing is known of what came before the provider’s memory, of endpoints
   expect(await lookup(lost('gen-5', { endpoint: 'gone' }))).toBeUndefined();
   expect(await lookup(lost('gen-5', { endpoint: endpointOf('silent') }))).toBeUndefined();
 });
+
+test('requests of one attempt at embeddings are added up; of anything else they are not understood', async () => {
+  const { sandbox, lookup, lost } = await setUp();
+  const embed = (input: string) =>
+    fetch(`${sandbox.url}/v1/embeddings`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-client-request-id': clientRequestId('gen-many', 1) },
+      body: JSON.stringify({ model: 'echo', input }),
+    });
+  await (await embed('one two three')).text();
+  await (await embed('one')).text();
+  const record = { ...lost('gen-many').record, api_type: 'embeddings' as const };
+  // Four tokens at 1,000 pico-USD and the fee of the request.
+  expect(await lookup(lost('gen-many', { record }))).toMatchObject({
+    cost_nano: 4 + 5_000,
+    usage: { in_uncached: 4, out_text: 0 },
+  });
+  expect(await lookup(lost('gen-many'))).toBeUndefined();
+  expect((await embed('late')).status).toBe(409);
+});
