@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { AxiosResponse } from 'axios';
@@ -67,6 +68,11 @@ test('a client made from openapi.json can call every operation, and every answer
     // What ordinary keys do.
     const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
     const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
+    await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
+    await ordinary('get', `${v1}/embeddings/models`);
+    const data = readFileSync(new URL('audio/speech.wav', import.meta.url), 'base64');
+    const sound = { model: 'sandbox/transcribe', input_audio: { data, format: 'wav' } };
+    await ordinary('post', `${v1}/audio/transcriptions`, null, sound);
     await ordinary('get', `${v1}/generation`, { id: String(completion['id']) });
     await ordinary('get', `${v1}/models`);
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints`, { author: 'sandbox', slug: 'echo' });

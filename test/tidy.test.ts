@@ -47,6 +47,7 @@ const ROOMS: Record<string, readonly string[]> = {
 /** Packages that only one place may import. */
 const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
+  'fast-json-stringify': [/^src\/http\/serialization/],
   undici: [/^src\/providers\/(upstream|fetch-media)\.ts$/],
   'ipaddr.js': [/^src\/providers\/addresses\.ts$/],
   kysely: [/^src\/storage\//],

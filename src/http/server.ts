@@ -18,6 +18,7 @@ import { answerBrowsers } from './cors.ts';
 import { sendError } from './error-envelope.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
+import { serializerCompiler } from './serialization.ts';
 import { boundUnread } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
 
@@ -200,6 +201,7 @@ export function createServer(options: ServerOptions): Server {
   // Only JSON: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
   server.setValidatorCompiler(validatorCompiler);
+  server.setSerializerCompiler(serializerCompiler);
   const { translate } = options;
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
   server.decorateRequest('principal', undefined);

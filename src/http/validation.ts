@@ -251,12 +251,16 @@ function readIntegers(schema: SchemaNode, input: unknown): unknown {
   return Object.fromEntries(read);
 }
 
-/** Fastify's validator: bodies as they are, in query strings and path parameters integers read from their text. */
+/**
+ * Fastify's validator: bodies as they are, in query strings and path parameters integers read from their text. Compiled
+ * when the first request comes.
+ */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const compiled = Compile(schema);
+  let compiled: ReturnType<typeof Compile> | undefined;
   const converts = httpPart === 'querystring' || httpPart === 'params';
   const part = httpPart === 'body' ? 'body' : httpPart === 'querystring' ? 'query string' : (httpPart ?? 'part');
   return (input: unknown) => {
+    compiled ??= Compile(schema);
     const value = converts ? readIntegers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
     const violations = explain(schema as SchemaNode, value, '').slice(0, 20);
