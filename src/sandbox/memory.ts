@@ -40,7 +40,7 @@ export interface Memory {
   noteBody(attempt: Attempt, model: string, body: JsonObject, bytes: number): void;
   /** By the caller's id or our own, in the order they came. */
   findAttempts(id: string): Attempt[];
-  /** The same; where there is none there will be none, should the request still be on its way. */
+  /** The same; there will be no other of that name, should a request still be on its way. */
   closeAttempt(id: string): Attempt[];
   isClosed(id: string | string[] | undefined): boolean;
   /** Milliseconds since 1970: every attempt is known that came since. */
@@ -95,9 +95,8 @@ export function createMemory(clock: () => number): Memory {
     },
     findAttempts: (id) => attempts.get(id) ?? [],
     closeAttempt(id) {
-      const found = attempts.get(id) ?? [];
-      if (found.length === 0) bounded(closed, id, true);
-      return found;
+      bounded(closed, id, true);
+      return attempts.get(id) ?? [];
     },
     isClosed: (id) => typeof id === 'string' && closed.has(id),
     remembersSince: () => remembers_since,
