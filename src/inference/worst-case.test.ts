@@ -133,12 +133,6 @@ describe('the prompt', () => {
     ],
     ['sound', { type: 'input_audio', input_audio: { data: base64, format: 'wav' } }, {}, { image: 0, audio: 4_688 }],
     [
-      'a film',
-      { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } },
-      {},
-      { image: 4_688, audio: 0 },
-    ],
-    [
       'a document',
       { type: 'file', file: { file_data: `data:application/pdf;base64,${base64}` } },
       {},
@@ -157,6 +151,7 @@ describe('the prompt', () => {
     ['a document by URL', parts({ type: 'file', file: { file_data: 'https://a.example/b.pdf' } })],
     ['an uploaded file', parts({ type: 'file', file: { file_id: 'file-1' } })],
     ['a film by URL', parts({ type: 'video_url', video_url: { url: 'https://a.example/b.mp4' } })],
+    ['a film of few bytes', parts({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } })],
     ['a search', { web_search_options: {} }],
     [
       'a tool that the provider runs',
@@ -168,6 +163,45 @@ describe('the prompt', () => {
   ] as [string, Partial<ChatRequest>][])('%s may fill the whole context', (_name, request) => {
     expect(promptOf(prepared(request, { context_length: 123_456 })).text).toBe(123_456);
     expect(promptOf(prepared(request)).text).toBe(limits.prompt_tokens_unknown);
+  });
+
+  test('the sound of a film is priced as sound', () => {
+    const film: InnerPart = { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } };
+    expect(promptOf(prepared(parts(film), { context_length: 9_000 })).audio).toBe(3_000);
+    expect(promptOf(prepared(parts(film), {}, 'gemini-generate-content')).audio).toBe(349_526);
+  });
+
+  test('a picture that is written out and not in base64 counts as one, also where it is written anew', () => {
+    const svg: InnerPart = { type: 'image_url', image_url: { url: 'data:image/svg+xml,%3Csvg/%3E' } };
+    for (const wire of ['openai-chat', 'gemini-generate-content'] as const) {
+      expect(promptOf(prepared(parts(svg), {}, wire))).toMatchObject({ image: 16_384 });
+    }
+  });
+
+  test('a picture of the model counts where it goes back to it', () => {
+    const images = [{ type: 'image_url' as const, image_url: { url: `data:image/png;base64,${base64}` } }];
+    const request = {
+      messages: [
+        { role: 'user', content: 'Draw.' },
+        { role: 'assistant', content: 'So.', images },
+      ],
+    } as ChatRequest;
+    const back = promptOf(prepared(request, {}, 'gemini-generate-content'));
+    expect(back.image).toBe(16_384);
+    expect(back.text).toBeLessThan(1_000);
+    expect(promptOf(prepared(request, {}, 'anthropic-messages')).image).toBe(0);
+  });
+
+  test("tools of Google's own in a body, beside functions and in one object with them, may fill the context", () => {
+    const tool = { type: 'function' as const, function: { name: 'a' } };
+    const wire = 'gemini-generate-content';
+    const options = (tools: object[]) =>
+      ({ tools: [tool], provider: { options: { a: { tools } } } }) as unknown as ChatRequest;
+    const declared = { functionDeclarations: [{ name: 'a' }] };
+    const text = (tools: object[]) => promptOf(prepared(options(tools), { context_length: 123_456 }, wire)).text;
+    expect(text([declared])).toBeLessThan(10_000);
+    expect(text([declared, { googleSearch: {} }])).toBe(123_456);
+    expect(text([{ ...declared, urlContext: {} }])).toBe(123_456);
   });
 
   test('a search that is turned off adds nothing', () => {

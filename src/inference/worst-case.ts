@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
-import type { InnerPart } from '../schemas/inner.ts';
+import type { InnerPart, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
@@ -74,6 +74,11 @@ function dataOf(part: InnerPart): string | undefined {
   }
 }
 
+/** Data that is written out (RFC 2397) and not in base64: a dialect may write it anew, so that the payload does not tell if it was sent. */
+function isWrittenOut(data: string): boolean {
+  return /^data:[^,]*,/i.test(data) && !/^data:[^,]*;\s*base64\s*,/i.test(data);
+}
+
 /** The base64 itself; undefined for a URL that points elsewhere. */
 function base64Of(data: string, is_bare: boolean): string | undefined {
   if (is_bare && !data.startsWith('data:')) return data;
@@ -91,16 +96,22 @@ export function imageTokens(tokenizer: string, upstream_model: string): number {
   return tokenizer === 'GPT' ? 10_000 : 16_384;
 }
 
+/**
+ * Of the tokens of a film, those of its sound: 32 a second beside 66 at least
+ * (https://ai.google.dev/gemini-api/docs/video-understanding).
+ */
+const SOUND_SHARE = 1 / 3;
+
 /** Sound of 8 kbit/s, less than what is in use, at 32 tokens a second (https://ai.google.dev/gemini-api/docs/audio), twice. */
 const SOUND_BYTES_PER_TOKEN = 16;
 
 /** The most tokens of a part beside its text; undefined: as many as the model takes. */
 function partTokens(part: InnerPart, data: string | undefined, image_tokens: number): number | undefined {
   if (part.type === 'image_url') return image_tokens;
-  if (data === undefined) return undefined;
+  // A film is counted by its seconds, and a still picture may last for hours in a few bytes.
+  if (data === undefined || part.type === 'video_url') return undefined;
   const bytes = Math.ceil((data.length * 3) / 4);
-  // Film of 258 tokens a second is over 20 kbit/s (https://ai.google.dev/gemini-api/docs/video-understanding).
-  if (part.type === 'input_audio' || part.type === 'video_url') return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN);
+  if (part.type === 'input_audio') return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN);
   // A document is compressed text and a picture of each page: two tokens a byte are over what any page was seen to cost.
   return image_tokens + 2 * bytes;
 }
@@ -119,7 +130,16 @@ export interface Media {
 export function mediaOf({ request, payload, candidate, media: fetched }: PreparedAttempt): Media {
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
-  for (const { content } of request.messages) {
+  const context = contextOf(candidate.endpoint);
+  const most = Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
+  for (const { content, images } of request.messages) {
+    // Pictures that the model made itself, where they go back to it.
+    for (const { image_url } of images ?? []) {
+      const data = base64Of(image_url.url, false);
+      if (data === undefined || !payload.includes(data)) continue;
+      media.data.push(data);
+      media.image += image_tokens;
+    }
     if (!Array.isArray(content)) continue;
     for (const part of content) {
       if (part.type === 'text' || part.type === 'native') continue;
@@ -128,10 +148,11 @@ export function mediaOf({ request, payload, candidate, media: fetched }: Prepare
       const is_inlined = bytes !== undefined && payload.includes(bytes);
       const data = is_inlined ? bytes : told && base64Of(told, part.type === 'input_audio');
       // What the dialect left out costs nothing; its length must not be taken off the others' either.
-      const is_sent = data === undefined || is_inlined || payload.includes(data);
-      if (!is_sent) continue;
-      if (data !== undefined) media.data.push(data);
+      const is_shown = data === undefined || is_inlined || payload.includes(data);
+      if (!is_shown && !(told !== undefined && isWrittenOut(told))) continue;
+      if (data !== undefined && is_shown) media.data.push(data);
       const tokens = partTokens(part, data, image_tokens);
+      if (part.type === 'video_url') media.audio += Math.ceil(most * SOUND_SHARE);
       if (tokens === undefined) media.is_open = true;
       else if (part.type === 'input_audio') media.audio += tokens;
       else media.image += tokens;
@@ -162,21 +183,27 @@ const SEARCHING = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
 const ASK_FOR_TOOLS = ['web_search_options', 'mcp_servers', 'search_parameters', 'enable_search'];
 
 /** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
-function providerTools({ request, encoded, candidate }: PreparedAttempt): { uses_max: number }[] {
+function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt): { uses_max: number }[] {
   const tools = (request.tools ?? []).filter(({ type }) => type !== 'function');
   const found = tools.map((tool) => {
     const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
     return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
   });
   const asked =
-    ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false) || toolsRun(encoded.body) > tools.length;
+    ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false) ||
+    toolsRun(encoded.body, dialect.wire) > tools.length;
   if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
   return found;
 }
 
 /** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
-function toolsRun({ tools }: JsonObject): number {
+function toolsRun({ tools }: JsonObject, wire: Wire): number {
   if (!Array.isArray(tools)) return 0;
+  if (wire === 'gemini-generate-content') {
+    // Each kind of tool is a member here, the client's functions one of them; one object may hold several.
+    const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
+    return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
+  }
   const types = tools.map((tool) => (tool as JsonObject | null)?.['type']);
   return types.filter((type) => typeof type === 'string' && type !== 'function' && type !== 'custom').length;
 }
