@@ -128,6 +128,19 @@ describe('providers of the table', () => {
     });
   });
 
+  test.each([
+    ['us-east-1', ['us', 'global']],
+    ['us-gov-west-1', ['us-gov']],
+    ['eu-central-1', ['eu', 'global']],
+    ['ap-northeast-1', ['jp', 'apac', 'global']],
+    ['ap-southeast-2', ['au', 'apac', 'global']],
+    ['ap-south-1', ['apac', 'global']],
+    ['sa-east-1', ['global']],
+  ])('of Bedrock in %s the inference profiles are offered that can be called from there', (AWS_REGION, variants) => {
+    const [bedrock] = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION }).providers;
+    expect(bedrock?.variants).toEqual(variants);
+  });
+
   test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
     const config = loadConfig({ OPENAI_API_KEY: 'k' });
     const slugs = config.providers_own_only.map(({ slug }) => slug);

@@ -129,6 +129,20 @@ describe('which models there are', () => {
   });
 });
 
+test('of the variants of a model those are there that the provider has where the operator is', () => {
+  const bundled = bundledModel('a/one', [
+    endpoint('amazon-bedrock', { model: 'a.one' }),
+    ...['eu', 'us', 'global'].map((variant) => endpoint('amazon-bedrock', { model: `${variant}.a.one`, variant })),
+  ]);
+  const models = (over: Partial<Provider>) =>
+    build([bundled], [provider('amazon-bedrock', over)])
+      .find('a/one')
+      ?.endpoints.map(({ upstream_model }) => upstream_model);
+  expect(models({})).toEqual(['a.one', 'eu.a.one', 'us.a.one', 'global.a.one']);
+  expect(models({ variants: ['eu', 'global'] })).toEqual(['a.one', 'eu.a.one', 'global.a.one']);
+  expect(models({ variants: [] })).toEqual(['a.one']);
+});
+
 describe('what an operator declares', () => {
   const bundled = bundledModel('a/one', [endpoint('openai'), endpoint('groq'), endpoint('groq', { variant: 'fast' })]);
   const on = [provider('openai'), provider('groq'), provider('acme')];

@@ -51,8 +51,9 @@ const ENDINGS: Readonly<Record<string, string>> = { jpg: 'jpeg', '3gp': 'three_g
 /** The addresses that must be fetched: the wire takes bytes, or what lies in S3. */
 export function requiredMedia(request: ChatRequest): MediaNeed[] {
   const needs: MediaNeed[] = [];
-  for (const { content } of request.messages) {
-    if (!Array.isArray(content)) continue;
+  for (const { role, content } of request.messages) {
+    // Media of other roles are not sent.
+    if (!Array.isArray(content) || (role !== 'user' && role !== 'tool')) continue;
     for (const part of content) {
       const [kind, url] = addressOf(part) ?? [];
       if (kind !== undefined && url !== undefined && WEB_URL.test(url)) needs.push({ url, kind });
