@@ -247,6 +247,8 @@ export const limits = {
   embedding_template_tokens_max: 64,
   /** Requests that one attempt at embeddings has under way at a time, where its inputs are too many for one. */
   embedding_requests_at_once_max: 8,
+  /** Requests of one such attempt in all. */
+  embedding_requests_max: 2_048,
   /** A client that does not read for this long is gone. */
   client_stall_ms_max: 120_000,
 

@@ -156,6 +156,15 @@ describe('dividing', () => {
   });
 });
 
+test('400 for inputs that take too many requests, before any is sent', async () => {
+  const { status, body: made } = await embed('wire/one', numbers(3 * limits.embedding_requests_max + 1));
+  expect([status, made.error.message]).toEqual([
+    400,
+    'At this endpoint so many inputs take 2049 requests, more than 2048',
+  ]);
+  expect(wire.exchanges).toHaveLength(0);
+});
+
 describe('a part that fails', () => {
   test('the next endpoint begins anew; what the first billed until then is charged, and nothing else', async () => {
     script = (exchange, nth) => {

@@ -120,7 +120,12 @@ function prepare(
   const facts = factsOf(candidate);
   const bounds = dialect.batch(facts, request.inputs);
   let report: Report[] = [];
-  const batches = divide(request.inputs, bounds).map((inputs, index): Batch => {
+  const divided = divide(request.inputs, bounds);
+  if (divided.length > limits.embedding_requests_max) {
+    const least = `${divided.length} requests, more than ${limits.embedding_requests_max}`;
+    throw new GatewayError(400, `At this endpoint so many inputs take ${least}`);
+  }
+  const batches = divided.map((inputs, index): Batch => {
     const encoded = dialect.encodeRequest({ ...request, inputs }, facts, media);
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report, ...leftOut(request, dialect)];
