@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { DialectEndpoint } from '../dialect.ts';
+import type { Quirks } from '../provider.ts';
+import { decodeInput, decodeTool, decodeToolChoice } from './from-wire.ts';
+import { openaiResponses } from './index.ts';
+
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {
+  const endpoint: DialectEndpoint = {
+    model: 'openai/gpt-5',
+    provider: 'openai',
+    upstream_model: 'gpt-5',
+    max_completion_tokens: undefined,
+    context_length: undefined,
+    input_modalities: ['text'],
+    quirks,
+  };
+  const messages: Message[] = [{ role: 'user', content: 'Hello' }];
+  return openaiResponses.encodeRequest({ messages, ...request }, endpoint, { media: new Map(), strip_state });
+}
+
+describe('state', () => {
+  const turn: Message = {
+    role: 'assistant',
+    content: 'Hi.',
+    reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1', id: 'rs_1' }],
+  };
+
+  test('that an upstream refused is left out of the retry, and so is the wish for more of it', () => {
+    const messages = [turn, { role: 'user', content: 'And?' } as Message];
+    expect(encode({ messages }).body).toMatchObject({
+      include: ['reasoning.encrypted_content'],
+      input: [{ type: 'reasoning' }, { role: 'assistant' }, { role: 'user' }],
+    });
+    const { body, report } = encode({ messages }, {}, true);
+    expect(body['include']).toBeUndefined();
+    expect(body['input']).toMatchObject([{ role: 'assistant' }, { role: 'user' }]);
+    expect(report).toMatchObject([{ kind: 'dropped', field: 'messages[0].reasoning_details' }]);
+  });
+
+  test('is never kept upstream, whoever asks for it', () => {
+    const keepers = {
+      store: true,
+      background: true,
+      previous_response_id: 'resp_1',
+      conversation: 'conv_1',
+      prompt: {},
+    };
+    const rest = { ...keepers, include: ['web_search_call.results'], context_management: [] };
+    const { body } = encode(
+      { ext: { wire: 'openai-responses', client: 'responses', rest } },
+      { extra_body: { ...keepers, truncation: 'auto' } },
+    );
+    expect(body).toMatchObject({ store: false, truncation: 'auto', context_management: [] });
+    for (const name of Object.keys(keepers)) if (name !== 'store') expect(body).not.toHaveProperty(name);
+    expect(body['include']).toEqual(['web_search_call.results', 'reasoning.encrypted_content']);
+    for (const name of Object.keys(keepers)) expect(openaiResponses.reserved.has(name), name).toBe(true);
+  });
+});
+
+describe('a client of this very API', () => {
+  test('has its tools strict where it says nothing, as this API does', () => {
+    const told = { type: 'function', name: 'look', parameters: { type: 'object' } };
+    for (const [strict, sent] of [
+      [undefined, null],
+      [false, false],
+      [true, true],
+    ]) {
+      const tool = decodeTool(strict === undefined ? told : { ...told, strict: strict! })!;
+      expect(encode({ tools: [tool] }).body['tools']).toEqual([{ ...told, strict: sent }]);
+    }
+    const chat = { type: 'function' as const, function: { name: 'look', parameters: { type: 'object' } } };
+    expect(encode({ tools: [chat] }).body['tools']).toEqual([{ ...told, strict: false }]);
+  });
+
+  test('chooses tools in its own words', () => {
+    const tools = [decodeTool({ type: 'function', name: 'look' })!, decodeTool({ type: 'web_search' })!];
+    for (const choice of ['none', 'required', { type: 'function', name: 'look' }, { type: 'web_search' }]) {
+      expect(encode({ tools, tool_choice: decodeToolChoice(choice)! }).body['tool_choice']).toEqual(choice);
+    }
+    const { body, report } = encode({ tools, tool_choice: { type: 'file_search' } });
+    expect([body['tool_choice'], report[0]?.field]).toEqual([undefined, 'tool_choice']);
+  });
+
+  test('has its instructions where it put them, and its options over those of chat', () => {
+    const messages = decodeInput({ instructions: 'Be brief.', input: 'Hello' });
+    const rest = { reasoning: { context: 'all_turns' }, text: { verbosity: 'low' } };
+    const { body } = encode({
+      messages,
+      reasoning: { effort: 'high' },
+      response_format: { type: 'json_object' },
+      ext: { wire: 'openai-responses', client: 'responses', rest },
+    });
+    expect(body).toMatchObject({
+      instructions: 'Be brief.',
+      input: [{ role: 'user', content: 'Hello' }],
+      reasoning: { context: 'all_turns', effort: 'high' },
+      text: { verbosity: 'low', format: { type: 'json_object' } },
+    });
+  });
+
+  test('has the answer to the provider’s own question stand where it stood', () => {
+    const input: JsonObject[] = [
+      { type: 'message', role: 'user', content: 'Link it.' },
+      { type: 'mcp_approval_request', id: 'mcpr_1', name: 'shorten', arguments: '{}', server_label: 's' },
+      { type: 'mcp_approval_response', approval_request_id: 'mcpr_1', approve: true },
+      { type: 'computer_call_output', call_id: 'call_1', output: { type: 'computer_screenshot' } },
+    ];
+    expect(encode({ messages: decodeInput({ input }) }).body['input']).toEqual(input);
+  });
+});
+
+test('a request is never changed', () => {
+  const tools = [{ type: 'function' as const, function: { name: 'no name', parameters: {} } }];
+  const request = {
+    tools,
+    messages: [{ role: 'user' as const, name: 'ann', content: [{ type: 'text' as const, text: 'Hi' }] }],
+  };
+  const before = structuredClone(request);
+  encode(request, { cache_control: true, extra_body: { model: 'other' } });
+  expect(request).toEqual(before);
+});
