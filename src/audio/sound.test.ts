@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { opusPacketSeconds } from './opus.ts';
 import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundMs } from './sound.ts';
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../../test/audio', name));
@@ -72,13 +73,24 @@ describe('what a file says of its own length is not believed', () => {
     expect(soundMs(lied, 'flac')).toBe(1172);
   });
 
-  test('the position on the last page of an Ogg stream', () => {
-    for (const name of ['speech-opus.ogg', 'speech-vorbis.ogg']) {
-      const lied = changed(name, (bytes) => bytes.writeBigInt64LE(400n, bytes.lastIndexOf('OggS') + 6));
-      const ms = soundMs(lied, 'ogg') ?? 0;
-      expect(ms).toBeGreaterThanOrEqual(1172);
-      expect(ms).toBeLessThan(1250);
-    }
+  test('bytes in FLAC sound that look like a frame and are none by their checksum', () => {
+    const bytes = read('speech.flac');
+    // The first frame's header: its start, four fields, the frame's number 0, a checksum.
+    const at = bytes.indexOf(Buffer.from([0xff, 0xf8]), 42);
+    const header = Buffer.from(bytes.subarray(at, at + 6));
+    const once = soundMs(bytes, 'flac') ?? 0;
+    expect(soundMs(Buffer.concat([bytes, header, Buffer.alloc(8)]), 'flac')).toBeGreaterThan(once);
+    header[5] = (header[5] ?? 0) ^ 1;
+    expect(soundMs(Buffer.concat([bytes, header, Buffer.alloc(8)]), 'flac')).toBe(once);
+  });
+
+  // All that the packets hold: what the last page cuts off included.
+  test.each([
+    ['speech-opus.ogg', 1_174],
+    ['speech-vorbis.ogg', 1_180],
+  ])('the position on the last page of %s', (name, expected) => {
+    const lied = changed(name, (bytes) => bytes.writeBigInt64LE(400n, bytes.lastIndexOf('OggS') + 6));
+    expect(soundMs(lied, 'ogg')).toBe(expected);
   });
 
   test('the length in the head of a WebM file', () => {
@@ -114,6 +126,21 @@ test.each([
   ['constructor', undefined],
 ])('the word %s means %s', (word, format) => {
   expect(formatNamed(word)).toBe(format);
+});
+
+// RFC 6716, tables 2 and 5: configuration in the upper five bits, count of frames in the lower two or the second byte.
+test.each([
+  ['SILK, 20 ms', 1 << 3, 0, 0.02],
+  ['two frames', (1 << 3) | 1, 0, 0.04],
+  ['two frames of unlike length', (1 << 3) | 2, 0, 0.04],
+  ['three frames as counted', (1 << 3) | 3, 0x83, 0.06],
+  ['hybrid, 10 ms', 12 << 3, 0, 0.01],
+  ['hybrid, 20 ms', 15 << 3, 0, 0.02],
+  ['CELT, 2.5 ms', 28 << 3, 0, 0.0025],
+  ['CELT, 20 ms', 31 << 3, 0, 0.02],
+  ['never more than 120 ms', (3 << 3) | 3, 63, 0.12],
+])('an Opus packet: %s', (_what, first, second, seconds) => {
+  expect(opusPacketSeconds(first, second)).toBe(seconds);
 });
 
 describe('whatever the bytes are', () => {

@@ -170,7 +170,7 @@ const deepgram = wireOf({
 const elevenlabs = wireOf({
   path: /^\/elevenlabs\/v1\/speech-to-text$/,
   read: async ({ raw, type }) => {
-    const { model_id, ...form } = await readForm(raw, type);
+    const { model_id, model: _other, ...form } = await readForm(raw, type);
     return { ...form, ...(model_id === undefined ? {} : { model: model_id }) };
   },
   problem: elevenlabsProblem,

@@ -160,6 +160,16 @@ describe('200', () => {
   });
 });
 
+test('models that transcribe are listed apart, with their price by the second', async () => {
+  const list = async (query: string) => {
+    const response = await gateway.call('GET', `/models${query}`);
+    return ((await response.json()) as { data: { id: string; pricing: Record<string, string> }[] }).data;
+  };
+  expect((await list('')).some(({ id }) => id === 'sandbox/transcribe')).toBe(false);
+  const found = (await list('?output_modalities=transcription')).find(({ id }) => id === 'sandbox/transcribe');
+  expect(found?.pricing).toEqual({ prompt: '0', completion: '0', audio_second: '0.0001' });
+});
+
 describe('the form of clients of OpenAI', () => {
   test('its SDK transcribes', async () => {
     const file = await toFile(wav, 'speech.wav');
