@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { readGoogleAccount, vertexAddress } from './google-account.ts';
+
+const service = {
+  type: 'service_account',
+  client_email: 'a@b',
+  private_key: 'k',
+  private_key_id: 'i',
+  project_id: 'own',
+};
+const user = {
+  type: 'authorized_user',
+  client_id: 'c',
+  client_secret: 's',
+  refresh_token: 'r',
+  quota_project_id: 'mine',
+};
+
+describe('an account is read', () => {
+  test('from the key of a service account, and from what gcloud leaves for a user', () => {
+    expect(readGoogleAccount(JSON.stringify(service))).toMatchObject({ kind: 'service', email: 'a@b', project: 'own' });
+    expect(readGoogleAccount(JSON.stringify({ ...user, region: 'us-east5' }))).toMatchObject({
+      kind: 'user',
+      project: 'mine',
+      location: 'us-east5',
+    });
+  });
+
+  test.each(['AIza-key', '{', '{}', '[]', '{"client_email":"a@b"}', '{"type":"external_account"}'])(
+    'from nothing else: %s',
+    (text) => {
+      expect(readGoogleAccount(text)).toBeUndefined();
+    },
+  );
+});
+
+describe('the address of Vertex AI', () => {
+  const base = (location: string, project = 'p') =>
+    `https://aiplatform.googleapis.com/v1beta1/projects/${project}/locations/${location}/publishers/google`;
+
+  test.each([
+    ['global', 'https://aiplatform.googleapis.com/'],
+    ['europe-west4', 'https://europe-west4-aiplatform.googleapis.com/'],
+    ['eu', 'https://aiplatform.eu.rep.googleapis.com/'],
+  ])('%s has a host of its own', (location, host) => {
+    expect(vertexAddress(base(location), undefined, 'google')).toBe(
+      base(location).replace('https://aiplatform.googleapis.com/', host),
+    );
+  });
+
+  test("follows the account's project and location, and the publisher of the model", () => {
+    const credential = JSON.stringify({ ...service, location: 'us-east5' });
+    expect(vertexAddress(base('global', '-'), credential, 'anthropic')).toBe(
+      'https://us-east5-aiplatform.googleapis.com/v1beta1/projects/own/locations/us-east5/publishers/anthropic',
+    );
+  });
+
+  test('names no project for a plain key that has none', () => {
+    expect(vertexAddress(base('global', '-'), 'AIza', 'google')).toBe(
+      'https://aiplatform.googleapis.com/v1beta1/publishers/google',
+    );
+  });
+
+  test.each(['../../evil', 'a/b', 'evil.example/', 'A b', 'x'.repeat(200)])(
+    'takes no name that would lead elsewhere: %s',
+    (name) => {
+      const credential = JSON.stringify({ ...service, project_id: name, location: name });
+      expect(vertexAddress(base('global'), credential, 'google')).toBe(base('global'));
+    },
+  );
+
+  test("stays as it is where it is not Google's, but for project, location and publisher", () => {
+    const own = 'http://127.0.0.1:9/v1/projects/p/locations/us-east5/publishers/google';
+    expect(vertexAddress(own, undefined, 'google')).toBe(own);
+    expect(vertexAddress('https://api.anthropic.com/v1', JSON.stringify(service), 'anthropic')).toBe(
+      'https://api.anthropic.com/v1',
+    );
+  });
+});
