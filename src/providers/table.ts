@@ -151,6 +151,7 @@ const laboratories: readonly ProviderRow[] = [
       tool_call_id: 'mistral9',
       random_seed: true,
       assistant_between: true,
+      names_in_text: true,
       document_url: true,
       replay_reasoning: 'thinking_part',
       // 256 inputs of 16,384 tokens in all, found by others at the wire itself; the documentation does not say.
@@ -187,6 +188,8 @@ const laboratories: readonly ProviderRow[] = [
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
       reasoning_format: 'xai-responses-v1',
+      // Named on neither wire (https://docs.x.ai/docs/api-reference).
+      refused_parameters: ['safety_identifier', 'max_tool_calls'],
     },
     abort_stops_billing: true,
   },
@@ -407,7 +410,7 @@ const clouds: readonly ProviderRow[] = [
       ],
     },
     source: 'amazon-bedrock',
-    parameters: messages,
+    parameters: without(messages, 'parallel_tool_calls'),
     quirks: {},
   },
   {
@@ -452,6 +455,8 @@ const hosts: readonly ProviderRow[] = [
       refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction'],
       think_tags: true,
       think_in_reasoning: true,
+      // "Streaming and tool use are not currently supported with Structured Outputs" (https://console.groq.com/docs/structured-outputs).
+      format_alone: true,
       // https://console.groq.com/docs/speech-to-text, "Minimum Billed Length"
       transcription_seconds_min: 10,
     },

@@ -23,6 +23,8 @@ const MODEL_FIELDS = [
   'tools',
   'mcp_servers',
   'speed',
+  // Names of trial features, some of which are billed by prices of their own.
+  'anthropic_beta',
 ];
 
 /** Converse and ConverseStream of Amazon Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html. */

@@ -36,7 +36,7 @@ const start = (told: JsonObject): Event => ['contentBlockStart', { start: told }
 const delta = (told: JsonObject): Event => ['contentBlockDelta', { delta: told }];
 
 /** A whole block as the events that would have streamed it. */
-export function eventsOf(block: JsonObject): Event[] {
+function eventsOf(block: JsonObject): Event[] {
   const { text, toolUse, reasoningContent, citationsContent, image } = block;
   if (typeof text === 'string') return [delta({ text })];
   const call = asObject(toolUse);

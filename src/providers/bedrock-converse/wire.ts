@@ -1,5 +1,5 @@
 import type { Ext, Native, Wire } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 
 export const WIRE = 'bedrock-converse' satisfies Wire;
 
@@ -30,12 +30,6 @@ export type WireRequest = {
   serviceTier?: { type: string };
   requestMetadata?: Record<string, string>;
 };
-
-/** The one member of a block that says what it is; undefined for what is no block. */
-export function memberOf(block: JsonObject): { kind: string; value: JsonValue } | undefined {
-  for (const [kind, value] of Object.entries(block)) if (value != null) return { kind, value };
-  return undefined;
-}
 
 /** The remainder of one of this wire's objects; undefined when nothing remains. */
 export function extOf(rest: JsonObject): Ext | undefined {
