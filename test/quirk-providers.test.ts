@@ -156,6 +156,26 @@ describe('Mistral', () => {
     ]);
   });
 
+  test('a name is told in the text: only tools may have one', () => {
+    const sent = provider('mistral').body({
+      messages: [
+        { role: 'user', name: 'ann', content: 'Hello' },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', name: 'look', tool_call_id: 'call_1', content: 'done' },
+        { role: 'assistant', content: 'Done.' },
+        { role: 'user', name: 'ben', content: [{ type: 'text', text: 'And?' }] },
+      ],
+    });
+    expect(sent['messages']).toMatchObject([
+      { content: 'ann: Hello' },
+      {},
+      { name: 'look' },
+      {},
+      { content: [{ type: 'text', text: 'ben: And?' }] },
+    ]);
+    expect((sent['messages'] as JsonObject[])[0]).not.toHaveProperty('name');
+  });
+
   test('its thoughts are parts of the content, its bound of the model a length, its errors flat', () => {
     const { whole, streamed, error } = provider('mistral');
     const content = [
@@ -287,6 +307,21 @@ describe('Groq', () => {
     ]);
     expect(first(answer).message).toMatchObject({ content: 'Hi', reasoning: 'Hm' });
     expect(answer).toMatchObject({ service_tier: 'default', ext: { usage: { in_uncached: 7, out_text: 3 } } });
+  });
+
+  test('a format goes without a stream, a schema without tools', () => {
+    const { body, encode } = provider('groq');
+    const response_format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } as const;
+    const whole = encode({ ...HELLO, response_format, stream: true });
+    expect(whole).toMatchObject({ body: { stream: false, response_format }, headers: { accept: 'application/json' } });
+    expect(whole.body).not.toHaveProperty('stream_options');
+    for (const stream of [true, false]) {
+      const { body: sent, report } = encode({ ...HELLO, response_format, tools, stream });
+      expect(sent).toMatchObject({ stream, tools });
+      expect(sent).not.toHaveProperty('response_format');
+      expect(report.map(({ field }) => field)).toEqual(['response_format']);
+    }
+    expect(body({ ...HELLO, stream: true })).toMatchObject({ stream: true });
   });
 
   test('what it answers with 400 is not sent', () => {

@@ -57,6 +57,8 @@ const QuirksSection = Type.Object(
     ),
     lost_reasoning: Type.Optional(oneOf(['off', 'placeholder'])),
     alternating_roles: Type.Optional(flag),
+    names_in_text: Type.Optional(flag),
+    format_alone: Type.Optional(flag),
     logprobs_count: Type.Optional(flag),
     continue_final_message: Type.Optional(flag),
     reasoning_efforts: Type.Optional(names('a list of effort levels, weakest first')),

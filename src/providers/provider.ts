@@ -39,6 +39,10 @@ export interface Quirks {
   lost_reasoning?: 'off' | 'placeholder';
   /** Wants user and assistant by turns, after system messages at the beginning alone: neighbours of one role are merged (Perplexity). */
   alternating_roles?: boolean;
+  /** Knows no `name` of messages but of tools: it is written in front of the text (Mistral). */
+  names_in_text?: boolean;
+  /** A JSON format goes without a stream, a JSON schema without tools as well (Groq): answers come whole, the schema gives way. */
+  format_alone?: boolean;
   /** `logprobs` is a number of alternatives (Together). */
   logprobs_count?: boolean;
   /** Goes on with a trailing assistant message only when told to: `continue_final_message` (vLLM, SGLang). */

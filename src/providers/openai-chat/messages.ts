@@ -73,7 +73,11 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   }
   const role = roleOf(message, encoding.quirks);
   if (role !== message.role) set('role', role);
-  const content = encodeContent(encoding, message, i, media);
+  let content = encodeContent(encoding, message, i, media);
+  if (encoding.quirks.names_in_text && message.name && message.role !== 'tool') {
+    content = named(content, message.name);
+    set('name', undefined);
+  }
   if (content !== message.content) set('content', content as JsonValue);
   if (message.tool_call_id !== undefined) {
     const id = sentCallId(message.tool_call_id, encoding.quirks);
@@ -81,6 +85,16 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   }
   if (message.role === 'assistant') encodeAssistant(encoding, message, i, set);
   return copy ?? source;
+}
+
+/** The speaker's name in front of the first text. */
+function named(content: JsonValue | Message['content'], name: string): JsonValue | Message['content'] {
+  if (typeof content === 'string') return `${name}: ${content}`;
+  if (!Array.isArray(content)) return content;
+  const parts = content as JsonValue[];
+  const at = parts.findIndex(isTextPart);
+  const first = parts[at];
+  return isTextPart(first) ? parts.with(at, { ...first, text: `${name}: ${first.text}` }) : parts;
 }
 
 function roleOf(message: Message, quirks: Quirks): string {

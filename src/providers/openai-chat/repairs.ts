@@ -63,3 +63,16 @@ export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): vo
   body['continue_final_message'] ??= true;
   body['add_generation_prompt'] ??= false;
 }
+
+/** Lets a format that the upstream takes alone give way to tools; true where it stays, and the answer has to come whole. */
+export function keepFormatAlone(encoding: Encoding, body: JsonObject): boolean {
+  const format = body['response_format'];
+  const type = isObject(format) ? format['type'] : undefined;
+  if (!encoding.quirks.format_alone || (type !== 'json_schema' && type !== 'json_object')) return false;
+  if (type === 'json_schema' && body['tools'] !== undefined) {
+    delete body['response_format'];
+    tell(encoding, 'dropped', 'response_format', 'this upstream takes a schema without tools only');
+    return false;
+  }
+  return true;
+}

@@ -7,7 +7,7 @@ import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';
-import { alternateRoles, continueFinalMessage, mendLostReasoning } from './repairs.ts';
+import { alternateRoles, continueFinalMessage, keepFormatAlone, mendLostReasoning } from './repairs.ts';
 import { isObject } from './wire.ts';
 
 /** Written apart from the loop over the client's fields. */
@@ -45,7 +45,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   encodeReasoning(encoding, body);
   mendLostReasoning(encoding, body);
   continueFinalMessage(encoding, body);
-  encodeStream(encoding, body);
+  const isStreamed = encodeStream(encoding, body);
   addExtraFields(encoding, body);
 
   const state: EncodedRequest['state'] = {};
@@ -57,7 +57,14 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   if (quirks.think_tags) state['think_tags'] = true;
   if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;
   if (quirks.cached_tokens_header) state['cached_tokens_header'] = quirks.cached_tokens_header.toLowerCase();
-  return { method: 'POST', path: pathOf(endpoint), headers: headersOf(request), body, report: encoding.report, state };
+  return {
+    method: 'POST',
+    path: pathOf(endpoint),
+    headers: headersOf(isStreamed),
+    body,
+    report: encoding.report,
+    state,
+  };
 }
 
 function encodeFields(encoding: Encoding, body: JsonObject): void {
@@ -92,12 +99,17 @@ function encodeOutputBound({ request, quirks }: Encoding, body: JsonObject): voi
   body[quirks.output_bound_field ?? (newer == null ? 'max_tokens' : 'max_completion_tokens')] = bound;
 }
 
-function encodeStream({ request, quirks }: Encoding, body: JsonObject): void {
-  if (request.stream == null) return;
-  body['stream'] = request.stream;
-  if (!request.stream || quirks.no_stream_usage) return;
+/** Whether a stream was asked for in the end. */
+function encodeStream(encoding: Encoding, body: JsonObject): boolean {
+  const { request, quirks } = encoding;
+  const isWhole = keepFormatAlone(encoding, body);
+  if (request.stream == null) return false;
+  body['stream'] = request.stream && !isWhole;
+  if (!request.stream || isWhole) return false;
+  if (quirks.no_stream_usage) return true;
   const asked = request['stream_options'];
   body['stream_options'] = { ...(isObject(asked) ? asked : {}), include_usage: true };
+  return true;
 }
 
 function encodeTools(encoding: Encoding): JsonObject[] {
@@ -178,9 +190,9 @@ function pathOf({ quirks, upstream_model }: DialectEndpoint): string {
   return quirks.query === undefined ? path : `${path}?${quirks.query}`;
 }
 
-function headersOf(request: ChatRequest): Record<string, string> {
+function headersOf(is_streamed: boolean): Record<string, string> {
   return {
     'content-type': 'application/json',
-    accept: request.stream ? 'text/event-stream' : 'application/json',
+    accept: is_streamed ? 'text/event-stream' : 'application/json',
   };
 }
