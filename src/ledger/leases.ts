@@ -292,9 +292,12 @@ export class Leases {
 
   #return(askOf: (lease: Lease) => WindowAsk): void {
     const now = this.#options.monotonic();
+    const awaited = this.#awaited();
     for (const lease of this.book.all) {
       const idle = freeOf(lease);
       if (idle <= 0 || !(lease.wanted || this.#draining || this.book.isIdle(lease))) continue;
+      // What somebody here waits for the rest of is not idle.
+      if (awaited.has(lease) && !(lease.wanted || this.#draining)) continue;
       if (lease.wanted) lease.yields_until = now + limits.claim_yield_ms;
       lease.wanted = false;
       lease.returning = idle;

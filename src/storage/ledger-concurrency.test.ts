@@ -57,7 +57,16 @@ class Peer {
       if (cost > 0) charges.push({ budget_id, window_start: '', amount: cost, cover: cost });
       const returned = random.chance(0.3) ? random.whole(0, own - cost) : 0;
       const want = random.chance(0.7) ? random.whole(1, 5_000) : 0;
-      return { ...NOTHING, budget_id, window_start: '', own, returned, want, need: random.chance(0.8) ? want : 0 };
+      return {
+        ...NOTHING,
+        is_new: !this.leases.has(budget_id),
+        budget_id,
+        window_start: '',
+        own,
+        returned,
+        want,
+        need: random.chance(0.8) ? want : 0,
+      };
     });
     const cost_nano = Math.max(0, ...charges.map(({ amount }) => amount));
     const id = `${this.#node}-${this.#epoch}-${++this.#settled}`;
@@ -89,7 +98,10 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const send = (number: number, want: number, own: number) =>
         store.settle({
           ...{ node: 'one', epoch, number, at: 1, settles: [], divisor: 2 },
-          windows: [{ ...NOTHING, budget_id: budget.id, window_start: '', own, need: want, want }],
+          // A window that is told of as new would be waited for by its own statement.
+          windows: [
+            { ...NOTHING, is_new: number === 1, budget_id: budget.id, window_start: '', own, need: want, want },
+          ],
         });
       expect(await send(1, 100, 0)).toMatchObject({ windows: [{ lease: 100 }] });
       const commit = await heldTransaction(database.queries, (tx) =>

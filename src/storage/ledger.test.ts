@@ -63,7 +63,7 @@ describeStores('the ledger store', ({ open }) => {
     ]);
   });
 
-  /** Two nodes at one budget of 1,000: `one` has 100 of it, and `two` was refused 5,000. */
+  /** Two nodes at one budget of 1,000: `one` has 100 of it, and `two` was refused 950. */
   async function claimed(database: Database) {
     const store = ledgerStore(database.queries, database.engine);
     const { id: budget_id } = await budgetOf(database, 1_000);
@@ -79,12 +79,20 @@ describeStores('the ledger store', ({ open }) => {
         windows: [{ ...w, need: 100, want: 100, ...over }],
       });
     await send('one', 1);
-    const refused = await send('two', 1, { need: 5_000, want: 5_000 });
+    const refused = await send('two', 1, { need: 950, want: 950 });
     expect(refused).toMatchObject({ windows: [{ lease: 0, claims: true, claimed: false }] });
     const wanted = async (at = t) => (await store.watch('one', at)).wanted.length;
     expect(await wanted()).toBe(1);
     return { store, send, wanted, t };
   }
+
+  test('nobody claims what all others together do not have', async () => {
+    const database = await open();
+    const { send, wanted } = await claimed(database);
+    await send('two', 2, { need: 0, want: 0, withdraws: true });
+    expect(await send('two', 3, { need: 1_001, want: 1_001 })).toMatchObject({ windows: [{ claims: false }] });
+    expect(await wanted()).toBe(0);
+  });
 
   test('a claim ends when nobody waits for it any more', async () => {
     const database = await open();

@@ -106,9 +106,10 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
   WHEN ${FREE} < v.want THEN ${FREE}
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
-// A node that was refused, while others hold something, becomes the one for whom they give back what is idle; unless
+// A node that was refused, while others hold as much as it lacks, becomes the one for whom they give back what is idle; unless
 // another has been that for less than `claim_ms`.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
+  AND ${FREE} + ledger_windows.leased - v.own >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
     AND ledger_windows.wanted_at > v.now - ${limits.claim_ms}))`;
 // It ends when that node gets something, or says that nobody waits there any more.
