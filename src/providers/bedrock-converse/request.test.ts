@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asObject } from '../json-shape.ts';
+import { bedrockConverse } from './index.ts';
+
+const CLAUDE = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0';
+
+function encode(request: Partial<ChatRequest>, upstream_model = CLAUDE, strip_state = false, model = 'a/b') {
+  const whole = { messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest;
+  const endpoint = {
+    model,
+    provider: 'amazon-bedrock',
+    upstream_model,
+    max_completion_tokens: 64_000,
+    context_length: 200_000,
+    input_modalities: ['text', 'image'],
+    quirks: {},
+  };
+  return bedrockConverse.encodeRequest(whole, endpoint, { media: new Map(), strip_state });
+}
+
+const turns = (...messages: Message[]): Partial<ChatRequest> => ({
+  messages: [{ role: 'user', content: 'Hello' }, ...messages, { role: 'user', content: 'Go on.' }],
+});
+const contentOf = (body: JsonObject, at: number) => asObject((body['messages'] as JsonObject[])[at])?.['content'];
+
+describe('the family of a model', () => {
+  const top_k = (upstream_model: string, model?: string) =>
+    encode({ top_k: 5 }, upstream_model, false, model).body['additionalModelRequestFields'];
+
+  test('follows from its name at the provider, else from its public one', () => {
+    expect(top_k(CLAUDE)).toEqual({ top_k: 5 });
+    expect(top_k('eu.amazon.nova-lite-v1:0')).toEqual({ inferenceConfig: { topK: 5 } });
+    expect(top_k('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x', 'amazon/nova-pro')).toEqual({
+      inferenceConfig: { topK: 5 },
+    });
+    expect(top_k('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x')).toBeUndefined();
+  });
+
+  test('of Claude brings the rules of its generation, also behind an ARN', () => {
+    const arn = 'arn:aws:bedrock:eu-west-1:1:application-inference-profile/x';
+    const { body } = encode({ reasoning: { effort: 'high' } }, arn, false, 'anthropic/claude-opus-4.7');
+    expect(body).toMatchObject({
+      additionalModelRequestFields: { thinking: { type: 'adaptive' } },
+      outputConfig: { effort: 'high' },
+    });
+  });
+});
+
+describe('reasoning of former turns', () => {
+  const signed: Message = {
+    role: 'assistant',
+    content: 'Yes.',
+    reasoning_details: [
+      { type: 'reasoning.text', text: 'Hm.', signature: 'c2ln', format: 'anthropic-claude-v1', index: 0 },
+      { type: 'reasoning.encrypted', data: 'b3BhcXVl', format: 'unknown', index: 1 },
+    ],
+  };
+  const thought = { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'c2ln' } } };
+
+  test('goes back to Claude signed, and not after it was refused', () => {
+    expect(contentOf(encode(turns(signed)).body, 1)).toEqual([thought, { text: 'Yes.' }]);
+    expect(contentOf(encode(turns(signed), CLAUDE, true).body, 1)).toEqual([{ text: 'Yes.' }]);
+  });
+
+  test('that is encrypted goes back to OpenAI only where the turn is of this wire', () => {
+    const gpt = 'us.openai.gpt-5.6-sol';
+    expect(contentOf(encode(turns(signed), gpt).body, 1)).toEqual([{ text: 'Yes.' }]);
+    const own = { ...signed, ext: { wire: 'bedrock-converse' as const, rest: {} } };
+    expect(contentOf(encode(turns(own), gpt).body, 1)).toEqual([
+      { reasoningContent: { redactedContent: 'b3BhcXVl' } },
+      { text: 'Yes.' },
+    ]);
+  });
+});
+
+test('blocks that only this wire knows go back as they came, in the order of the turn', () => {
+  const use = { toolUse: { toolUseId: 't', name: 'nova_code_interpreter', input: {}, type: 'server_tool_use' } };
+  const result = { toolResult: { toolUseId: 't', content: [{ json: { stdOut: '2' } }], type: 'nova_result' } };
+  const message: Message = {
+    role: 'assistant',
+    content: [
+      { type: 'text', text: 'First.' },
+      { type: 'text', text: 'Then.' },
+    ],
+    ext: {
+      wire: 'bedrock-converse',
+      rest: {},
+      order: [
+        { kind: 'text', at: 0 },
+        { kind: 'native', at: 0 },
+        { kind: 'native', at: 1 },
+        { kind: 'text', at: 1, ext: { wire: 'bedrock-converse', rest: { citations: [{ title: 'A' }] } } },
+      ],
+      natives: [
+        { type: 'native', wire: 'bedrock-converse', block: use },
+        { type: 'native', wire: 'bedrock-converse', block: result },
+      ],
+    },
+  };
+  const cited = { citationsContent: { content: [{ text: 'Then.' }], citations: [{ title: 'A' }] } };
+  const blocks = contentOf(encode(turns(message), 'us.amazon.nova-2-lite-v1:0').body, 1);
+  expect(blocks).toEqual([{ text: 'First.' }, use, result, cited]);
+});
+
+test('a result that failed says so, whichever client told it', () => {
+  const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
+  const { body } = encode(
+    turns(
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', content: 'no', ext: { wire: 'anthropic-messages', rest: { is_error: true } } },
+    ),
+  );
+  expect(contentOf(body, 2)).toEqual([
+    { toolResult: { status: 'error', toolUseId: 'c', content: [{ text: 'no' }] } },
+    { text: 'Go on.' },
+  ]);
+});
+
+test('media are fetched for the roles whose media are sent', () => {
+  const image = { type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } };
+  const film = { type: 'video_url' as const, video_url: { url: 's3://bucket/c.mp4' } };
+  const file = { type: 'file' as const, file: { file_data: 'https://a.example/d.pdf' } };
+  const messages: Message[] = [
+    { role: 'system', content: [image] },
+    { role: 'user', content: [film, file] },
+    { role: 'assistant', content: [image] },
+    { role: 'tool', tool_call_id: 'x', content: [image] },
+  ];
+  const facts = {} as Parameters<typeof bedrockConverse.requiredMedia>[1];
+  expect(bedrockConverse.requiredMedia({ messages }, facts)).toEqual([
+    { url: 'https://a.example/d.pdf', kind: 'file' },
+    { url: 'https://a.example/b.png', kind: 'image' },
+  ]);
+  expect(() => encode({ messages: [{ role: 'user', content: [image] }] })).toThrow(GatewayError);
+});
+
+test.each([
+  ['modelId', 'toolConfig', 'promptVariables', 'performanceConfig', 'inferenceConfig.maxTokens'],
+  ['max_tokens', 'inferenceConfig', 'tools', 'anthropic_beta'].map((name) => `additionalModelRequestFields.${name}`),
+])('clients may not set what lifts a bound or has another price', (...names) => {
+  for (const name of names) expect(bedrockConverse.reserved.has(name)).toBe(true);
+});
+
+test('bound and tier are read where they stand', () => {
+  const { body } = encode({ max_tokens: 77, service_tier: 'flex' });
+  expect(bedrockConverse.outputBound(body)).toBe(77);
+  expect(bedrockConverse.serviceTier(body)).toBe('flex');
+  expect(bedrockConverse.outputBound({})).toBeUndefined();
+  expect(bedrockConverse.serviceTier({})).toBeUndefined();
+});
+
+test('no two documents of a request share a name, and none is longer than the wire takes', () => {
+  const file = (filename?: string) => ({
+    type: 'file' as const,
+    file: { file_data: 'data:text/plain;base64,SGk=', ...(filename === undefined ? {} : { filename }) },
+  });
+  const { body } = encode({
+    messages: [
+      { role: 'user', content: [file('ä/ö.txt'), file(), file(), file(`${'x'.repeat(400)}.pdf`), file('a  b.md')] },
+    ],
+  });
+  const names = (contentOf(body, 0) as JsonObject[]).flatMap((block) => asObject(block['document'])?.['name'] ?? []);
+  expect(new Set(names).size).toBe(5);
+  for (const name of names) expect(name).toMatch(/^(?!.* {2})[A-Za-z0-9 ()[\]-]{1,200}$/);
+});
