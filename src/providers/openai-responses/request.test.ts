@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
@@ -109,6 +110,24 @@ describe('a client of this very API', () => {
     ];
     expect(encode({ messages: decodeInput({ input }) }).body['input']).toEqual(input);
   });
+});
+
+test('as many searches may run as money is held for, where the upstream can be told', () => {
+  const searching = { web_search_options: {}, max_tool_calls: 99 };
+  expect(encode(searching).body['max_tool_calls']).toBe(limits.web_searches_assumed);
+  expect(encode({ ...searching, max_tool_calls: 2 }).body['max_tool_calls']).toBe(2);
+  expect(encode(searching, { refused_parameters: ['max_tool_calls'] }).body).not.toHaveProperty('max_tool_calls');
+  expect(encode({ max_tool_calls: 2 }).body).not.toHaveProperty('max_tool_calls');
+  expect(openaiResponses.reserved.has('max_tool_calls')).toBe(true);
+});
+
+test('the end user goes by the name that the upstream knows, never by their own', () => {
+  const named = encode({ user: 'ann' }).body['safety_identifier'];
+  expect(named).toMatch(/^[0-9a-f]{64}$/);
+  for (const request of [{ user: 'ann' }, { safety_identifier: 'ann' }]) {
+    const { body } = encode(request, { refused_parameters: ['safety_identifier'] });
+    expect([body['user'], body['safety_identifier']]).toEqual([named, undefined]);
+  }
 });
 
 test('a request is never changed', () => {

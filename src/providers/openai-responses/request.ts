@@ -4,7 +4,8 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
 import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject, asText } from '../json-shape.ts';
+import type { Quirks } from '../provider.ts';
 import { effortOf, nearestOf } from '../reasoning-effort.ts';
 import { fitToolName } from '../tool-ids.ts';
 import { hashUser } from '../user-hash.ts';
@@ -49,6 +50,7 @@ export const reserved: ReadonlySet<string> = new Set([
   'input',
   'instructions',
   'max_output_tokens',
+  'max_tool_calls',
   'prompt',
 ]);
 
@@ -96,6 +98,7 @@ export function encodeRequest(
     encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
   });
   const input = encodeInput(request.messages, encoding);
+  const tools = encodeTools(fields, encoding);
   const body: JsonObject = {
     ...extra,
     ...rest,
@@ -107,10 +110,11 @@ export function encodeRequest(
     ...outputBound(fields, encoding),
     ...sameFields(fields),
     ...logprobs(fields),
-    ...encodeTools(fields, encoding),
+    ...tools,
+    ...searchBound(tools['tools'], request, quirks),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),
-    ...endUser(fields),
+    ...endUser(request, quirks),
     ...(fields.stream == null ? {} : { stream: fields.stream }),
   };
 
@@ -226,7 +230,17 @@ function reasoningOptions(
 }
 
 /** Whom the client answers, by the newer name of it or the older one; never as the client knows them. */
-function endUser(fields: ChatRequest): JsonObject {
-  const user = fields.user || fields['safety_identifier'];
-  return typeof user === 'string' && user !== '' ? { safety_identifier: hashUser(user) } : {};
+function endUser(request: ChatRequest, { refused_parameters }: Quirks): JsonObject {
+  const user = request.user || request['safety_identifier'];
+  if (typeof user !== 'string' || user === '') return {};
+  return { [refused_parameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
+}
+
+/** Money is held for so many searches, so that no more may run. */
+function searchBound(tools: JsonValue | undefined, request: ChatRequest, { refused_parameters }: Quirks): JsonObject {
+  const isSearching = asArray(tools).some((tool) => asText(asObject(tool)?.['type']).startsWith('web_search'));
+  if (!isSearching || refused_parameters?.includes('max_tool_calls')) return {};
+  const told = request['max_tool_calls'];
+  const most = limits.web_searches_assumed;
+  return { max_tool_calls: typeof told === 'number' ? Math.min(told, most) : most };
 }
