@@ -27,7 +27,7 @@ export function readAnswer(answer: JsonObject): ClientReading {
   return {
     text: text(message['content']),
     reasoning: text(message['reasoning']),
-    details: array(message['reasoning_details']).map(object),
+    details: array(message['reasoning_details']).map(object).filter(isOfProvider),
     refusal: text(message['refusal']),
     calls: array(message['tool_calls']).map((call) => {
       const { name, arguments: told } = object(object(call)['function']);
@@ -91,8 +91,13 @@ export function readStream(body: string): ClientReading {
       reading.native_finish = textOrNull(choice['native_finish_reason']);
     }
   }
-  reading.details = [...details.values()];
+  reading.details = [...details.values()].filter(isOfProvider);
   return reading;
+}
+
+/** The gateway's own detail says nothing of the answer; test/sealed-turns.test.ts reads it. */
+function isOfProvider({ id }: JsonObject): boolean {
+  return !(typeof id === 'string' && id.startsWith('seal_'));
 }
 
 function addDetail(details: Map<JsonValue | undefined, JsonObject>, delta: JsonObject): void {
