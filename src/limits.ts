@@ -208,6 +208,10 @@ export const limits = {
   sound_ms_max: 24 * 3_600_000,
   /** Bytes that look like the start of a frame and are none: sound has few of them. */
   sound_false_starts_max: 200_000,
+  /** Tracks or streams of one file, its boxes or chunks, and its elements, of which each block of WebM is one. */
+  sound_streams_max: 1_000,
+  sound_boxes_max: 500_000,
+  sound_elements_max: 2_000_000,
   /** Fast speech, in a script of which each character is a token; and what a model may think before it writes any. */
   transcript_tokens_per_second: 20,
   transcript_tokens_min: 8_192,

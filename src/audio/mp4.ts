@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { AAC_FRAME_SAMPLES, AAC_RATES } from './aac.ts';
 
 /** Boxes that are entered; all others are passed over. */
@@ -68,6 +69,10 @@ function fragmentDefault(box: Buffer): number | undefined {
   return (flags & 8) !== 0 && at + 4 <= box.length ? box.readUInt32BE(at) : undefined;
 }
 
+function setDefault(defaults: Map<number, number>, box: Buffer): void {
+  if (defaults.size < limits.sound_streams_max) defaults.set(box.readUInt32BE(4), box.readUInt32BE(12));
+}
+
 /** A reader of boxes, told them in order. */
 function createReader() {
   const tracks = new Map<number, Track>();
@@ -78,7 +83,7 @@ function createReader() {
       bytes_min: 24,
       read(box) {
         track = newTrack(box.readUInt32BE(box[0] === 1 ? 20 : 12));
-        tracks.set(track.id, track);
+        if (tracks.size < limits.sound_streams_max) tracks.set(track.id, track);
       },
     },
     mdhd: {
@@ -100,7 +105,7 @@ function createReader() {
       },
     },
     stts: { bytes_min: 8, read: (box) => sumTable(box, track) },
-    trex: { bytes_min: 16, read: (box) => void defaults.set(box.readUInt32BE(4), box.readUInt32BE(12)) },
+    trex: { bytes_min: 16, read: (box) => setDefault(defaults, box) },
     tfhd: {
       bytes_min: 8,
       read(box) {
@@ -116,11 +121,12 @@ function createReader() {
 
 /**
  * How long the sound of an MP4 file lasts (ISO 14496-12), fragmented or not: by the samples that its tables list, which of AAC
- * have a length of their own that no table can shorten.
+ * have a length of their own that no table can shorten. Undefined where there are more boxes than a file has.
  */
 export function mp4Seconds(bytes: Buffer): number | undefined {
   const { tracks, readers } = createReader();
-  for (let at = 0; at + 8 <= bytes.length; ) {
+  for (let at = 0, boxes = 0; at + 8 <= bytes.length; boxes += 1) {
+    if (boxes > limits.sound_boxes_max) return undefined;
     const told = bytes.readUInt32BE(at);
     const name = bytes.toString('latin1', at + 4, at + 8);
     const is_long = told === 1 && at + 16 <= bytes.length;

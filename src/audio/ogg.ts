@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { flacFrameSamples } from './flac.ts';
 import { opusPacketSeconds } from './opus.ts';
 import { longModes, type VorbisForm, vorbisBlock } from './vorbis.ts';
@@ -11,8 +12,11 @@ interface Stream {
   pre_skip: number;
   vorbis: VorbisForm | undefined;
   packets: number;
-  /** The packet under way: whole where it is a header, else its beginning. */
-  packet: Buffer | undefined;
+  /** The header under way. */
+  header: Buffer | undefined;
+  /** Where the packet of sound under way begins, and how much of it stands there together; negative: none is. */
+  at: number;
+  size: number;
   /** By the packets that are there. */
   samples: number;
   last_block: number;
@@ -20,6 +24,24 @@ interface Stream {
   end: number;
 }
 
+function newStream(): Stream {
+  return {
+    codec: undefined,
+    rate: 0,
+    pre_skip: 0,
+    vorbis: undefined,
+    packets: 0,
+    header: undefined,
+    at: -1,
+    size: 0,
+    samples: 0,
+    last_block: 0,
+    end: 0,
+  };
+}
+
+/** `OggS` */
+const OGGS = 0x4f676753;
 const HEADERS = { opus: 2, vorbis: 3, flac: 1 };
 /** A last page may cut its last block short: by that much, what it says is better than the packets. */
 const LAST_BLOCK_S = 0.2;
@@ -40,25 +62,46 @@ function begin(stream: Stream, packet: Buffer): void {
   }
 }
 
-function soundOf(stream: Stream, packet: Buffer): number {
-  if (stream.codec === 'opus') return opusPacketSeconds(packet[0] ?? 0, packet[1] ?? 0) * stream.rate;
-  if (stream.codec === 'flac') return packet[0] === 0xff ? flacFrameSamples(packet, 0) : 0;
-  const block = stream.vorbis === undefined ? 0 : vorbisBlock(packet, stream.vorbis);
+/** The samples that a packet adds, by its first bytes: there may be millions of them, so that none is cut out. */
+function soundOf(stream: Stream, bytes: Buffer): number {
+  const { at, size, codec } = stream;
+  if (size === 0) return 0;
+  const first = bytes[at] ?? 0;
+  if (codec === 'opus') return opusPacketSeconds(first, size > 1 ? (bytes[at + 1] ?? 0) : 0) * stream.rate;
+  if (codec === 'flac') return first === 0xff ? flacFrameSamples(bytes, at) : 0;
+  const block = stream.vorbis === undefined ? 0 : vorbisBlock(first, stream.vorbis);
   // Blocks overlap by half: the first alone gives no sound (Vorbis I, section 4.3.8).
   const added = block === 0 || stream.last_block === 0 ? 0 : (stream.last_block + block) / 4;
   if (block !== 0) stream.last_block = block;
   return added;
 }
 
-function endPacket(stream: Stream): void {
-  const { packet, codec } = stream;
-  if (packet === undefined) return;
-  stream.packet = undefined;
+function endHeader(stream: Stream, header: Buffer): void {
+  if (stream.packets === 1) begin(stream, header);
+  else if (stream.vorbis && stream.packets === HEADERS.vorbis) stream.vorbis.long_modes = longModes(header);
+}
+
+/** Takes a piece of a packet that stands at a place; `ends`: it is the last one. */
+function take(stream: Stream, bytes: Buffer, from: number, length: number, ends: boolean): void {
+  const { codec, packets } = stream;
+  if (packets === 0 || (codec !== undefined && packets < HEADERS[codec])) {
+    const piece = bytes.subarray(from, from + length);
+    stream.header = stream.header === undefined ? piece : Buffer.concat([stream.header, piece]);
+    if (!ends) return;
+    stream.packets += 1;
+    endHeader(stream, stream.header);
+    stream.header = undefined;
+    return;
+  }
+  if (codec === undefined) return;
+  if (stream.at < 0) {
+    stream.at = from;
+    stream.size = length;
+  }
+  if (!ends) return;
   stream.packets += 1;
-  if (stream.packets === 1) begin(stream, packet);
-  else if (codec === undefined) return;
-  else if (stream.packets > HEADERS[codec]) stream.samples += soundOf(stream, packet);
-  else if (codec === 'vorbis' && stream.packets === 3 && stream.vorbis) stream.vorbis.long_modes = longModes(packet);
+  stream.samples += soundOf(stream, bytes);
+  stream.at = -1;
 }
 
 function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
@@ -68,21 +111,15 @@ function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
   return told > 0 && Math.abs(told - counted) < LAST_BLOCK_S ? told : counted;
 }
 
-/** A packet's next piece: whole while headers come, else as far as is needed to know how long it lasts. */
-function addPiece(stream: Stream, piece: Buffer): void {
-  if (stream.packet === undefined) stream.packet = piece;
-  else if (stream.packets < 3) stream.packet = Buffer.concat([stream.packet, piece]);
-}
-
 /**
  * How long the sound of an Ogg file lasts (RFC 3533): Opus, Vorbis and FLAC, by the packets that are there. Streams that
- * follow each other add up.
+ * follow each other add up; undefined where there are more of them than a file has.
  */
 export function oggSeconds(bytes: Buffer): number | undefined {
   let seconds = 0;
   const streams = new Map<number, Stream>();
   for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
-    if (bytes.toString('latin1', at, at + 4) !== 'OggS') {
+    if (bytes.readUInt32BE(at) !== OGGS) {
       at = bytes.indexOf('OggS', at + 1, 'latin1');
       continue;
     }
@@ -91,17 +128,8 @@ export function oggSeconds(bytes: Buffer): number | undefined {
     let stream = streams.get(serial);
     if (((bytes[at + 5] ?? 0) & 2) !== 0 || stream === undefined) {
       if (stream !== undefined) seconds += secondsOf(stream);
-      stream = {
-        codec: undefined,
-        rate: 0,
-        pre_skip: 0,
-        vorbis: undefined,
-        packets: 0,
-        packet: undefined,
-        samples: 0,
-        last_block: 0,
-        end: 0,
-      };
+      if (streams.size >= limits.sound_streams_max) return undefined;
+      stream = newStream();
       streams.set(serial, stream);
     }
     let from = at + 27 + segments;
@@ -110,10 +138,9 @@ export function oggSeconds(bytes: Buffer): number | undefined {
       const lacing = bytes[at + 27 + index] ?? 0;
       length += lacing;
       if (lacing === 255 && index < segments - 1) continue;
-      addPiece(stream, bytes.subarray(from, from + length));
+      take(stream, bytes, from, length, lacing < 255);
       from += length;
       length = 0;
-      if (lacing < 255) endPacket(stream);
     }
     const position = bytes.readBigInt64LE(at + 6);
     if (position > 0n) stream.end = Number(position);

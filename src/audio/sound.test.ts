@@ -187,6 +187,23 @@ describe('whatever the bytes are', () => {
     }
   });
 
+  test('a file with more boxes, elements or streams than sound has is given up', () => {
+    const filled = (unit: Buffer) => Buffer.alloc(8 * 1024 * 1024, unit);
+    const page = Buffer.alloc(27);
+    page.write('OggS');
+    const pages = Buffer.concat(
+      Array.from({ length: 2_000 }, (_, serial) => {
+        page.writeUInt32LE(serial, 14);
+        return Buffer.from(page);
+      }),
+    );
+    expect(soundMs(Buffer.concat([read('speech.wav'), filled(Buffer.from('junk\0\0\0\0'))]), 'wav')).toBeUndefined();
+    expect(soundMs(Buffer.concat([read('speech.m4a'), filled(Buffer.from('\0\0\0\x08free'))]), 'm4a')).toBeUndefined();
+    const blocks = filled(Buffer.from([0xec, 0x80]));
+    expect(soundMs(Buffer.concat([read('speech.webm'), blocks]), 'webm')).toBeUndefined();
+    expect(soundMs(Buffer.concat([read('speech-opus.ogg'), pages]), 'ogg')).toBeUndefined();
+  });
+
   test('bytes that all look like the start of a frame are given up, not walked again and again', () => {
     // A header of MPEG-1 layer III whose length leads to none.
     const bytes = Buffer.alloc(8 * 1024 * 1024, Buffer.from([0xff, 0xfb, 0x92, 0x00, 0x00]));

@@ -1,3 +1,5 @@
+import { limits } from '../limits.ts';
+
 /** Samples that one block of a coding holds, by its tag (Microsoft, "Multimedia Standards Update", WAVE form registration). */
 function samplesPerBlock(tag: number, channels: number, bits: number, block_bytes: number): number | undefined {
   switch (tag) {
@@ -40,7 +42,8 @@ function readForm(bytes: Buffer, at: number, size: number): Form | undefined {
 export function wavSeconds(bytes: Buffer): number | undefined {
   let form: Form | undefined;
   let seconds: number | undefined;
-  for (let at = 12; at + 8 <= bytes.length; ) {
+  for (let at = 12, chunks = 0; at + 8 <= bytes.length; chunks += 1) {
+    if (chunks > limits.sound_boxes_max) return undefined;
     const name = bytes.toString('latin1', at, at + 4);
     const told = bytes.readUInt32LE(at + 4);
     const left = bytes.length - at - 8;

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { opusPacketSeconds } from './opus.ts';
 
 /** Elements that are read (RFC 9559, section 5.1). */
@@ -47,6 +48,7 @@ function variable(
   at: number,
 ): { length: number; raw: number; value: number; is_open: boolean } | undefined {
   const first = bytes[at] ?? 0;
+  if (first >= 0x80) return { length: 1, raw: first, value: first & 0x7f, is_open: first === 0xff };
   const length = Math.clz32(first) - 23;
   if (first === 0 || at + length > bytes.length) return undefined;
   // The marker is taken off first: with it, long numbers are not exact.
@@ -89,14 +91,15 @@ function secondsOf({ is_sound, packets_s, first_s, last_s, last_block_s }: Track
 
 /**
  * How long the sound of a WebM or Matroska file lasts, by the blocks that are there: what its head says is not believed, and
- * missing in live recordings.
+ * missing in live recordings. Undefined where there is more in it than sound has.
  */
 export function webmSeconds(bytes: Buffer): number | undefined {
   const tracks = new Map<number, Track>();
   let scale_s = 0.001;
   let cluster_s = 0;
   let track: Track | undefined;
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0, elements = 0; at < bytes.length; elements += 1) {
+    if (elements > limits.sound_elements_max) return undefined;
     const id = variable(bytes, at);
     const size = id && variable(bytes, at + id.length);
     if (id === undefined || size === undefined) break;
@@ -121,7 +124,8 @@ export function webmSeconds(bytes: Buffer): number | undefined {
     else if (id.raw === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
     else if (id.raw === ID.simple_block || id.raw === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
     else if (track !== undefined) {
-      if (id.raw === ID.number) tracks.set(unsigned(bytes, from, end - from), track);
+      if (id.raw === ID.number && tracks.size < limits.sound_streams_max)
+        tracks.set(unsigned(bytes, from, end - from), track);
       else if (id.raw === ID.type) track.is_sound = unsigned(bytes, from, end - from) === SOUND;
       else if (id.raw === ID.codec) track.is_opus = bytes.toString('latin1', from, end).startsWith('A_OPUS');
       else if (id.raw === ID.default_duration) track.frame_s = unsigned(bytes, from, end - from) / 1e9;
