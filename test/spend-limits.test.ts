@@ -2,7 +2,9 @@
  * What a spend limit does to a request, through a running gateway and a scripted upstream: what is set aside, lowered,
  * refused, cut and charged.
  */
+import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -59,6 +61,12 @@ async function start(ledger: object): Promise<TestGateway> {
       'wire/closed-first': model(endpoint('closed'), endpoint('messages', { prompt: 0, completion: 1001 })),
       'wire/priced-prompt': model(endpoint('chat', { prompt: 1000, completion: 1000 })),
       'wire/gpt': { ...gpt, endpoints: [endpoint('chat', { prompt: 1000, completion: 0 })] },
+      'wire/vectors': { output_modalities: ['embeddings'], endpoints: [endpoint('chat', { prompt: 1000 })] },
+      'wire/speech': {
+        input_modalities: ['audio'],
+        output_modalities: ['transcription'],
+        endpoints: [endpoint('chat', { audio_second: 1 })],
+      },
       'wire/free': model(endpoint('chat', { prompt: 0, completion: 0 })),
     },
     ledger: { journal_sync: 'os', ...ledger },
@@ -203,6 +211,11 @@ describe('every operation that runs models', () => {
   /** A request of each that an empty budget does not pay for. */
   const samples: Record<string, object> = {
     '/api/v1/chat/completions': { model: 'wire/chat', messages: [{ role: 'user', content: 'Hello there' }] },
+    '/api/v1/embeddings': { model: 'wire/vectors', input: 'Hello there' },
+    '/api/v1/audio/transcriptions': {
+      model: 'wire/speech',
+      input_audio: { data: readFileSync(join(import.meta.dirname, 'audio/speech.wav'), 'base64'), format: 'wav' },
+    },
   };
 
   test('refuses a caller whose budget is empty, before anything is sent', async () => {
