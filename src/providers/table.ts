@@ -190,8 +190,6 @@ const laboratories: readonly ProviderRow[] = [
       reasoning_format: 'xai-responses-v1',
       // Named on neither wire (https://docs.x.ai/docs/api-reference).
       refused_parameters: ['safety_identifier', 'max_tool_calls'],
-      // Named on neither wire (https://docs.x.ai/docs/api-reference).
-      refused_parameters: ['safety_identifier', 'max_tool_calls'],
     },
     abort_stops_billing: true,
   },
