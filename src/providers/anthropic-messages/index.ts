@@ -5,6 +5,7 @@ import { decodeError } from './errors.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
+import { requiredMedia } from './to-wire.ts';
 import { WIRE } from './wire.ts';
 
 /** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
@@ -12,8 +13,7 @@ export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   frames: 'sse',
   reserved: new Set([...gatewayFields, 'anthropic_version']),
-  // Images and documents go by address.
-  requiredMedia: () => [],
+  requiredMedia,
   encodeRequest,
   outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),

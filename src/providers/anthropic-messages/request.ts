@@ -48,7 +48,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state }: EncodeOptions,
+  { strip_state, media }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const { quirks } = endpoint;
@@ -57,6 +57,7 @@ export function encodeRequest(
     quirks,
     names,
     strip_state,
+    media,
     report(kind, field, reason) {
       if (report.length < limits.reports_max) report.push({ kind, field, reason });
     },

@@ -1,9 +1,17 @@
 import { GatewayError } from '../../errors.ts';
-import type { CacheControl, FilePart, InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
+import type {
+  CacheControl,
+  ChatRequest,
+  FilePart,
+  InnerPart,
+  Message,
+  ReasoningDetail,
+  ToolCall,
+} from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { parseArguments } from '../arguments.ts';
 import { readDataUrl } from '../data-url.ts';
-import type { Report } from '../dialect.ts';
+import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
@@ -28,6 +36,8 @@ export interface Encoding {
   quirks: Quirks;
   names: ToolNames;
   strip_state: boolean;
+  /** What was fetched, where the upstream reads no addresses. */
+  media: Media;
   report(kind: Report['kind'], field: string, reason: string): void;
 }
 
@@ -41,11 +51,11 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
     case 'text':
       return encodeText(part.text, part.cache_control, restOf(part.ext));
     case 'image_url': {
-      const image: WireImage = { type: 'image', source: imageSource(part.image_url.url, field) };
+      const image: WireImage = { type: 'image', source: imageSource(atHand(part.image_url.url, encoding), field) };
       return block({ ...image, ...cacheHint(part.cache_control) }, restOf(part.ext));
     }
     case 'file':
-      return encodeFile(part, field);
+      return encodeFile(part, field, encoding);
     default:
       throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
   }
@@ -195,6 +205,24 @@ const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
   'image/webp': 'image/webp',
 };
 
+/** What was fetched from an address takes its place. */
+function atHand(url: string, { media }: Encoding): string {
+  const fetched = media.get(url);
+  return fetched === undefined ? url : `data:${fetched.mime_type};base64,${fetched.base64}`;
+}
+
+/** Google reads no addresses for Claude (https://platform.claude.com/docs/en/build-with-claude/vision); Anthropic does. */
+export function requiredMedia({ messages }: ChatRequest, { quirks }: DialectEndpoint): MediaNeed[] {
+  if (quirks.google_cloud !== true) return [];
+  const needs = new Map<string, MediaNeed>();
+  for (const part of messages.flatMap(({ content }) => (Array.isArray(content) ? content : []))) {
+    const kind = part.type === 'image_url' ? 'image' : 'file';
+    const url = part.type === 'image_url' ? part.image_url.url : part.type === 'file' ? part.file.file_data : undefined;
+    if (url && /^https?:\/\//i.test(url)) needs.set(url, { url, kind });
+  }
+  return [...needs.values()];
+}
+
 function imageSource(url: string, field: string): WireImage['source'] {
   const data = readDataUrl(url);
   if (data === undefined) return { type: 'url', url: webAddress(url, field) };
@@ -205,11 +233,11 @@ function imageSource(url: string, field: string): WireImage['source'] {
   return { type: 'base64', media_type, data: data.base64 };
 }
 
-function encodeFile(part: FilePart, field: string): WireBlock {
+function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
   const rest = restOf(part.ext);
   const hint = cacheHint(part.cache_control);
   // Clients write null or nothing for what they leave out.
-  const file_data = part.file.file_data || undefined;
+  const file_data = part.file.file_data ? atHand(part.file.file_data, encoding) : undefined;
   const file_id = part.file.file_id || undefined;
   const filename = part.file.filename || undefined;
   if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
