@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { buildCatalog } from '../catalog/catalog.ts';
@@ -28,7 +30,7 @@ async function setUp() {
     headers: {},
   };
   const silent: Provider = { ...provider, slug: 'silent', name: 'Silent', attempts_url: undefined };
-  const pricing = { prompt: 1_000, completion: 10_000, request: 5_000_000 };
+  const pricing = { prompt: 1_000, completion: 10_000, request: 5_000_000, audio_second: 1_000_000 };
   const endpoint = (slug: string) => ({ provider: slug, upstream_model: 'story', pricing, price_tiers: [] });
   const catalog = buildCatalog({
     bundled: { version: 1, generated: '', models: [] } as never,
@@ -69,6 +71,22 @@ test('what the provider made costs what it used at the endpoint’s prices, and 
     charges: [{ class: 'in_uncached' }, { class: 'out_text', units: 7 }, { class: 'request', units: 1 }],
   });
   expect(await lookup(lost('gen-1', { number: 2 }))).toMatchObject({ usage: { out_text: 9 } });
+});
+
+test('sound that was transcribed costs what the provider bills of its length', async () => {
+  const { sandbox, lookup, lost } = await setUp();
+  const form = new FormData();
+  form.set('model', 'echo');
+  const wav = readFileSync(join(import.meta.dirname, '../../test/audio/speech.wav'));
+  form.set('file', new Blob([new Uint8Array(wav)]), 'speech.wav');
+  const headers = { 'x-client-request-id': clientRequestId('gen-6', 1) };
+  const answer = await fetch(`${sandbox.url}/v1/audio/transcriptions`, { method: 'POST', headers, body: form });
+  expect(await answer.json()).toMatchObject({ usage: { seconds: 2 } });
+  expect(await lookup(lost('gen-6'))).toMatchObject({
+    usage: { audio_ms: 2_000 },
+    cost_nano: 2_000 + 5_000,
+    charges: [{ class: 'audio_second', units: 2_000, price_units: 1_000 }, { class: 'request' }],
+  });
 });
 
 test('what never came costs nothing, and is refused should it come late', async () => {

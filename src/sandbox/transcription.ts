@@ -64,11 +64,13 @@ interface SpeechWire {
   problem(body: JsonObject, request: SoundRequest): string | undefined;
   /** Nothing is heard in this step of the wire. */
   is_silent?: true;
+  /** Bills whole seconds. */
+  rounds_up?: true;
   encode(made: { text: string; body: JsonObject; ms: number; envelope: Envelope }): JsonObject;
   manners?: Partial<Pick<SandboxWire, 'credentialOf' | 'errorBody'>>;
 }
 
-function wireOf({ path, method, read, problem, is_silent, encode, manners }: SpeechWire): SandboxWire {
+function wireOf({ path, method, read, problem, is_silent, rounds_up, encode, manners }: SpeechWire): SandboxWire {
   const { credentialOf, credentialRefused, modelUnknown, promptTooLong, errorBody, errorEvent, answerHeaders } =
     openAiChat;
   return {
@@ -85,7 +87,11 @@ function wireOf({ path, method, read, problem, is_silent, encode, manners }: Spe
       return body;
     },
     check: () => undefined,
-    soundMs: (body) => (is_silent ? 0 : soundOf(body).ms),
+    soundMs(body) {
+      const { ms } = soundOf(body);
+      if (is_silent) return 0;
+      return rounds_up ? Math.ceil(ms / 1000) * 1000 : ms;
+    },
     readPrompt: (body): Prompt => ({
       user_text: heard(soundOf(body)),
       images: 0,
@@ -123,6 +129,7 @@ const openai = wireOf({
   path: /^\/v1\/audio\/transcriptions$/,
   read: ({ raw, type }) => readForm(raw, type),
   problem: openaiProblem,
+  rounds_up: true,
   encode({ text, body, ms, envelope }) {
     const seconds = Math.ceil(ms / 1000);
     const audio_tokens = Math.ceil((ms / 1000) * tokens_per_second);
@@ -233,6 +240,7 @@ const assemblyOrder = wireOf({
     return { ...rest, model, ...unpacked(textOf(audio_url).split('/').at(-1) ?? '') };
   },
   problem: assemblyaiProblem,
+  rounds_up: true,
   manners: assemblyManners,
   encode: ({ body: { model = '', sound = null, language_code = 'en' } }) => ({
     id: packed({ model, sound, language_code }),
