@@ -64,7 +64,7 @@ describe.runIf(isThere)('recorded answers', () => {
   }
 });
 
-// ---- Requests that the provider accepted, read into the inner language, come out as they were.
+// ---- Requests that the provider accepted, read into the inner language, come out as they were; two that it refused do not.
 
 describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
   for (const { name, recording } of recordings) {
@@ -87,6 +87,13 @@ describe.runIf(isThere)('recorded requests come back as they were, up to the nor
         { media: new Map(), strip_state: false },
       );
       expect(encoded.path).toBe(path);
+      if (/extraneous key \[toolResult\]/.test(JSON.stringify(recording.response.json))) {
+        // Nova refused a document or film inside a result: it is sent beside it.
+        const { content } = object(array(encoded.body['messages']).at(-1));
+        const kinds = array(content).map((block) => Object.keys(object(block))[0]);
+        expect(kinds).toEqual(['toolResult', 'text', name.includes('video') ? 'video' : 'document']);
+        return;
+      }
       expect(normal(encoded.body)).toEqual(normal(body));
       expect(encoded.report).toEqual([]);
     });

@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { CacheControl } from '../../schemas/inner.ts';
 import { asObject } from '../json-shape.ts';
 import type { Encoding } from './encoding.ts';
+import { isNova } from './family.ts';
 import type { WireBlock, WireCachePoint, WireRequest } from './wire.ts';
 
 /**
@@ -15,13 +16,12 @@ export function cachePoint(
   { family, report }: Encoding,
 ): WireCachePoint[] {
   if (hint?.type !== 'ephemeral') return [];
-  const isNova = family === 'nova' || family === 'nova-2';
-  if (family !== 'claude' && !(isNova && place !== 'tools')) {
+  if (family !== 'claude' && !(isNova(family) && place !== 'tools')) {
     report('dropped', 'cache_control', `this model caches no ${place}`);
     return [];
   }
   if (hint.ttl !== '1h') return [{ cachePoint: { type: 'default' } }];
-  if (isNova) {
+  if (isNova(family)) {
     report('changed', 'cache_control', 'this model caches for five minutes');
     return [{ cachePoint: { type: 'default' } }];
   }
@@ -56,7 +56,8 @@ export function placeCachePoints(blocks: readonly WireBlock[], encoding: Encodin
   return placed;
 }
 
-function isLargeMedia(block: WireBlock): boolean {
+/** Documents and films, which only some places take. */
+export function isLargeMedia(block: WireBlock): boolean {
   return block['document'] !== undefined || block['video'] !== undefined;
 }
 

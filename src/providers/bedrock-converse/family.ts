@@ -23,6 +23,11 @@ const FAMILIES: readonly [RegExp, Family][] = [
   [/deepseek/, 'deepseek'],
 ];
 
+/** Nova of either generation. */
+export function isNova(family: Family): boolean {
+  return family === 'nova' || family === 'nova-2';
+}
+
 /** The family by the model's name at the provider; where that tells nothing, as an ARN does, by its public name. */
 export function familyOf({ upstream_model, model }: { upstream_model: string; model: string }): Family {
   for (const name of [upstream_model, model]) {

@@ -4,6 +4,7 @@ import type { AudioPart, ChatRequest, FilePart, ImagePart, InnerPart, VideoPart 
 import { readDataUrl } from '../data-url.ts';
 import type { MediaNeed } from '../dialect.ts';
 import type { Encoding } from './encoding.ts';
+import { isNova } from './family.ts';
 import { restOf, type WireBlock, type WireSource } from './wire.ts';
 
 const WEB_URL = /^https?:\/\//i;
@@ -183,5 +184,5 @@ export function encodeAudio(part: AudioPart, field: string, encoding: Encoding):
 }
 
 function takes(modality: string, { input_modalities, family }: Encoding): boolean {
-  return input_modalities.includes(modality) || (modality === 'video' && (family === 'nova' || family === 'nova-2'));
+  return input_modalities.includes(modality) || (modality === 'video' && isNova(family));
 }

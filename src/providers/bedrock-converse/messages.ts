@@ -3,9 +3,9 @@ import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import { fitCallId } from '../tool-ids.ts';
 import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
 import { encodeAssistant, encodeNative, textBlock } from './assistant.ts';
-import { cachePoint, isCachePoint, placeCachePoints } from './caching.ts';
+import { cachePoint, isCachePoint, isLargeMedia, placeCachePoints } from './caching.ts';
 import type { Encoding } from './encoding.ts';
-import type { Family } from './family.ts';
+import { type Family, isNova } from './family.ts';
 import { encodeAudio, encodeFile, encodeImage, encodeVideo } from './media.ts';
 import { restOf, type WireBlock, type WireMessage } from './wire.ts';
 
@@ -40,8 +40,9 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     else turns.push({ role, content: [...blocks] });
   };
   const answer = () => {
-    for (const call of unanswered)
-      add('user', encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
+    const answers = unanswered.map((call) => encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
+    for (const { blocks } of answers) add('user', blocks);
+    for (const { beside } of answers) add('user', beside);
     unanswered = [];
   };
 
@@ -153,26 +154,38 @@ function encodeMedia(
   }
 }
 
-/** The result of a call; where there is none, one that says so. Its content may be no empty list and no blank text. */
+/**
+ * The result of a call; where there is none, one that says so. Its content may be no empty list and no blank text. Nova
+ * refuses documents and films in it (recorded): they stand beside all results of the turn.
+ */
 function encodeResult(
   call: ToolCall,
   toolUseId: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
-): WireBlock[] {
+): { blocks: WireBlock[]; beside: WireBlock[] } {
+  const { name } = call.function;
   if (result === undefined) {
-    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-    return [{ toolResult: { toolUseId, content: [{ text: '(no result)' }], status: 'error' } }];
+    encoding.report('changed', 'messages', `the call of ${name} had no result: an empty one was added`);
+    return { blocks: [{ toolResult: { toolUseId, content: [{ text: '(no result)' }], status: 'error' } }], beside: [] };
   }
   const { message, field } = result;
   const blocks = encodeParts(message, field, encoding);
-  const content = blocks.filter((block) => !isCachePoint(block));
+  const media = isNova(encoding.family) ? blocks.filter(isLargeMedia) : [];
+  const content = blocks.filter((block) => !isCachePoint(block) && !media.includes(block));
+  if (media.length > 0) {
+    encoding.report('changed', field, 'the model takes documents and films beside a result only');
+    if (content.length === 0) content.push({ text: `See what comes with ${toolUseId}.` });
+  }
   const isError = message.ext?.rest['is_error'] === true;
   const told = { toolUseId, content: content.length === 0 ? [{ text: '(empty)' }] : content };
   const block = { toolResult: { ...(isError ? { status: 'error' } : {}), ...restOf(message.ext), ...told } };
   // Inside a result there are no cache points: one that a part asks for stands after it.
   const points = [...blocks.filter(isCachePoint), ...cachePoint(message.cache_control, 'messages', encoding)];
-  return [block, ...points.slice(-1)];
+  return {
+    blocks: [block, ...points.slice(-1)],
+    beside: media.length === 0 ? [] : [{ text: `This comes with ${toolUseId}, the result of ${name}:` }, ...media],
+  };
 }
 
 /** A result without its call would be refused: what it says is kept as the user's text. */
