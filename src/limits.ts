@@ -137,6 +137,8 @@ export const limits = {
   turn_write_retry_ms: 1_000,
   /** That the store has nothing of a turn is believed so long: another process may just be writing it. */
   turn_absence_ms: 10_000,
+  /** How long a request waits for the store to say what it has of former turns. */
+  turn_read_ms_max: 500,
   turn_sweep_ms: 60_000,
   turn_sweep_rows_max: 10_000,
   turn_state_hours: 24,

@@ -168,6 +168,13 @@ describe('what is kept', () => {
     await vault.stop();
   });
 
+  test('is gone without for a while where the store hangs: a request does not wait for it', async () => {
+    const store = { ...storeOf(), findMany: () => new Promise<never>(() => {}) };
+    const { vault, warnings } = vaultOf(store);
+    expect(await vault.recall(['p'])).toEqual(new Map());
+    expect(warnings).toEqual(['reasoning state could not be read']);
+  });
+
   test('does not hold up a stop when the store fails', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);

@@ -163,11 +163,25 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       });
   }
 
+  /** A store that hangs holds nobody up for long. */
+  async function inTime<T>(work: Promise<T>): Promise<T> {
+    const waiting = new AbortController();
+    const late = sleep(limits.turn_read_ms_max, undefined, { signal: waiting.signal }).then(() => {
+      throw new Error(`the store did not answer within ${limits.turn_read_ms_max} ms`);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      late.catch(() => undefined);
+      waiting.abort();
+    }
+  }
+
   async function readStored(places: readonly string[], from: TurnStore): Promise<[string, string][]> {
     const now = now_ms();
     const found = new Map<string, string>();
     try {
-      for (const { id, sealed } of await from.findMany(places, new Date(now).toISOString())) {
+      for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()))) {
         found.set(id, crypt.open(sealed, id));
       }
     } catch (err) {
