@@ -212,7 +212,8 @@ class Node implements Recorder {
     const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
     try {
       await durable;
-      this.#leases.book.attempted(hold);
+      // Where a power loss can take the record, the hold stays what an older one says.
+      if (this.#sync === 'group') this.#leases.book.attempted(hold);
     } catch (error) {
       if (attempt === 1) {
         this.#journal.abandon(id);
