@@ -422,3 +422,21 @@ test("a fleet is warned where its nodes could not read each other's credentials"
 test('the bundled catalog is read from the program', () => {
   expect(readBundledCatalog().models.length).toBeGreaterThan(300);
 });
+
+test('media come from the usual ports of the public internet, and what clients drop is kept a day, unless the file says otherwise', () => {
+  expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [] });
+  expect(load('{}').reasoning_state).toEqual({ keep: 'store', hours: 24 });
+  const told = load(
+    'media: { private_hosts: ["Files.Internal:9000"], ports: [8443] }\nreasoning_state: { keep: memory, hours: 1 }',
+  );
+  expect(told.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'] });
+  expect(told.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
+});
+
+test.each([
+  ['media: { private_hosts: ["http://files.internal"] }', 'a host, or host:port'],
+  ['media: { ports: [0] }', 'the number of a port'],
+  ['reasoning_state: { keep: always }', 'one of store, memory, off'],
+])('a wrong place or time to keep things is refused: %s', (yaml, told) => {
+  expect(refusal(yaml)).toContain(told);
+});
