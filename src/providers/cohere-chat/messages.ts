@@ -37,29 +37,28 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
       if (encoded !== undefined) out.push(encoded);
       out.push(...encodeResults(message.tool_calls ?? [], pairs, callIds, encoding));
     } else {
-      out.push(encodePrompt(message, field, encoding));
+      out.push(...encodePrompt(message, field, encoding));
     }
   }
   return { messages: out, call_ids };
 }
 
-function encodePrompt(message: Message, field: string, encoding: Encoding): WireMessage {
-  const isUser = message.role === 'user';
+/** None for instructions that say nothing. */
+function encodePrompt(message: Message, field: string, encoding: Encoding): WireMessage[] {
   const content = contentOf(message, field, encoding);
-  if (isUser) return { role: 'user', content };
-  if (typeof content === 'string') return { role: 'system', content };
+  // "message must not be empty in a turn" (https://docs.cohere.com/reference/errors).
+  if (message.role === 'user') return [{ role: 'user', content: content.length === 0 ? '(empty)' : content }];
+  if (typeof content === 'string') return content === '' ? [] : [{ role: 'system', content }];
   const texts = content.filter((part) => part.type === 'text');
   if (texts.length < content.length) encoding.tell('dropped', field, 'a system prompt can hold text only');
-  return { role: 'system', content: texts };
+  return texts.length === 0 ? [] : [{ role: 'system', content: texts }];
 }
 
 /** The content of a user or system message, with the speaker's name in front of the first text. */
 function contentOf({ content, name }: Message, field: string, encoding: Encoding): string | WireUserPart[] {
   const label = name ? `${name}: ` : '';
-  // "message must not be empty in a turn" (https://docs.cohere.com/reference/errors).
-  if (!Array.isArray(content)) return `${label}${content ?? ''}` || '(empty)';
+  if (!Array.isArray(content)) return `${label}${content ?? ''}`;
   const parts = content.flatMap((part, i) => encodeUserPart(part, `${field}.content[${i}]`, encoding) ?? []);
-  if (parts.length === 0) return '(empty)';
   const first = parts.findIndex((part) => part.type === 'text');
   return parts.map((part, i) => (i === first && part.type === 'text' ? { ...part, text: label + part.text } : part));
 }

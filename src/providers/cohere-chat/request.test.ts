@@ -1,8 +1,10 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { prepareAttempt } from '../../inference/attempt.ts';
 import { mediaOf, promptTokens, textBytes } from '../../inference/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
+import { checkCohereChat } from '../../sandbox/cohere-chat-checks.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import { cohereChat } from './index.ts';
 
 const base64 = 'QUJD'.repeat(5_000);
@@ -40,4 +42,52 @@ test('what a request may cost covers text files, which go as text, and images of
   });
   expect(image.image).toBe(16_384);
   expect(image.text).toBeLessThan(1_000);
+});
+
+test('any conversation becomes one that the wire accepts, and is never written to', () => {
+  const text = fc.constantFrom('', ' ', 'Hello', '😀');
+  const id = fc.constantFrom('a', 'b', '');
+  const call = fc.record({
+    id,
+    type: fc.constant('function' as const),
+    function: fc.record({
+      name: fc.constantFrom('look', 'two words', 'ü'),
+      arguments: fc.constantFrom('', '{}', 'no JSON'),
+    }),
+  });
+  const part = fc.oneof(
+    text.map((told) => ({ type: 'text' as const, text: told })),
+    fc.constant({ type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } }),
+    fc.constant({ type: 'file' as const, file: { file_data: 'data:text/plain,hello', filename: 'a.txt' } }),
+  );
+  const content = fc.oneof(text, fc.array(part, { maxLength: 3 }), fc.constant(null));
+  const reasoning = fc.option(fc.constantFrom('', 'Hm'), { nil: null });
+  const message: fc.Arbitrary<Message> = fc.oneof(
+    fc.record({ role: fc.constantFrom('system' as const, 'developer' as const, 'user' as const), content }),
+    fc.record({
+      role: fc.constant('assistant' as const),
+      content,
+      reasoning,
+      tool_calls: fc.array(call, { maxLength: 3 }),
+    }),
+    fc.record({ role: fc.constant('tool' as const), content, tool_call_id: id }),
+  );
+  const property = fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), fc.boolean(), (messages, thinks) => {
+    // What the wire refuses whatever stands in it: a conversation of nothing.
+    fc.pre(messages.some(({ role }) => role === 'user' || role === 'tool'));
+    const before = JSON.stringify(messages);
+    const endpoint = {
+      model: 'cohere/a',
+      provider: 'cohere',
+      upstream_model: 'a',
+      max_completion_tokens: undefined,
+      context_length: undefined,
+      input_modalities: ['text', 'image'],
+      quirks: thinks ? { replay_reasoning: 'thinking_part' as const } : {},
+    };
+    const { body } = cohereChat.encodeRequest({ messages }, endpoint, { media: new Map(), strip_state: false });
+    checkCohereChat(body);
+    expect(JSON.stringify(messages)).toBe(before);
+  });
+  fc.assert(property, { seed: 20_261_121, numRuns: 1_000 });
 });

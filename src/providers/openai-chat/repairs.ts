@@ -4,27 +4,31 @@ import { isObject } from './wire.ts';
 
 /** User and assistant by turns, system messages at the beginning only: what no turn may be is merged into its neighbour. */
 export function alternateRoles(encoding: Encoding, messages: JsonObject[]): JsonObject[] {
-  const out: JsonObject[] = [];
+  const turns: JsonObject[][] = [];
+  let isStarted = false;
   for (const message of messages) {
-    const isLate = message['role'] === 'system' && out.some(({ role }) => role !== 'system');
+    const isLate = isStarted && message['role'] === 'system';
+    isStarted ||= message['role'] !== 'system';
     const turn = isLate ? { ...message, role: 'user' } : message;
-    const last = out.at(-1);
-    const isSame = last !== undefined && last['role'] === turn['role'] && isMergeable(last) && isMergeable(turn);
-    if (isSame) out[out.length - 1] = { ...last, content: joined(last['content'], turn['content']) };
-    else out.push(turn);
-    if (isSame || isLate)
+    const last = turns.at(-1) ?? [];
+    const isSame = isMergeable(turn) && last[0]?.['role'] === turn['role'] && isMergeable(last[0]!);
+    if (isSame) last.push(turn);
+    else turns.push([turn]);
+    if (isSame || isLate) {
       tell(encoding, 'changed', 'messages', 'turns of one role are merged: the upstream wants them to alternate');
+    }
   }
-  return out;
+  return turns.map((turn) => (turn.length === 1 ? turn[0]! : { ...turn[0], content: joined(turn) }));
 }
 
 function isMergeable({ role, tool_calls }: JsonObject): boolean {
   return role === 'user' || (role === 'assistant' && tool_calls === undefined);
 }
 
-function joined(one: JsonValue | undefined, other: JsonValue | undefined): JsonValue {
-  if (typeof one === 'string' && typeof other === 'string') return `${one}\n\n${other}`;
-  return [...partsOf(one), ...partsOf(other)];
+function joined(turn: readonly JsonObject[]): JsonValue {
+  const contents = turn.map(({ content }) => content);
+  if (contents.every((content) => typeof content === 'string')) return contents.join('\n\n');
+  return contents.flatMap(partsOf);
 }
 
 function partsOf(content: JsonValue | undefined): JsonValue[] {
