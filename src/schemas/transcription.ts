@@ -25,7 +25,7 @@ const prompt = Type.String({
 
 export const responseFormats = ['json', 'verbose_json', 'text'] as const;
 export type ResponseFormat = (typeof responseFormats)[number];
-export const granularities = ['segment', 'word'] as const;
+const granularities = ['segment', 'word'] as const;
 
 export const TranscriptionBody = Type.Object(
   {
@@ -56,9 +56,11 @@ export type TranscriptionBody = Static<typeof TranscriptionBody>;
 /** The form of OpenAI's clients: each field a text, the file its bytes. */
 export const TranscriptionForm = Type.Object(
   {
-    file: Type.Unsafe<{ bytes: Buffer; filename: string; type: string }>(
-      Type.Object({}, { description: 'The file; its name or type tells the format.' }),
-    ),
+    // What a form's parser makes of a file; the operation looks whether it is one.
+    file: Type.Unsafe<{ bytes: Buffer; filename: string; type: string }>({
+      contentMediaType: 'application/octet-stream',
+      description: 'The file; its name or type tells the format.',
+    }),
     model,
     language: Type.Optional(Language),
     temperature: Type.Optional(Type.String({ pattern: '^\\d+(?:\\.\\d+)?$', maxLength: 20, description: '0 to 2' })),

@@ -213,7 +213,7 @@ describe('the form of clients of OpenAI', () => {
 
   test.each<[string, (form: FormData) => void, RegExp]>([
     ['no file', (form) => form.delete('file'), /file is required/],
-    ['a file that is text', (form) => form.set('file', 'x'), /file must be an object/],
+    ['a file that is text', (form) => form.set('file', 'x'), /file must be a file/],
     ['no model', (form) => form.delete('model'), /model is required/],
     ['a stream', (form) => form.set('stream', 'true'), /stream must be/],
     ['a format that is not made', (form) => form.set('response_format', 'srt'), /response_format must be one of/],
