@@ -187,7 +187,7 @@ describe('a client that drops reasoning details', () => {
 
   test('that says there are no details is taken at its word', async () => {
     const first = await firstTurn();
-    const told = { ...bare(first), reasoning_details: [] } as Chat;
+    const told: Chat = Object.assign(bare(first), { reasoning_details: [] });
     const { turns } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
     expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
   });
