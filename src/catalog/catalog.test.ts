@@ -108,6 +108,17 @@ describe('which models there are', () => {
     expect(second?.supported_parameters).toContain('seed');
   });
 
+  test("Vertex AI's endpoints take what the wire of their model takes", () => {
+    const claude = endpoint('google-vertex', { dialect: 'anthropic-messages', model: 'claude-x' });
+    const made = bundledModel('a/one', [endpoint('google-vertex', { variant: 'a' }), { ...claude, variant: 'b' }]);
+    const vertex = provider('google-vertex', { dialect: 'gemini-generate-content' });
+    const [of_gemini, of_claude] = build([made], [vertex]).find('a/one')!.endpoints;
+    expect(of_gemini?.supported_parameters).toEqual(expect.arrayContaining(['seed', 'logprobs', 'top_k']));
+    expect(of_gemini?.supported_parameters).not.toContain('parallel_tool_calls');
+    expect(of_claude?.supported_parameters).toEqual(expect.arrayContaining(['parallel_tool_calls', 'top_k', 'stop']));
+    expect(of_claude?.supported_parameters).not.toContain('seed');
+  });
+
   test('an endpoint of another wire is left out where the operator gave its provider a wire', () => {
     const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })]);
     expect(build([pro], [provider('openai', { dialect: 'anthropic-messages' })]).models()).toEqual([]);

@@ -341,6 +341,9 @@ const needs: [Ability, readonly EndpointParameter[]][] = [
 
 /** What a wire has no field for, whatever its provider's row takes on another wire. */
 const wireLacks: Partial<Record<Wire, readonly EndpointParameter[]>> = {
+  // A row of both wires, as Vertex AI's is, names what either takes.
+  'gemini-generate-content': ['parallel_tool_calls', 'verbosity'],
+  'anthropic-messages': ['seed', 'frequency_penalty', 'presence_penalty', 'logprobs', 'top_logprobs'],
   // https://platform.openai.com/docs/api-reference/responses/create
   'openai-responses': [
     'stop',

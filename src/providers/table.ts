@@ -423,7 +423,8 @@ const clouds: readonly ProviderRow[] = [
     own_base_url: 'https://aiplatform.googleapis.com/v1beta1/projects/-/locations/global/publishers/google',
     credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_API_KEY'],
     source: 'google-vertex',
-    parameters: gemini,
+    // Of Gemini and Claude together: the catalog leaves out what the endpoint's own wire lacks.
+    parameters: [...gemini, 'parallel_tool_calls', 'verbosity'],
     quirks: { google_cloud: true, api_key_header: 'x-goog-api-key' },
   },
   {
