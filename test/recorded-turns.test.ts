@@ -58,7 +58,7 @@ function answerOf(dialect: ChatDialect, recording: Recording): ChatCompletion | 
     const framer = createFramer(dialect.frames);
     const decoder = dialect.createStreamDecoder(STATE, 0);
     const frames = [...framer.push(peers[dialect.wire].bytes(recording)), ...framer.end()];
-    return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()]);
+    return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
   } catch (error) {
     // What these recordings are is held against the dialects elsewhere.
     if (error instanceof UpstreamError) return undefined;
