@@ -337,6 +337,24 @@ describeStores('budgets', ({ open }) => {
     expect(recorder.reserve(ask([], 1))).toMatchObject({ granted_nano: 1 });
   });
 
+  test.each([
+    ['group', 2_000],
+    ['os', 7_000],
+  ] as const)(
+    'a hold shrinks with its next record only where a power loss cannot take that: %s',
+    async (journal_sync, held_nano) => {
+      const database = await open();
+      const budget = await budgetOf(database, 1_000_000);
+      const recorder = await start(ledgerStore(database.queries, database.engine), freshDir(), { journal_sync });
+      const hold = await recorder.reserve(ask([budget], 7_000));
+      await recorder.attempt(sent(hold));
+      await recorder.reserve(ask([budget], 2_000), hold);
+      await recorder.attempt({ ...sent(hold), attempt: 2 });
+      expect(recorder.state().held_nano).toBe(held_nano);
+      await recorder.outcome(generation({ id: hold.id, cost_nano: 0 }), hold);
+    },
+  );
+
   test('a limit that was raised is asked about at once, also right after a refusal', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10);

@@ -263,13 +263,6 @@ export const FAULTS: Fault[] = [
     ],
   },
   {
-    name: 'a hold shrinks with a record that a power loss can take',
-    paper: 'not in it',
-    is_slow: true,
-    options: { journal_sync: 'os' },
-    edits: [{ file: NODE, text: "if (this.#sync === 'group') this.#leases.book", replacement: 'this.#leases.book' }],
-  },
-  {
     name: 'what a store gets again is not pending',
     paper: 'not in it',
     options: { set_backs: true },
