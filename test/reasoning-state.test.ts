@@ -77,7 +77,7 @@ async function bodiesOf(where: TestGateway, body: object) {
   const sent = events.flatMap(({ debug }) =>
     debug ? [(debug as { echo_upstream_body: never }).echo_upstream_body] : [],
   );
-  const turns = sent.map(({ messages }) =>
+  const turns = sent.map(({ messages = [] as never }) =>
     (messages as { role: string; content: Block[] }[])
       .filter(({ role }) => role === 'assistant')
       .map(({ content }) => content),
@@ -257,5 +257,40 @@ describe('a client that sends its details back', () => {
       expect(JSON.stringify(sent)).not.toContain('gw1.');
       expect(metadata.attempts).toHaveLength(1);
     },
+  );
+});
+
+test('a conversation stays with the account that made its opaque state, and goes elsewhere without it', async () => {
+  const base_url = `${sandbox.url}/v1`;
+  const endpoint = (provider: string, prompt: number) => ({
+    provider,
+    upstream_model: 'tools',
+    pricing: { prompt, completion: 1 },
+  });
+  await gateway.stop();
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: {
+        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url },
+        dear: { name: 'Dear', dialect: 'openai-responses', base_url },
+      },
+      models: { 'two/accounts': { context_length: 200_000, endpoints: [endpoint('cheap', 1), endpoint('dear', 9)] } },
+    }),
+    data_dir: join(home, 'data'),
+  });
+  const asked = (messages: Chat[], provider: object) => ({ ...ask(messages), model: 'two/accounts', provider });
+  const answer = await clientOf(gateway).chat.completions.create(asked([question], { only: ['dear'] }));
+  const first = answer.choices[0]!.message;
+  expect(JSON.stringify(first)).toContain('reasoning.encrypted');
+  const messages = [question, first as Chat, ...results(first)];
+  const stays = await bodiesOf(gateway, asked(messages, {}));
+  expect(stays.metadata.attempts).toMatchObject([{ provider: 'Dear', status: 200 }]);
+  expect(JSON.stringify(stays.sent)).toContain('"encrypted_content":"');
+  const leaves = await bodiesOf(gateway, asked(messages, { only: ['cheap'] }));
+  expect(leaves.metadata.attempts).toMatchObject([{ provider: 'Cheap', status: 200 }]);
+  expect(JSON.stringify(leaves.sent)).not.toContain('"encrypted_content":"');
+  expect(leaves.metadata.adjusted_parameters).toContainEqual(
+    expect.objectContaining({ kind: 'dropped', reason: expect.stringMatching(/another account/) }),
   );
 });
