@@ -14,7 +14,7 @@ import { modelQuirks } from '../src/providers/model-quirks.ts';
 import { sandboxModels, sandboxProviders } from '../src/sandbox/catalog.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
-import type { ChatRequest, FunctionTool, Wire } from '../src/schemas/inner.ts';
+import type { ChatRequest, FunctionTool, Message, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
@@ -188,6 +188,61 @@ describe.each(wires)('%s', (wire) => {
     expect(again.status, await again.text()).toBe(200);
   });
 });
+
+// ---------------------------------------------------------------- any conversation
+
+const text = fc.constantFrom('', ' ', 'Hello', '😀');
+const id = fc.constantFrom('a', 'b', '');
+const called = fc.record({
+  id,
+  type: fc.constant('function' as const),
+  function: fc.record({
+    name: fc.constantFrom('look', 'two words'),
+    arguments: fc.constantFrom('', '{}', 'no JSON'),
+  }),
+});
+const png = 'data:image/png;base64,iVBORw0KGgo=';
+const part = fc.oneof(
+  text.map((told) => ({ type: 'text' as const, text: told })),
+  fc.constant({ type: 'image_url' as const, image_url: { url: png } }),
+  fc.constant({ type: 'file' as const, file: { file_data: 'data:text/plain,hello', filename: 'a.txt' } }),
+);
+const content = fc.oneof(text, fc.array(part, { maxLength: 3 }), fc.constant(null));
+const message: fc.Arbitrary<Message> = fc.oneof(
+  fc.record({ role: fc.constantFrom('system' as const, 'developer' as const, 'user' as const), content }),
+  fc.record({ role: fc.constant('assistant' as const), content, tool_calls: fc.array(called, { maxLength: 3 }) }),
+  fc.record({ role: fc.constant('tool' as const), content, tool_call_id: id }),
+);
+
+/** Conversations that a wire is not asked to mend, and why. */
+const UNMENDED: Partial<Record<Wire, (messages: readonly Message[]) => boolean>> = {
+  // Ids are the client's own on the wire that it speaks itself: two calls of one id in a turn stay two.
+  'openai-chat': (messages) =>
+    messages.some(({ tool_calls }) => new Set(tool_calls?.map((one) => one.id)).size < (tool_calls?.length ?? 0)),
+  // To Gemini 3 a user's message that says nothing does not end the turn of the calls before it, which then lack a signature.
+  'gemini-generate-content': (messages) =>
+    messages.some(
+      (one, i) =>
+        ((one.tool_calls?.length ?? 0) > 0 && messages[i + 1]?.role !== 'tool') ||
+        (one.role !== 'tool' && !one.tool_calls?.length && !JSON.stringify(one.content).includes('Hello')),
+    ),
+};
+
+test.each(wires)(
+  '%s: any conversation becomes one that the provider accepts',
+  async (wire) => {
+    const property = fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 7 }), async (messages) => {
+      const last = messages.at(-1)!.role;
+      fc.pre(last === 'user' || last === 'tool');
+      fc.pre(UNMENDED[wire]?.(messages) !== true);
+      const response = await send(wire, 'echo', { messages, max_tokens: 100 });
+      if (response.status !== 200) throw new Error(await response.text());
+      await response.arrayBuffer();
+    });
+    await fc.assert(property, { seed: 20_261_121, numRuns: 300 });
+  },
+  60_000,
+);
 
 // ---------------------------------------------------------------- fuzz
 

@@ -18,6 +18,8 @@ const REMOVED_MEMBERS = new Set([
   'function_call',
 ]);
 
+const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 'video_url']);
+
 /** Every tool call id in the conversation, once. */
 export function callIds(messages: readonly Message[]): string[] {
   const ids = new Set<string>();
@@ -78,6 +80,8 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
     content = named(content, message.name);
     set('name', undefined);
   }
+  // Only an assistant may say nothing but what it calls.
+  if (content == null && message.role !== 'assistant') content = '';
   if (content !== message.content) set('content', content as JsonValue);
   if (message.tool_call_id !== undefined) {
     const id = sentCallId(message.tool_call_id, encoding.quirks);
@@ -191,7 +195,11 @@ function encodeContent(
   const parts: JsonValue[] = [];
   let isChanged = false;
   for (let j = 0; j < content.length; j += 1) {
-    const encoded = encodePart(encoding, content[j]!, `messages[${i}].content[${j}]`);
+    const field = `messages[${i}].content[${j}]`;
+    // On this wire only users, and the tools that follow as users, have parts other than text.
+    const isOut = message.role !== 'user' && message.role !== 'tool' && MEDIA.has(content[j]!.type);
+    if (isOut) tell(encoding, 'dropped', field, `the wire has text only of the role ${message.role}`);
+    const encoded = isOut ? undefined : encodePart(encoding, content[j]!, field);
     if (encoded !== (content[j] as unknown)) isChanged = true;
     if (encoded !== undefined) parts.push(encoded);
   }
@@ -201,6 +209,7 @@ function encodeContent(
     if (parts.length > 0 && parts.every(isTextPart)) return parts.map((part) => textOf(part['text']) ?? '').join('');
     if (parts.length === 0) return message.tool_calls?.length ? null : '';
   }
+  if (parts.length === 0 && message.role !== 'user') return '';
   return isChanged ? parts : content;
 }
 
