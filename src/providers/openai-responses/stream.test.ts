@@ -106,6 +106,31 @@ describe('a stream', () => {
     expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
   });
 
+  test('says the same with events of unknown names in between, and with `keepalive` before its beginning', () => {
+    const beside = [
+      { type: 'keepalive', sequence_number: 4 },
+      { type: 'billing.updated' },
+      { type: 'response.brand_new.delta', output_index: 0, delta: 'x' },
+    ];
+    const events = [beside[0], ...eventsOf([0, 1, 2, 3, 4]).flatMap((event) => [event, ...beside])];
+    expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
+    expect(() => decode([{ type: 'message_start', message: {} }])).toThrow('another wire');
+  });
+
+  test('says nothing twice where the events are counted otherwise than the list of items at the end', () => {
+    for (const place of [(index: number) => index + 1, () => undefined]) {
+      const events = eventsOf([0]).slice(0, 2);
+      const item = message('Rain 🌧.');
+      const told = [
+        { type: 'response.output_item.added', output_index: 2, item: { ...item, content: [] } },
+        { type: 'response.output_text.delta', output_index: 2, content_index: 0, delta: 'Rain 🌧.' },
+        { type: 'response.output_item.done', output_index: 2, item },
+      ].map((event) => ({ ...event, output_index: place(event.output_index) }));
+      const last = { type: 'response.completed', response: { ...response, output: [item] } };
+      expect(accumulate(decode([events[0], ...told, last]), 0).choices[0].message.content).toBe('Rain 🌧.');
+    }
+  });
+
   test('each slot is opened once, before anything else is said of it, and closed once', () => {
     const opened = new Set<number>();
     const closed = new Set<number>();

@@ -119,7 +119,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
         case 'response.failed':
           return fail(response);
         default:
-          return [...(begun === undefined ? begin({}) : []), ...readItemEvent(event)];
+          return isBeside(event) ? [] : [...(begun === undefined ? begin({}) : []), ...readItemEvent(event)];
       }
     },
     isWhole: () => isFinished,
@@ -131,9 +131,21 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     },
   };
 
+  /**
+   * OpenAI says `keepalive`, undocumented, while an answer is long in coming (https://github.com/openai/openai-node/issues/1964).
+   * Within an answer nothing of an unknown name is a reason to lose it; at its beginning it may be another wire's.
+   */
+  function isBeside(event: JsonObject): boolean {
+    const type = asText(event['type']);
+    if (type.startsWith('response.')) return false;
+    if (begun === undefined && type !== 'keepalive' && type !== 'ping') {
+      throw invalid('The provider sent an event of another wire.', event);
+    }
+    return true;
+  }
+
   function readItemEvent(event: JsonObject): ChatChunk[] {
     const type = asText(event['type']);
-    if (!type.startsWith('response.')) throw invalid('The provider sent an event of another wire.', event);
     if (type !== 'response.output_item.added' && type !== 'response.output_item.done') return turn.add(event);
     const item = asItem(event['item']);
     if (item === undefined) throw invalid('The provider sent an item without a type.', event);

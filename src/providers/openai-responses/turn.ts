@@ -80,6 +80,7 @@ export function createTurn(state: DecoderState): Turn {
     ids: new Set(state.call_ids),
   };
   const items = new Map<JsonValue | undefined, OpenItem>();
+  const itemsById = new Map<string, OpenItem>();
 
   function open(index: JsonValue | undefined, item: WireItem): ChatChunk[] {
     const former = items.get(index);
@@ -87,7 +88,9 @@ export function createTurn(state: DecoderState): Turn {
     if (former !== undefined && !former.isClosed && former.id === asText(item['id'])) return [];
     const chunks = former === undefined ? [] : end(former, undefined);
     const reader = createReader(item, context);
-    items.set(index, { reader, id: asText(item['id']), isClosed: false });
+    const held: OpenItem = { reader, id: asText(item['id']), isClosed: false };
+    items.set(index, held);
+    if (held.id !== '') itemsById.set(held.id, held);
     chunks.push(...reader.begin());
     return chunks;
   }
@@ -125,7 +128,10 @@ export function createTurn(state: DecoderState): Turn {
       const chunks: ChatChunk[] = [];
       for (const [index, value] of asArray(output).entries()) {
         const item = asItem(value);
-        if (item !== undefined) chunks.push(...close(index, item));
+        if (item === undefined) continue;
+        // Some servers count their events otherwise than their list: the id is the surer name.
+        const held = itemsById.get(asText(item['id']));
+        chunks.push(...(held === undefined ? close(index, item) : end(held, item)));
       }
       for (const held of items.values()) chunks.push(...end(held, undefined));
       return chunks;
