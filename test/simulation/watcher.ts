@@ -260,6 +260,8 @@ export class Watcher {
     }
     if (!this.#isAnswering(process)) return;
     const counted = ask.budgets.filter(({ include_byok }) => include_byok || !ask.is_byok);
+    // What another request was just given is not idle.
+    this.#noteAvailable();
     const { windowStart, limits } = this.#world.subject;
     const is_near = ask.at !== undefined && Math.abs(ask.at - now_ms) < limits.admission_clock_ms_max;
     const idle = counted.map((budget) => {
