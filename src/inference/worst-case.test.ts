@@ -171,6 +171,50 @@ describe('the prompt', () => {
     expect(promptOf(prepared(parts(film), {}, 'gemini-generate-content')).audio).toBe(349_526);
   });
 
+  const film = `data:video/mp4;base64,${base64}`;
+  test.each([
+    ['a file', { type: 'file', file: { file_data: film } }, 'openai-chat'],
+    ['a picture', { type: 'image_url', image_url: { url: film } }, 'gemini-generate-content'],
+    ['sound', { type: 'input_audio', input_audio: { data: film, format: 'mp3' } }, 'gemini-generate-content'],
+    [
+      'a picture at an address that Google reads',
+      { type: 'image_url', image_url: { url: 'https://www.youtube.com/watch?v=a' } },
+      'gemini-generate-content',
+    ],
+    ['a file by its name', { type: 'file', file: { file_data: base64, filename: 'a.mp4' } }, 'gemini-generate-content'],
+    [
+      'a file of Nova by its name',
+      { type: 'file', file: { file_data: `data:application/octet-stream;base64,${base64}`, filename: 'a.mp4' } },
+      'bedrock-converse',
+    ],
+  ] as [string, InnerPart, Wire][])('a film that comes as %s is a film', (_name, part, wire) => {
+    const prompt = promptOf(prepared(parts(text, part), { context_length: 123_456 }, wire));
+    expect(prompt).toMatchObject({ text: 123_456, audio: 41_152 });
+  });
+
+  test('a document that comes as a picture is a document, and sound that comes as a file is sound', () => {
+    const url = `data:application/pdf;base64,${base64}`;
+    const document = prepared(parts({ type: 'image_url', image_url: { url } }), {}, 'gemini-generate-content');
+    expect(promptOf(document)).toMatchObject({ image: 166_384, audio: 0 });
+    const file_data = `data:audio/mp3;base64,${base64}`;
+    const sound = prepared(parts({ type: 'file', file: { file_data } }), {}, 'gemini-generate-content');
+    expect(promptOf(sound)).toMatchObject({ image: 0, audio: 4_688 });
+  });
+
+  test('sound of few bytes counts by its length', () => {
+    const seconds = 600;
+    const wav = Buffer.alloc(44 + 100 * seconds, 0x80);
+    wav.write('RIFF', 0);
+    wav.writeUInt32LE(wav.length - 8, 4);
+    wav.write('WAVEfmt ', 8);
+    // Bytes of the chunk; PCM, one channel; 100 samples a second, of one byte each.
+    for (const [nth, value] of [16, 0x1_0001, 100, 100, 0x8_0001].entries()) wav.writeUInt32LE(value, 16 + 4 * nth);
+    wav.write('data', 36);
+    wav.writeUInt32LE(100 * seconds, 40);
+    const part: InnerPart = { type: 'input_audio', input_audio: { data: wav.toString('base64'), format: 'wav' } };
+    expect(promptOf(prepared(parts(part))).audio).toBeGreaterThanOrEqual(seconds * 32);
+  });
+
   test('a picture that is written out and not in base64 counts as one, also where it is written anew', () => {
     const svg: InnerPart = { type: 'image_url', image_url: { url: 'data:image/svg+xml,%3Csvg/%3E' } };
     for (const wire of ['openai-chat', 'gemini-generate-content'] as const) {
@@ -195,13 +239,15 @@ describe('the prompt', () => {
   test("tools of Google's own in a body, beside functions and in one object with them, may fill the context", () => {
     const tool = { type: 'function' as const, function: { name: 'a' } };
     const wire = 'gemini-generate-content';
-    const options = (tools: object[]) =>
+    const options = (tools: object) =>
       ({ tools: [tool], provider: { options: { a: { tools } } } }) as unknown as ChatRequest;
     const declared = { functionDeclarations: [{ name: 'a' }] };
-    const text = (tools: object[]) => promptOf(prepared(options(tools), { context_length: 123_456 }, wire)).text;
+    const text = (tools: object) => promptOf(prepared(options(tools), { context_length: 123_456 }, wire)).text;
     expect(text([declared])).toBeLessThan(10_000);
     expect(text([declared, { googleSearch: {} }])).toBe(123_456);
     expect(text([{ ...declared, urlContext: {} }])).toBe(123_456);
+    expect(text({ googleSearch: {} })).toBe(123_456);
+    expect(text(declared)).toBeLessThan(10_000);
   });
 
   test('a search that is turned off adds nothing', () => {

@@ -1,6 +1,9 @@
+import { sniffSound, soundMs } from '../audio/sound.ts';
 import type { Endpoint } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
+import { readDataUrl } from '../providers/data-url.ts';
+import type { Media as FetchedMedia } from '../providers/dialect.ts';
 import type { InnerPart, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
@@ -79,6 +82,12 @@ function isWrittenOut(data: string): boolean {
   return /^data:[^,]*,/i.test(data) && !/^data:[^,]*;\s*base64\s*,/i.test(data);
 }
 
+/** The media type of a part's data, of fetched ones as found; empty where nothing tells. */
+function typeOf(told: string | undefined, fetched: FetchedMedia): string {
+  if (told === undefined) return '';
+  return fetched.get(told)?.mime_type ?? readDataUrl(told)?.media_type ?? '';
+}
+
 /** The base64 itself; undefined for a URL that points elsewhere. */
 function base64Of(data: string, is_bare: boolean): string | undefined {
   if (is_bare && !data.startsWith('data:')) return data;
@@ -105,16 +114,45 @@ const SOUND_SHARE = 1 / 3;
 /** Sound of 8 kbit/s, less than what is in use, at 32 tokens a second (https://ai.google.dev/gemini-api/docs/audio), twice. */
 const SOUND_BYTES_PER_TOKEN = 16;
 
-/** The most tokens of a part beside its text; undefined: as many as the model takes. */
-function partTokens(part: InnerPart, data: string | undefined, image_tokens: number): number | undefined {
-  if (part.type === 'image_url') return image_tokens;
-  // A film is counted by its seconds, and a still picture may last for hours in a few bytes.
-  if (data === undefined || part.type === 'video_url') return undefined;
-  const bytes = Math.ceil((data.length * 3) / 4);
-  if (part.type === 'input_audio') return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN);
-  // A document is compressed text and a picture of each page: two tokens a byte are over what any page was seen to cost.
-  return image_tokens + 2 * bytes;
+/**
+ * The most tokens of a sound: by its bytes, and by its length where it can be measured, since silence takes next to no bytes in
+ * most formats.
+ */
+function soundTokens(base64: string): number {
+  const by_bytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
+  const bytes = Buffer.from(base64, 'base64');
+  const format = sniffSound(bytes);
+  const duration_ms = (format && soundMs(bytes, format)) ?? 0;
+  return Math.max(by_bytes, Math.ceil((duration_ms / 1000) * limits.sound_tokens_per_second));
 }
+
+/** What a part may be read as: by what its data are said to be, whichever kind of part they came in. */
+function readAs(part: InnerPart, media_type: string): 'image' | 'audio' | 'video' | 'file' {
+  const kind = media_type.split('/')[0];
+  if (kind === 'video' || kind === 'audio') return kind;
+  if (part.type === 'video_url') return 'video';
+  if (part.type === 'input_audio') return 'audio';
+  return part.type === 'image_url' && (kind === 'image' || kind === '') ? 'image' : 'file';
+}
+
+/** The most tokens of what was read as such, beside its text; undefined: as many as the model takes. */
+function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, image_tokens: number): number | undefined {
+  if (kind === 'image') return image_tokens;
+  // A film is counted by its seconds, and a still picture may last for hours in a few bytes.
+  if (data === undefined || kind === 'video') return undefined;
+  if (kind === 'audio') return soundTokens(data);
+  // A document is compressed text and a picture of each page: two tokens a byte are over what any page was seen to cost.
+  return image_tokens + 2 * Math.ceil((data.length * 3) / 4);
+}
+
+/**
+ * How wires say that something is a film, or stands at an address that the provider reads by itself, whatever the part says that
+ * it is. Quotes inside of texts are escaped there.
+ */
+const OPEN: Readonly<Partial<Record<Wire, RegExp>>> = {
+  'gemini-generate-content': /"mimeType":"video\/|"fileUri":"/i,
+  'bedrock-converse': /"video":\{"format":"[^"]*","source":/,
+};
 
 /** What of a payload is not text: its base64, and what that may count. */
 export interface Media {
@@ -127,7 +165,7 @@ export interface Media {
 }
 
 /** Looks at the request's parts once; the payload tells which of them were sent. */
-export function mediaOf({ request, payload, candidate, media: fetched }: PreparedAttempt): Media {
+export function mediaOf({ request, payload, candidate, dialect, media: fetched }: PreparedAttempt): Media {
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const context = contextOf(candidate.endpoint);
@@ -151,12 +189,17 @@ export function mediaOf({ request, payload, candidate, media: fetched }: Prepare
       const is_shown = data === undefined || is_inlined || payload.includes(data);
       if (!is_shown && !(told !== undefined && isWrittenOut(told))) continue;
       if (data !== undefined && is_shown) media.data.push(data);
-      const tokens = partTokens(part, data, image_tokens);
-      if (part.type === 'video_url') media.audio += Math.ceil(most * SOUND_SHARE);
+      const kind = readAs(part, typeOf(told, fetched));
+      const tokens = tokensOf(kind, data, image_tokens);
+      if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
       if (tokens === undefined) media.is_open = true;
-      else if (part.type === 'input_audio') media.audio += tokens;
+      else if (kind === 'audio') media.audio += tokens;
       else media.image += tokens;
     }
+  }
+  if (OPEN[dialect.wire]?.test(payload)) {
+    media.is_open = true;
+    media.audio = Math.max(media.audio, Math.ceil(most * SOUND_SHARE));
   }
   return media;
 }
@@ -197,8 +240,9 @@ function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt
 }
 
 /** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
-function toolsRun({ tools }: JsonObject, wire: Wire): number {
-  if (!Array.isArray(tools)) return 0;
+function toolsRun({ tools: told }: JsonObject, wire: Wire): number {
+  // Google's servers take one object where the schema has a list of them.
+  const tools = Array.isArray(told) ? told : [told ?? null];
   if (wire === 'gemini-generate-content') {
     // Each kind of tool is a member here, the client's functions one of them; one object may hold several.
     const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
