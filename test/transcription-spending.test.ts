@@ -50,6 +50,7 @@ beforeAll(async () => {
       providers: {
         one: { dialect: 'openai-chat', base_url: wire.url, api_key: 'sk-ours-0123456789' },
         two: { dialect: 'openai-chat', base_url: wire.url, quirks: { transcription_seconds_min: 10 } },
+        hears: { dialect: 'gemini-generate-content', base_url: wire.url },
         later: { dialect: 'openai-chat', transcription_dialect: 'assemblyai-transcription', base_url: wire.url },
       },
       models: {
@@ -59,6 +60,11 @@ beforeAll(async () => {
         'wire/two': model(endpoint('two', { audio_second: 1 })),
         'wire/later': model(endpoint('later', { audio_second: 1 })),
         'wire/tokens': model(endpoint('one', { prompt: 1_000, completion: 1_000 }, { max_completion_tokens: 100 })),
+        'wire/hears': {
+          input_modalities: ['text', 'audio'],
+          output_modalities: ['text'],
+          endpoints: [endpoint('hears', { prompt: 1_000, completion: 1_000 })],
+        },
         'wire/unpriced': model({ provider: 'one', upstream_model: 'scripted' }),
       },
     }),
@@ -210,6 +216,17 @@ describe('failures', () => {
     expect(await usageOf(hash)).toBe(3);
   });
 
+  test('a transcript that a chat model did not finish is a failure, and is charged as the provider tells', async () => {
+    script = () =>
+      json({
+        candidates: [{ content: { role: 'model', parts: [{ text: 'Hear' }] }, finishReason: 'MAX_TOKENS' }],
+        usageMetadata: { promptTokenCount: 60, candidatesTokenCount: 3, totalTokenCount: 63 },
+      });
+    const { status, id } = await transcribe('wire/hears');
+    expect(status).toBe(502);
+    expect((await record(id))['total_cost']).toBeCloseTo(0.063, 9);
+  });
+
   test.each([
     ['no text', { words: [] }],
     ['a list', [1]],
@@ -258,6 +275,18 @@ describe('a provider that works in the background', () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(body.error?.message).toContain('Audio file is corrupt');
     expect((await record(id))['total_cost']).toBe(0);
+  });
+
+  test('is charged where it can no longer be asked, or answers what is none', async () => {
+    script = ({ path }) =>
+      path.endsWith('/upload') ? json({ upload_url: 'https://cdn.test/1' }) : json({ id: 't-1' });
+    const begun = transcribe('wire/later');
+    await wire.exchange(1);
+    const html: Step[] = [responseHead(200, 'text/html'), '<html>maintenance</html>', 'END'];
+    script = () => html;
+    const { status, id } = await begun;
+    expect(status).toBe(502);
+    expect((await record(id))['total_cost']).toBe(1.172);
   });
 
   test('is charged when the client leaves after the order', async () => {

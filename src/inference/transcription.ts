@@ -14,13 +14,11 @@ import type {
 } from '../providers/transcription/dialect.ts';
 import { transcriptionDialectOf } from '../providers/transcription/dialects.ts';
 import { transcriptTokens } from '../providers/transcription/gemini.ts';
-import { wasNeverSent } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Measured, Prepared } from './admission.ts';
 import { factsOf, withOptions } from './attempt.ts';
-import { ClientGone } from './exchange.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Line, Task } from './task.ts';
 import type { Exposure } from './worst-case.ts';
@@ -121,7 +119,7 @@ function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: C
 
 /** What an answer used: the length that the upstream bills, and its tokens; what it does not tell and is priced, by our count. */
 function usageOf(
-  { text, seconds, tokens }: TranscriptionAnswer,
+  { text, seconds, tokens }: Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens'>,
   { sound }: TranscriptionRequest,
   { facts, candidate: { endpoint } }: PreparedTranscription,
 ): TokenClasses {
@@ -133,10 +131,26 @@ function usageOf(
   return { ...estimateSound(sound.duration_ms), audio_ms, out_text: Math.ceil(estimateTokens(text)) };
 }
 
+/** Charges an answer: what it tells of its use, where that can be, else our own count. */
+function bill(
+  line: Line,
+  answer: Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens' | 'upstream_id'>,
+  request: TranscriptionRequest,
+  prepared: PreparedTranscription,
+): void {
+  const { text, upstream_id } = answer;
+  if (!line.bill(usageOf(answer, request, prepared), upstream_id)) line.bill(usageOf({ text }, request, prepared));
+}
+
 /** Failures of a question after work that goes on: it may be asked again. */
 function mayAskAgain(error: unknown): boolean {
   if (!(error instanceof UpstreamError)) return false;
   return ['unavailable', 'overloaded', 'rate_limited', 'timeout'].includes(error.failure);
+}
+
+/** The upstream's own word that what it worked at has failed. */
+function isToldFailure(error: unknown): boolean {
+  return error instanceof UpstreamError && error.status === 200 && error.failure === 'invalid_request';
 }
 
 /** Asks until the text is there. Once the upstream works in the background, only its own word of failure ends that without a bill. */
@@ -153,6 +167,11 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
       const reply = await line.ask({ path, headers, payload, ...(method === undefined ? {} : { method }), ...manners });
       const next = ask.read(reply.body, reply.headers);
       if ('answer' in next) return next.answer;
+      if ('failure' in next) {
+        // What cannot be given out was billed all the same.
+        bill(line, next, request, prepared);
+        throw next.failure;
+      }
       is_ordered = ask.is_billed;
       ask = next;
       failures = 0;
@@ -161,14 +180,12 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
       }
     } catch (error) {
       failures += 1;
-      if (!is_ordered || (error instanceof UpstreamError && error.status === 200)) throw error;
+      if (!is_ordered || isToldFailure(error)) throw error;
       if (mayAskAgain(error) && failures < limits.transcription_poll_failures_max && performance.now() < deadline_ms) {
         ask = { ...ask, wait_ms: limits.transcription_poll_ms_max };
         continue;
       }
-      if (error instanceof ClientGone || (error instanceof UpstreamError && !wasNeverSent(error))) {
-        line.bill({ ...estimateSound(request.sound.duration_ms), audio_ms: paidMs(request.sound.duration_ms, facts) });
-      }
+      line.bill({ ...estimateSound(request.sound.duration_ms), audio_ms: paidMs(request.sound.duration_ms, facts) });
       throw error;
     }
   }
@@ -210,8 +227,7 @@ export function transcriptionTask(
     measure: (prepared, _output_tokens, mode) => measured(prepared, request, mode),
     async send(prepared, line) {
       const answer = await send(prepared, request, line);
-      const usage = usageOf(answer, request, prepared);
-      if (!line.bill(usage, answer.upstream_id)) line.bill(usageOf({ text: answer.text }, request, prepared));
+      bill(line, answer, request, prepared);
       return answer;
     },
   };

@@ -1,7 +1,7 @@
 import type { SoundFormat } from '../../audio/sound.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { ChatDialect, DialectEndpoint, Report } from '../dialect.ts';
+import type { ChatDialect, DialectEndpoint, Report, UpstreamError } from '../dialect.ts';
 
 /** The wires of speech to text. A provider's credential and errors are those of its chat wire, but where one has its own. */
 export const transcriptionWires = [
@@ -52,6 +52,11 @@ export interface TranscriptionAnswer {
   upstream_id?: string;
 }
 
+/** An answer that cannot be given out, and is billed all the same. */
+export interface BilledFailure extends Pick<TranscriptionAnswer, 'text' | 'tokens' | 'upstream_id'> {
+  failure: UpstreamError;
+}
+
 /** One request to the upstream, and what its answer leads to: the next request, or the text. */
 export interface TranscriptionAsk {
   method?: 'GET';
@@ -67,7 +72,7 @@ export interface TranscriptionAsk {
   read(
     body: JsonValue,
     headers: Record<string, string | string[] | undefined>,
-  ): TranscriptionAsk | { answer: TranscriptionAnswer };
+  ): TranscriptionAsk | { answer: TranscriptionAnswer } | BilledFailure;
 }
 
 /** Pure: one wire of speech to text. */

@@ -77,17 +77,15 @@ export const geminiTranscription: TranscriptionDialect = {
         const [{ message, finish_reason }] = completion.choices;
         const tokens = completion.ext.usage;
         const text = typeof message.content === 'string' ? message.content.trim() : '';
-        if (finish_reason !== 'stop') {
-          const why = finish_reason === 'length' ? 'is longer than its bound' : 'was not finished';
-          throw new UpstreamError('invalid_response', `The transcript of the provider ${why}`, { status: 200 });
-        }
-        return {
-          answer: {
-            text,
-            ...(tokens === undefined ? {} : { tokens }),
-            ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
-          },
+        const answer = {
+          text,
+          ...(tokens === undefined ? {} : { tokens }),
+          ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
         };
+        if (finish_reason === 'stop') return { answer };
+        const why = finish_reason === 'length' ? 'is longer than its bound' : 'was not finished';
+        const told = `The transcript of the provider ${why}`;
+        return { ...answer, failure: new UpstreamError('invalid_response', told, { status: 200 }) };
       },
     };
   },

@@ -256,8 +256,12 @@ describe('gemini-transcription', () => {
     });
   });
 
-  test('a transcript that was cut is none', () => {
-    expect(() => answered(begin(gemini).ask, told('MAX_TOKENS'))).toThrow('longer than its bound');
+  test('a transcript that was cut is none, and is billed', () => {
+    const { ask } = begin(gemini);
+    expect(ask.read(told('MAX_TOKENS'), {})).toMatchObject({
+      failure: { message: expect.stringContaining('longer than its bound') },
+      tokens: { in_uncached: 22, in_audio: 38, out_text: 3 },
+    });
   });
 });
 
@@ -314,7 +318,8 @@ describe('whatever comes', () => {
       fc.property(fc.oneof(anything, near as typeof anything), (body) => {
         try {
           const next = ask.read(body, {});
-          expect('answer' in next ? typeof next.answer.text : next.path.startsWith('/')).toBeTruthy();
+          if ('failure' in next) expect(next.failure).toBeInstanceOf(UpstreamError);
+          else expect('answer' in next ? typeof next.answer.text : next.path.startsWith('/')).toBeTruthy();
         } catch (error) {
           expect(error).toBeInstanceOf(UpstreamError);
         }
