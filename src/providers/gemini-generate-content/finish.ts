@@ -32,9 +32,9 @@ export function hidesCalls(reason: string | undefined): boolean {
   return reason !== undefined && BROKEN_CALLS.has(reason);
 }
 
-/** Our reason for the wire's. The wire says STOP for calls as well; a reason that is new is a stop if anything came. */
-export function finishReason(reason: string, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
-  const known = REASONS[reason] ?? (reason.startsWith('IMAGE_') ? 'content_filter' : undefined);
+/** Our reason for the wire's. The wire says STOP for calls as well; a reason that is new, or none, is a stop if anything came. */
+export function finishReason(reason: string | null, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
+  const known = REASONS[reason ?? ''] ?? (reason?.startsWith('IMAGE_') ? 'content_filter' : undefined);
   if (known === undefined && !turn.hasOutput()) return 'error';
   if (known !== undefined && known !== 'stop') return known;
   return turn.hasCalls() ? 'tool_calls' : 'stop';

@@ -1,6 +1,6 @@
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { countCodePoints } from '../slot.ts';
 
 /** How far from its told place a segment is looked for: the offsets of some answers run off by a few bytes. */
@@ -30,6 +30,29 @@ export function annotationsOf(candidate: JsonObject, text: string): Annotation[]
     annotations.push(...annotate(asText(source['uri']), source['title'], places.find(source), {}));
   }
   return annotations;
+}
+
+/**
+ * What several events of one answer tell of its grounds. The last one that names places counts, and with it the pages that
+ * its places are numbered by; one that only repeats the searches, or is empty, takes nothing away. Searches are of all.
+ */
+export function mergeGrounding(
+  former: JsonObject | undefined,
+  told: JsonObject | undefined,
+): { groundingMetadata?: JsonObject } {
+  if (told === undefined) return {};
+  if (former === undefined) return { groundingMetadata: told };
+  const next = remainder(told, []);
+  const hasPlaces = asArray(former['groundingSupports']).length > 0;
+  if (hasPlaces && next['groundingSupports'] === undefined) delete next['groundingChunks'];
+  const queries = [...asArray(former['webSearchQueries']), ...asArray(next['webSearchQueries'])];
+  return {
+    groundingMetadata: {
+      ...former,
+      ...next,
+      ...(queries.length === 0 ? {} : { webSearchQueries: [...new Set(queries)] }),
+    },
+  };
 }
 
 type Range = Pick<UrlCitation['url_citation'], 'start_index' | 'end_index'>;

@@ -19,6 +19,8 @@ const RESERVED = [
   'cachedContent',
   'cached_content',
   'generation_config',
+  // Told by the other spelling, so that there is one tier at most.
+  'service_tier',
   'generationConfig.maxOutputTokens',
   'generationConfig.max_output_tokens',
   'generationConfig.candidateCount',
@@ -26,9 +28,9 @@ const RESERVED = [
 ];
 
 /** The names of tiers, as answers have them. */
-function serviceTier({ serviceTier, service_tier }: JsonObject): string | undefined {
-  const told = serviceTier ?? service_tier;
-  return typeof told === 'string' ? told.toLowerCase() : undefined;
+function serviceTier({ serviceTier }: JsonObject): string | undefined {
+  // Google's JSON has the numbers of names, too (https://protobuf.dev/programming-guides/json).
+  return serviceTier == null ? undefined : String(serviceTier).toLowerCase();
 }
 
 /** The API of Gemini, on AI Studio and Vertex AI: https://ai.google.dev/api/generate-content. */

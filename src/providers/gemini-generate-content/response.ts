@@ -19,5 +19,5 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
     }
     return decoder.push(event);
   });
-  return accumulate([...chunks, ...decoder.end()], created);
+  return accumulate([...chunks, ...decoder.end(!Array.isArray(body))], created);
 }

@@ -199,6 +199,33 @@ describe('ends', () => {
     });
   });
 
+  test('an answer that is blocked on its way is the content filter, and what was said stays', () => {
+    const blocked = { promptFeedback: { blockReason: 'MODEL_ARMOR', blockReasonMessage: 'No.' } };
+    const [choice] = decode([event([{ text: 'a' }]), blocked]).choices;
+    expect([choice.message.content, choice.finish_reason, choice.native_finish_reason]).toEqual([
+      'a',
+      'content_filter',
+      'MODEL_ARMOR',
+    ]);
+  });
+
+  test('a body that came whole is an answer without one as well', () => {
+    const read = (body: JsonValue) => geminiGenerateContent.decodeResponse(body, STATE, 0).choices[0];
+    expect(read(event([{ text: 'a' }]))).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
+    const called = read(event([{ functionCall: { name: 'f', args: {} } }]));
+    expect(called).toMatchObject({ finish_reason: 'tool_calls', native_finish_reason: null });
+    expect(() => read(event([]))).toThrow(expect.objectContaining({ failure: 'unavailable' }));
+    expect(() => read([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
+  });
+
+  test('an event that tells nothing of an answer is passed over within one, and is none by itself', () => {
+    const strange = { serverContent: { turnComplete: true } };
+    expect(decode([event([{ text: 'a' }]), {}, strange, event([{ text: 'b' }], stop)]).choices[0].message.content).toBe(
+      'ab',
+    );
+    expect(() => decode([strange])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+  });
+
   test('a stream without one is broken off, however much came', () => {
     expect(() => decode([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
     expect(() => decode([])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
@@ -339,6 +366,24 @@ describe('what an answer rests on', () => {
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'So it is.' })).toEqual([[16, 25]]);
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'Not there' })).toEqual([[0, 0]]);
     expect(place(text, { startIndex: 5000, endIndex: 5009 })).toEqual([[0, 0]]);
+  });
+
+  test('keeps its places when later events repeat less of them, and counts the searches of all', () => {
+    const full = {
+      groundingChunks: [{ web: { uri: 'https://a.example/' } }],
+      groundingSupports: [{ segment: { endIndex: 1, text: 'a' }, groundingChunkIndices: [0] }],
+      webSearchQueries: ['one'],
+    };
+    const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+    const searches = (told: JsonObject) => ({ candidates: [{ groundingMetadata: told }] });
+    for (const later of [{}, { webSearchQueries: ['two'] }, { groundingChunks: [], webSearchQueries: ['two'] }]) {
+      const answer = decode(
+        [event([{ text: 'a' }], { groundingMetadata: full }), searches(later), event([], stop, { usageMetadata })],
+        { generation: 3 },
+      );
+      expect(answer.choices[0].message.annotations).toMatchObject([{ url_citation: { url: 'https://a.example/' } }]);
+      expect(answer.ext.usage?.counts).toEqual({ web_search: 'webSearchQueries' in later ? 2 : 1 });
+    }
   });
 
   test('was searched for as often as new models bill it, once in older ones', () => {

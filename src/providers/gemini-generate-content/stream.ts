@@ -5,7 +5,7 @@ import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason, hidesCalls } from './finish.ts';
-import { annotationsOf, searchesOf } from './grounding.ts';
+import { annotationsOf, mergeGrounding, searchesOf } from './grounding.ts';
 import { createTurn, type DecoderState, logprobsOf } from './turn.ts';
 import { createUsageReader } from './usage.ts';
 import { WIRE } from './wire.ts';
@@ -13,7 +13,8 @@ import { WIRE } from './wire.ts';
 /** Turns the wire's events, each a whole `GenerateContentResponse`, into chunks. A whole answer is one event. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
-  end(): ChatChunk[];
+  /** A body that came whole is an answer also where it tells no reason to stop. */
+  end(isBody?: boolean): ChatChunk[];
   /** The reason to stop was told: only counts may still come. */
   isWhole(): boolean;
 }
@@ -27,7 +28,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
       return event === undefined ? [] : decoder.push(event);
     },
     isWhole: decoder.isWhole,
-    end: decoder.end,
+    end: () => decoder.end(),
   };
 }
 
@@ -80,7 +81,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     // The gateway asks for one candidate; what a server adds of its own accord is not mixed into it.
     if (typeof told['index'] === 'number' && told['index'] > 0) return [];
     const stated = asText(told['finishReason']);
-    candidate = { ...candidate, ...remainder(told, SPOKEN) };
+    const grounding = mergeGrounding(asObject(candidate['groundingMetadata']), asObject(told['groundingMetadata']));
+    candidate = { ...candidate, ...remainder(told, SPOKEN), ...grounding };
     const chunks: ChatChunk[] = [];
     for (const value of asArray(asObject(told['content'])?.['parts'])) {
       const part = asObject(value);
@@ -99,6 +101,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     if (isEnded) return [];
     if (event['error'] != null) throw errorInside(event);
     if (!MARKS.some((mark) => event[mark] !== undefined)) {
+      // Within an answer it is no reason to lose the answer.
+      if (isStarted) return [];
       throw invalid('The provider sent an event that is no part of an answer.', event);
     }
     requestId ??= asText(event['responseId']) || undefined;
@@ -126,9 +130,9 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const chunks = turn.closeAll();
     const annotations = annotationsOf(candidate, turn.text());
     if (annotations.length > 0) chunks.push({ delta: { annotations } });
-    const native = reason ?? asText(blocked?.['blockReason']);
-    const finish_reason = reason === undefined ? 'content_filter' : finishReason(reason, turn);
-    const error = errorOf(finish_reason, native);
+    const native = reason ?? (blocked === undefined ? null : asText(blocked['blockReason']));
+    const finish_reason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
+    const error = errorOf(finish_reason, native ?? 'no reason was told');
     chunks.push({
       delta: {},
       finish_reason,
@@ -157,9 +161,9 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   return {
     push,
     isWhole: () => reason !== undefined || blocked !== undefined,
-    end() {
+    end(isBody = false) {
       if (isEnded) return [];
-      if (reason !== undefined || (blocked !== undefined && !turn.hasOutput())) return finish();
+      if (reason !== undefined || blocked !== undefined || (isBody && turn.hasOutput())) return finish();
       if (!isStarted) throw invalid('The provider sent no answer.', undefined);
       throw new UpstreamError('unavailable', "The provider's stream ended before its answer did.");
     },
