@@ -128,6 +128,7 @@ const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'x-api-key',
   'api-key',
   'x-goog-api-key',
+  'x-goog-user-project',
   'xi-api-key',
   'openai-organization',
   'openai-project',

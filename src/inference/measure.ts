@@ -24,7 +24,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
    * `count` knows it better at a price, where it can; `floor` is what it may still cost then.
    */
   return (prepared, output_tokens, mode) => {
-    const least_tokens = toldThinking(prepared);
+    const least_tokens = Math.max(toldThinking(prepared), prepared.dialect.output_tokens_min ?? 0);
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
       const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, output_tokens);

@@ -158,6 +158,8 @@ export interface ChatDialect {
   encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest;
   /** The output bound in a body, by this wire's name for it; undefined: the body has none. */
   outputBound(body: JsonObject): number | undefined;
+  /** The least bound that the wire takes: lower ones are raised to it. Absent: 1. */
+  output_tokens_min?: number;
   /** The service tier that a body asks for; undefined: none. */
   serviceTier(body: JsonObject): string | undefined;
   /** Takes a credential of several parts, as JSON text. */

@@ -16,6 +16,18 @@ export const gatewayFields: ReadonlySet<string> = new Set([
   'conversation',
   'previous_response_id',
   'api_key',
+  // Of gateways behind this one: other models, and other hosts.
+  'models',
+  'fallbacks',
+  'api_base',
+  'base_url',
+  // Several answers, of which one is given.
+  'num_generations',
+  'num_return_sequences',
+  // An answer that is to be fetched later (https://docs.x.ai/docs/guides/deferred-chat-completions).
+  'deferred',
+  // What Azure reads beside the prompt, from elsewhere (https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data).
+  'data_sources',
 ]);
 
 /** Fields of a chat request that speak to the gateway; an upstream never sees them. */

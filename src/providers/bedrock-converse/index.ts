@@ -15,14 +15,24 @@ const MODEL_FIELDS = [
   'max_completion_tokens',
   'max_new_tokens',
   'max_gen_len',
+  'max_output_tokens',
   'maxTokens',
+  'maxTokenCount',
+  'textGenerationConfig',
   'inferenceConfig',
   'n',
   'num_generations',
+  'num_return_sequences',
+  'numResults',
+  'best_of',
   'stream',
   'tools',
+  'toolConfig',
+  'web_search_options',
   'mcp_servers',
   'speed',
+  'inference_geo',
+  'service_tier',
   // Names of trial features, some of which are billed by prices of their own.
   'anthropic_beta',
 ];
@@ -37,6 +47,8 @@ export const bedrockConverse: ChatDialect = {
     'inferenceConfig.maxTokens',
     'toolConfig',
     'promptVariables',
+    // Billed by the text that it looks at.
+    'guardrailConfig',
     // Its price is another one.
     'performanceConfig',
     ...MODEL_FIELDS.map((field) => `additionalModelRequestFields.${field}`),

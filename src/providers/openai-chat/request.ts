@@ -75,6 +75,9 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     if (value === undefined || value === null || spokenToGateway.has(name) || OWN_FIELDS.has(name)) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
+    } else if (gatewayFields.has(name) && name !== 'store') {
+      // What is kept upstream is the client's own wish here, as it is in the public API.
+      tell(encoding, 'dropped', name, 'the gateway sets it');
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {

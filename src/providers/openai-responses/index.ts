@@ -1,7 +1,7 @@
 /** The Responses API of OpenAI and of those who speak it (https://platform.openai.com/docs/api-reference/responses). */
 import type { ChatDialect } from '../dialect.ts';
 import { decodeError } from './errors.ts';
-import { encodeRequest, reserved } from './request.ts';
+import { encodeRequest, OUTPUT_TOKENS_MIN, reserved } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
@@ -15,6 +15,7 @@ export const openaiResponses: ChatDialect = {
   requiredMedia: () => [],
   encodeRequest,
   outputBound: ({ max_output_tokens }) => (typeof max_output_tokens === 'number' ? max_output_tokens : undefined),
+  output_tokens_min: OUTPUT_TOKENS_MIN,
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
   authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
     if (credential === undefined) return {};

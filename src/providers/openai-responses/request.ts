@@ -44,7 +44,10 @@ const READ: ReadonlySet<string> = new Set([
   'prompt_cache_options',
 ]);
 
-/** What neither an operator's `extra_body` nor a client's options may set; a stored `prompt` would bring tokens that nobody counts. */
+/**
+ * What neither an operator's `extra_body` nor a client's options may set: a stored `prompt` would bring tokens that nobody counts,
+ * `tools` such as pictures and sandboxes that nobody has prices of, and searches without a bound.
+ */
 export const reserved: ReadonlySet<string> = new Set([
   ...gatewayFields,
   'input',
@@ -52,6 +55,7 @@ export const reserved: ReadonlySet<string> = new Set([
   'max_output_tokens',
   'max_tool_calls',
   'prompt',
+  'tools',
 ]);
 
 /** Carried as they are. */
@@ -65,7 +69,7 @@ const SAME = [
 ] as const;
 
 /** Below it the wire refuses the bound (https://platform.openai.com/docs/api-reference/responses/create). */
-const OUTPUT_TOKENS_MIN = 16;
+export const OUTPUT_TOKENS_MIN = 16;
 
 /** Builds the request of the Responses API, which keeps nothing: `store` is false, so reasoning travels encrypted. */
 export function encodeRequest(

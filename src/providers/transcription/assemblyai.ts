@@ -89,7 +89,7 @@ export const assemblyaiTranscription: TranscriptionDialect = {
       'redact_pii_audio',
       'keyterms_prompt',
     ],
-    ...['prompt', 'language_codes'],
+    ...['prompt', 'language_codes', 'dual_channel', 'domain'],
   ]),
   manners: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { authorization: credential }),

@@ -42,7 +42,19 @@ export const deepgramTranscription: TranscriptionDialect = {
   by_chat: false,
   // A callback would leave the answer elsewhere, and this one empty; each channel, and the rest, has a price of its own.
   reserved: new Set([
-    ...['model', 'callback', 'callback_method', 'url', 'multichannel', 'diarize', 'redact', 'keyterm', 'sentiment'],
+    ...[
+      'model',
+      'tier',
+      'version',
+      'callback',
+      'callback_method',
+      'url',
+      'multichannel',
+      'diarize',
+      'redact',
+      'keyterm',
+      'sentiment',
+    ],
     ...['summarize', 'topics', 'custom_topic', 'intents', 'custom_intent', 'detect_entities'],
   ]),
   manners: {
