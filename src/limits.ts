@@ -124,6 +124,8 @@ export const limits = {
   stream_bytes_max: 256 * 1024 * 1024,
   /** What rebuilds a turn in the last reasoning detail of an answer, packed; above, less of it. */
   seal_chars_max: 16 * 1024,
+  /** The same unpacked: a request may hold thousands of seals. */
+  seal_unpacked_bytes_max: 128 * 1024,
   /** What is remembered of one turn, and of all: by a process, and in the store. */
   turn_state_chars_max: 512 * 1024,
   turn_states_chars_max: 64 * 1024 * 1024,
@@ -210,6 +212,8 @@ export const limits = {
   sound_ms_max: 24 * 3_600_000,
   /** Bytes that look like the start of a frame and are none: sound has few of them. */
   sound_false_starts_max: 200_000,
+  /** A header of Ogg; Vorbis' third, its largest, has some kilobytes. */
+  sound_header_bytes_max: 256 * 1024,
   /** Tracks or streams of one file, its boxes or chunks, and its elements, of which each block of WebM is one. */
   sound_streams_max: 1_000,
   sound_boxes_max: 500_000,

@@ -12,8 +12,9 @@ interface Stream {
   pre_skip: number;
   vorbis: VorbisForm | undefined;
   packets: number;
-  /** The header under way. */
-  header: Buffer | undefined;
+  /** The pieces of the header under way, up to a bound, and how long it is. */
+  header: Buffer[];
+  header_bytes: number;
   /** Where the packet of sound under way begins, and how much of it stands there together; negative: none is. */
   at: number;
   size: number;
@@ -31,7 +32,8 @@ function newStream(): Stream {
     pre_skip: 0,
     vorbis: undefined,
     packets: 0,
-    header: undefined,
+    header: [],
+    header_bytes: 0,
     at: -1,
     size: 0,
     samples: 0,
@@ -85,12 +87,14 @@ function endHeader(stream: Stream, header: Buffer): void {
 function take(stream: Stream, bytes: Buffer, from: number, length: number, ends: boolean): void {
   const { codec, packets } = stream;
   if (packets === 0 || (codec !== undefined && packets < HEADERS[codec])) {
-    const piece = bytes.subarray(from, from + length);
-    stream.header = stream.header === undefined ? piece : Buffer.concat([stream.header, piece]);
+    // Joined once, at the end: there may be as many pieces as pages.
+    stream.header_bytes += length;
+    if (stream.header_bytes <= limits.sound_header_bytes_max) stream.header.push(bytes.subarray(from, from + length));
     if (!ends) return;
     stream.packets += 1;
-    endHeader(stream, stream.header);
-    stream.header = undefined;
+    if (stream.header_bytes <= limits.sound_header_bytes_max) endHeader(stream, Buffer.concat(stream.header));
+    stream.header = [];
+    stream.header_bytes = 0;
     return;
   }
   if (codec === undefined) return;

@@ -209,4 +209,15 @@ describe('whatever the bytes are', () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024, Buffer.from([0xff, 0xfb, 0x92, 0x00, 0x00]));
     expect(soundMs(bytes, 'mp3')).toBeUndefined();
   });
+
+  test('a header of Ogg that never ends is not joined again with every page', () => {
+    const page = Buffer.alloc(27 + 1 + 255);
+    page.write('OggS', 0, 'latin1');
+    page[26] = 1;
+    page[27] = 255;
+    const pages = Buffer.alloc(page.length * 90_000, page);
+    expect(soundMs(pages, 'ogg')).toBeUndefined();
+    const speech = read('speech-opus.ogg');
+    expect(soundMs(Buffer.concat([pages, speech]), 'ogg')).toBe(soundMs(speech, 'ogg'));
+  });
 });
