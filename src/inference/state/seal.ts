@@ -17,6 +17,8 @@ export interface Sealer {
 
 const PREFIX = 'gw1.';
 const ID = 'seal_';
+/** A dot and 32 bytes in base64. */
+const MAC_CHARS_MAX = 1 + 44;
 
 /** Whether a detail of a client's is a seal, be it one of ours or not: none of them is for a provider. */
 export function isSeal(detail: ReasoningDetail): detail is ReasoningDetail & { type: 'reasoning.encrypted' } {
@@ -28,8 +30,12 @@ export function createSealer(secret: string): Sealer {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway reasoning seal', 32));
   const mac = (packed: string, organization_id: string) =>
     createHmac('sha256', key).update(`${organization_id}\n${packed}`).digest();
-  const pack = (turn: SealedTurn) => deflateRawSync(JSON.stringify(turn)).toString('base64url');
-  const fits = (packed: string) => packed.length <= limits.seal_chars_max;
+  /** Undefined for a turn that is larger unpacked than a request full of such seals could be read. */
+  const pack = (turn: SealedTurn): string | undefined => {
+    const text = Buffer.from(JSON.stringify(turn));
+    return text.length > limits.seal_unpacked_bytes_max ? undefined : deflateRawSync(text).toString('base64url');
+  };
+  const fits = (packed: string | undefined) => packed !== undefined && packed.length <= limits.seal_chars_max;
   return {
     seal(turn, { organization_id, generation_id }) {
       const whole = pack(turn);
@@ -40,12 +46,17 @@ export function createSealer(secret: string): Sealer {
       return { detail: { type: 'reasoning.encrypted', data, id, format: 'unknown' }, is_whole: packed === whole };
     },
     unseal(data, organization_id) {
-      const [packed = '', told = ''] = data.slice(PREFIX.length).split('.');
-      if (!data.startsWith(PREFIX) || !fits(packed)) return undefined;
-      const given = Buffer.from(told, 'base64url');
+      const end = data.indexOf('.', PREFIX.length);
+      const packed = data.slice(PREFIX.length, end);
+      if (!data.startsWith(PREFIX) || end === -1 || !fits(packed) || data.length - end > MAC_CHARS_MAX)
+        return undefined;
+      const given = Buffer.from(data.slice(end + 1), 'base64url');
       const wanted = mac(packed, organization_id);
       if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined;
-      return JSON.parse(inflateRawSync(Buffer.from(packed, 'base64url')).toString()) as SealedTurn;
+      const text = inflateRawSync(Buffer.from(packed, 'base64url'), {
+        maxOutputLength: limits.seal_unpacked_bytes_max,
+      });
+      return JSON.parse(text.toString()) as SealedTurn;
     },
   };
 }

@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
+import type { ReasoningDetail } from '../../schemas/inner.ts';
+import { createSealer } from './seal.ts';
+import type { SealedTurn } from './turn-state.ts';
+
+const sealer = createSealer('secret');
+const OWNER = { organization_id: 'org', generation_id: 'gen-1' };
+const turn: SealedTurn = { w: 'anthropic-messages', i: 'anthropic', t: [], c: [3], d: [0] };
+
+function dataOf(seal: { detail: ReasoningDetail } | undefined): string {
+  return seal?.detail.type === 'reasoning.encrypted' ? seal.detail.data : '';
+}
+
+describe('a seal', () => {
+  const data = dataOf(sealer.seal(turn, OWNER));
+
+  test('is undone for its organization alone, under its secret alone, and as it was made', () => {
+    expect(sealer.unseal(data, 'org')).toEqual(turn);
+    expect(sealer.unseal(data, 'other')).toBeUndefined();
+    expect(createSealer('another').unseal(data, 'org')).toBeUndefined();
+    for (let at = 0; at < data.length - 1; at += 1) {
+      const changed = `${data.slice(0, at)}${data[at] === 'A' ? 'B' : 'A'}${data.slice(at + 1)}`;
+      expect(sealer.unseal(changed, 'org')).toBeUndefined();
+    }
+  });
+
+  test.each([
+    '',
+    'gw1.',
+    'gw1..',
+    'gw1.a',
+    `gw2.${data.slice(4)}`,
+    `${data}.a`,
+    `${data}${'a'.repeat(50)}`,
+  ])('is nothing else: %s', (other) => {
+    expect(sealer.unseal(other, 'org')).toBeUndefined();
+  });
+
+  test('of nothing but dots is not cut into pieces', () => {
+    expect(sealer.unseal(`gw1.${'.'.repeat(60_000_000)}`, 'org')).toBeUndefined();
+  });
+
+  test('holds no more than may be unpacked, however well it packs', () => {
+    const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max) };
+    const bomb: SealedTurn = {
+      ...turn,
+      n: [{ wire: 'anthropic-messages', block }] as unknown as SealedTurn['n'] & object,
+    };
+    const seal = sealer.seal(bomb, OWNER);
+    expect(seal?.is_whole).toBe(false);
+    expect(sealer.unseal(dataOf(seal), 'org')).toEqual({ ...turn, g: 'gen-1' });
+    const random = randomBytes(limits.seal_chars_max).toString('hex');
+    const noise: SealedTurn = { ...turn, t: [random] };
+    expect(sealer.seal(noise, OWNER)).toBeUndefined();
+  });
+});
