@@ -3,9 +3,12 @@ export function readDataUrl(url: string): { media_type: string; base64: string }
   if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
   const comma = url.indexOf(',');
   if (comma === -1) return undefined;
-  const [type = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';');
+  const head = url.slice(5, comma);
+  // Not split into its parameters: a client may send millions of them.
+  const semicolon = head.indexOf(';');
+  const type = (semicolon === -1 ? head : head.slice(0, semicolon)).toLowerCase();
   const content = url.slice(comma + 1);
-  const isBase64 = parameters.some((parameter) => parameter.trim() === 'base64');
+  const isBase64 = /;\s*base64\s*(?:;|$)/i.test(head);
   return {
     media_type: type.trim() || 'text/plain',
     base64: isBase64 ? content : Buffer.from(decodePercent(content), 'utf8').toString('base64'),
