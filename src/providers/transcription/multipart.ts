@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mediaTypes } from '../../audio/sound.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Sound } from './dialect.ts';
@@ -21,8 +22,8 @@ function pairsOf(fields: JsonObject, list_suffix: string): [string, string][] {
 }
 
 /**
- * A form with a sound as its `file` (RFC 7578). The boundary is one that nothing in it holds, so that the same form is the
- * same bytes.
+ * A form with a sound as its `file` (RFC 7578). The boundary is a hash of what is in it: nothing can hold its own, and the
+ * same form is the same bytes.
  */
 export function multipart(
   { bytes, format }: Sound,
@@ -30,10 +31,8 @@ export function multipart(
   { list_suffix = '[]' }: { list_suffix?: '[]' | '' } = {},
 ): { headers: Record<string, string>; payload: Buffer } {
   const pairs = pairsOf(fields, list_suffix);
-  const isFree = (boundary: string) =>
-    !bytes.includes(boundary) && pairs.every(([name, value]) => !name.includes(boundary) && !value.includes(boundary));
-  let boundary = 'gateway-form';
-  for (let count = 1; !isFree(boundary); count += 1) boundary = `gateway-form-${count}`;
+  const digest = createHash('sha256').update(JSON.stringify(pairs)).update(bytes).digest('hex');
+  const boundary = `gateway-form-${digest.slice(0, 32)}`;
   const texts = pairs.map(
     ([name, value]) =>
       `--${boundary}\r\ncontent-disposition: form-data; name="${quoted(name)}"\r\n\r\n${value.toWellFormed()}\r\n`,
