@@ -88,6 +88,25 @@ describe('a stream', () => {
     expect(failed('somethingNewException', {})).toMatchObject({ failure: 'unavailable', status: 500 });
   });
 
+  test('bytes that come in pieces are one, though each piece is padded by itself', () => {
+    const piece = (text: string) => Buffer.from(text).toString('base64');
+    const image = (bytes: string) => delta(1, { image: { source: { bytes } } });
+    const opening = event('contentBlockStart', { contentBlockIndex: 1, start: { image: { format: 'png' } } });
+    const redacted = (text: string) => delta(0, { reasoningContent: { redactedContent: piece(text) } });
+    const frames = [
+      start,
+      redacted('abcd'),
+      redacted('efg'),
+      stop(0),
+      opening,
+      image(piece('wxyz')),
+      image(piece('!')),
+    ];
+    const [{ message }] = accumulate(decode([...frames, stop(1), end('end_turn')]), 0).choices;
+    expect(message.reasoning_details).toMatchObject([{ type: 'reasoning.encrypted', data: 'abcdefg' }]);
+    expect(message.images).toMatchObject([{ image_url: { url: `data:image/png;base64,${piece('wxyz!')}` } }]);
+  });
+
   test('unknown events and members are passed over', () => {
     const frames = [
       start,

@@ -152,7 +152,7 @@ function createReasoningReader(counts: Counts, state: DecoderState): BlockReader
     return taken[kind];
   };
   const format = state.is_claude === true ? 'anthropic-claude-v1' : 'unknown';
-  let redacted = '';
+  const redacted = createBytes();
   const say = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
     const reasoning_details = [{ ...detail, format, id: null, index }];
     return slot.say(reasoning === undefined ? { reasoning_details } : { reasoning_details, reasoning });
@@ -170,13 +170,14 @@ function createReasoningReader(counts: Counts, state: DecoderState): BlockReader
         const hidden = slot.isOpen() ? {} : { text: '' };
         chunks.push(say({ type: 'reasoning.text', ...hidden, signature }, indexOf('text')));
       }
-      redacted += asText(told['redactedContent']);
+      redacted.add(asText(told['redactedContent']));
       return chunks;
     },
     end() {
-      if (redacted === '') return slot.close();
+      const base64 = redacted.base64();
+      if (base64 === '') return slot.close();
       // For Claude the bytes are the text of its own base64, which other upstreams of Claude want as it is.
-      const data = state.is_claude === true ? Buffer.from(redacted, 'base64').toString('utf8') : redacted;
+      const data = state.is_claude === true ? Buffer.from(base64, 'base64').toString('utf8') : base64;
       const chunk = say({ type: 'reasoning.encrypted', data }, indexOf('redacted'));
       return [chunk, ...slot.close()];
     },
@@ -231,17 +232,32 @@ function createImageReader(start: JsonObject, counts: Counts): BlockReader {
   const slot = createSlot(counts, opening('image', remainder(start, ['format', 'source'])));
   const index = counts.images;
   counts.images += 1;
-  let bytes = '';
+  const bytes = createBytes();
   return {
     begin: () => [],
     add(delta) {
-      bytes += asText(asObject(asObject(delta['image'])?.['source'])?.['bytes']);
+      bytes.add(asText(asObject(asObject(delta['image'])?.['source'])?.['bytes']));
       return [];
     },
     end() {
-      if (bytes === '') return [];
-      const url = `data:image/${asText(start['format']) || 'png'};base64,${bytes}`;
+      const base64 = bytes.base64();
+      if (base64 === '') return [];
+      const url = `data:image/${asText(start['format']) || 'png'};base64,${base64}`;
       return [slot.say({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
+    },
+  };
+}
+
+/** Bytes that come in pieces, each padded by itself: their texts cannot be joined as they are. */
+function createBytes() {
+  const pieces: string[] = [];
+  return {
+    add(piece: string): void {
+      if (piece !== '') pieces.push(piece);
+    },
+    base64(): string {
+      if (pieces.length < 2) return pieces[0] ?? '';
+      return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64'))).toString('base64');
     },
   };
 }
