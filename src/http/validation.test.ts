@@ -27,6 +27,15 @@ const Body = Type.Object(
     bias: Type.Optional(
       Type.Record(Type.String({ pattern: '^[0-9]+$' }), Type.Number(), { additionalProperties: false }),
     ),
+    input: Type.Optional(
+      Type.Union([
+        Type.String(),
+        Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
+        Type.Array(Type.Integer(), { minItems: 1 }),
+        Type.Array(Type.Array(Type.Integer(), { minItems: 1 }), { minItems: 1 }),
+      ]),
+    ),
+    language: orNull(Type.String({ pattern: '^[a-z]{2}$' })),
     labels: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 1 })),
   },
   { additionalProperties: false },
@@ -62,6 +71,13 @@ test.each<[string, object, string]>([
     { name: 'x', parts: Array(3).fill({ type: 'text', text: '' }) },
     'parts must have at most 2 items',
   ],
+  ['an empty list among kinds of lists', { name: 'x', input: [] }, 'input must have at least 1 item'],
+  ['an item of a list among kinds of lists', { name: 'x', input: ['a', ''] }, 'input[1] must not be empty'],
+  ['a second kind of item', { name: 'x', input: ['a', 1] }, 'input[1] must be a string'],
+  ['a fraction in a list of integers', { name: 'x', input: [1.5] }, 'input[0] must be an integer'],
+  ['a list in a list', { name: 'x', input: [[1], []] }, 'input[1] must have at least 1 item'],
+  ['an item of no kind of list', { name: 'x', input: [true] }, 'input[0] must be a string or an integer or an array'],
+  ['a text that does not fit its pattern', { name: 'x', language: 'x1' }, 'language must match pattern "^[a-z]{2}$"'],
   ['too many entries', { name: 'x', labels: { a: '1', b: '2' } }, 'labels must have at most 1 entries'],
   ['a wrong entry', { name: 'x', labels: { 'a b': 1 } }, 'labels["a b"] must be a string'],
   ['an unknown field', { name: 'x', extra: 1 }, 'extra is not a known field'],
@@ -70,6 +86,12 @@ test.each<[string, object, string]>([
   const { error } = validate(value) as { error: ValidationError };
   expect(error).toBeInstanceOf(ValidationError);
   expect(error.message.replace(/ \(and \d+ more\)$/, '')).toBe(sentence);
+});
+
+test('a value that breaks one rule breaks it once', () => {
+  const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
+  const { error } = validate({ name: 'x', language: 'x1' }) as { error: ValidationError };
+  expect(error.violations).toEqual([{ path: 'language', rule: 'must match pattern "^[a-z]{2}$"' }]);
 });
 
 test('what fits the schema passes as the same object', () => {
@@ -92,10 +114,10 @@ describe('conversion', () => {
 });
 
 test('a constraint that cannot be explained still has the words of the compiled check', () => {
-  const schema = Type.Object({ slug: Type.String({ pattern: '^[a-z]+$' }) });
-  expect(explain(schema as never, { slug: 'A' }, '')).toEqual([]);
+  const schema = Type.Object({ count: Type.Integer({ multipleOf: 2 }) });
+  expect(explain(schema as never, { count: 3 }, '')).toEqual([]);
   const validate = validatorCompiler({ schema, httpPart: 'body', method: 'POST', url: '/' });
-  expect((validate({ slug: 'A' }) as { error: Error }).error.message).toMatch(/^slug .*pattern/);
+  expect((validate({ count: 3 }) as { error: Error }).error.message).toMatch(/^count .*multiple/);
 });
 
 test.each([

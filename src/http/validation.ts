@@ -81,10 +81,17 @@ function toldBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefi
   });
 }
 
-/** Which branch of a union the sender meant where no kind tells it: the only one of the same JSON type. */
+/**
+ * Which branch of a union the sender meant where no kind tells it: the only one of the same JSON type. Of several lists the
+ * one whose items are of the first item's type, or else one of any of those items.
+ */
 function intendedBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
   const sameType = branches.filter((branch) => branch.type !== undefined && matchesType(branch.type, value));
-  return sameType.length === 1 ? sameType[0] : undefined;
+  if (sameType.length < 2 || !Array.isArray(value)) return sameType.length === 1 ? sameType[0] : undefined;
+  const kind = kindOf(value[0]);
+  const meant = sameType.filter(({ items }) => (items?.type === 'integer' ? 'number' : items?.type) === kind);
+  if (value.length === 0 || meant.length === 1) return meant[0] ?? sameType[0];
+  return meant.length > 1 ? undefined : { type: 'array', items: { anyOf: sameType.map(({ items }) => items ?? {}) } };
 }
 
 function accepts(schema: SchemaNode, value: unknown): boolean {
@@ -156,6 +163,8 @@ function explainString(schema: SchemaNode, value: string, path: string): Violati
     ];
   if (schema.maxLength !== undefined && value.length > schema.maxLength)
     return [{ path, rule: `must have at most ${schema.maxLength} characters` }];
+  if (schema.pattern !== undefined && !new RegExp(schema.pattern).test(value))
+    return [{ path, rule: `must match pattern "${schema.pattern}"` }];
   return [];
 }
 
@@ -265,7 +274,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     if (compiled.Check(value)) return { value };
     const violations = explain(schema as SchemaNode, value, '').slice(0, 20);
     if (violations.length === 0) {
-      // A keyword that `explain` does not know (format, pattern): the compiled validator's own words.
+      // A keyword that `explain` does not know (format, multipleOf): the compiled validator's own words.
       for (const error of compiled.Errors(value)) {
         violations.push({ path: error.instancePath.slice(1).replaceAll('/', '.'), rule: error.message });
       }
