@@ -1,0 +1,129 @@
+/** All operations over all wires of the sandbox, whole and streamed, some left by their clients: then everything adds up. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { amountAtto } from '../src/ledger/charge.ts';
+import type { GenerationRecord } from '../src/ledger/records.ts';
+import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/sandbox/catalog.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { gatewayWithCommands } from './command-line.ts';
+import { describeStores } from './store-variants.ts';
+
+const LIMIT_USD = 0.002;
+const AT_ONCE = 8;
+const input_audio = {
+  data: readFileSync(join(import.meta.dirname, 'audio/speech.wav')).toString('base64'),
+  format: 'wav',
+};
+const messages = [{ role: 'user', content: 'Tell me of the sea, at some length.' }];
+
+/** One request to an operation; `leaves_ms`: after so long the client is gone. */
+interface Ask {
+  path: string;
+  body: Record<string, unknown>;
+  leaves_ms: number;
+}
+
+function asks(): Ask[] {
+  const chats = Object.keys(sandboxModels).flatMap((model): Ask[] => {
+    const never = /hang|stall|slow/.test(model);
+    const ask = (stream: boolean, leaves_ms: number): Ask => ({
+      path: '/chat/completions',
+      body: { model, messages, stream, max_tokens: 120 },
+      leaves_ms,
+    });
+    return [ask(true, never ? 300 : 20_000), ask(false, never ? 300 : 20_000), ask(true, 60)];
+  });
+  const vectors = Object.keys(sandboxVectorModels).map((model) => ({
+    path: '/embeddings',
+    body: { model, input: ['one', 'two and three'] },
+    leaves_ms: 20_000,
+  }));
+  const speech = Object.keys(sandboxSpeechModels).map((model) => ({
+    path: '/audio/transcriptions',
+    body: { model, input_audio },
+    leaves_ms: 20_000,
+  }));
+  return [...chats, ...vectors, ...speech];
+}
+
+describeStores('a session of everything', ({ freshUrl }) => {
+  test('is paid for once, never beyond a limit, and every number of it is the sum of its parts', async () => {
+    const { gateway, run, url } = await gatewayWithCommands({ freshUrl });
+    const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
+    const manage = async (method: string, path: string, body?: object) => {
+      const authorization = `Bearer ${gateway.management_key}`;
+      const answer = await gateway.call(method, path, body, { authorization });
+      return (await answer.json()) as { key: string; data: { hash: string; usage: number } };
+    };
+    try {
+      const limited = await manage('POST', '/keys', { name: 'limited', limit: LIMIT_USD });
+      const answered: string[] = [];
+      const send = async ({ path, body, leaves_ms }: Ask, key: string) => {
+        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+        const signal = AbortSignal.timeout(leaves_ms);
+        try {
+          const init = { method: 'POST', headers, body: JSON.stringify(body), signal };
+          const answer = await fetch(gateway.base_url + path, init);
+          answered.push(`${path} ${answer.status}`);
+          await answer.text();
+        } catch {
+          // The client has left.
+        }
+      };
+      const queue = [gateway.key, limited.key].flatMap((key) => asks().map((ask) => () => send(ask, key)));
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          for (let next = queue.shift(); next !== undefined; next = queue.shift()) await next();
+        }),
+      );
+      // The last of the clients that left: what goes on without them is bounded.
+      const rows = () =>
+        database.queries.selectFrom('ledger_generations').select(['key_hash', 'cost', 'record']).execute();
+      let before = -1;
+      await expect
+        .poll(
+          async () => {
+            const now = (await rows()).length;
+            const is_still = now === before;
+            before = now;
+            return is_still;
+          },
+          { interval: 2_000, timeout: 60_000 },
+        )
+        .toBe(true);
+
+      const settled = await rows();
+      const costs = new Map<string, number>();
+      for (const { key_hash, cost, record } of settled) {
+        const told = JSON.parse(record) as GenerationRecord;
+        expect(told.cost_nano).toBe(told.attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0));
+        expect(cost).toBe(told.cost_nano);
+        for (const { charges, cost_nano, estimated } of told.attempts) {
+          if (charges === undefined || estimated) continue;
+          const atto = charges.reduce((sum, line) => sum + amountAtto(line), 0n);
+          expect(cost_nano).toBe(Number((atto + 999_999_999n) / 1_000_000_000n));
+        }
+        costs.set(key_hash, (costs.get(key_hash) ?? 0) + cost);
+      }
+      const used = async (hash: string) => Math.round((await manage('GET', `/keys/${hash}`)).data.usage * 1e9);
+      for (const hash of [gateway.key_hash, limited.data.hash]) expect(await used(hash)).toBe(costs.get(hash));
+      expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
+      // The session is worth its name: answers of each operation, refusals for want of money, failures.
+      const operations = ['/chat/completions', '/embeddings', '/audio/transcriptions'].map((path) => `${path} 200`);
+      expect(answered).toEqual(
+        expect.arrayContaining([...operations, '/chat/completions 402', '/chat/completions 502']),
+      );
+      expect(gateway.log_lines.filter((line) => /took more than was set aside/.test(line))).toEqual([]);
+      expect(await run('ledger', 'verify')).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(new RegExp(`^${settled.length} generations, \\d+ windows: no differences\\n$`)),
+      });
+      const { stdout } = await run('ledger', 'status');
+      expect(stdout).toMatch(/in doubt: \$0\.00\n$/);
+    } finally {
+      await database.close();
+      await gateway.stop();
+    }
+  }, 180_000);
+});
