@@ -26,17 +26,12 @@ describe('a seal', () => {
     }
   });
 
-  test.each([
-    '',
-    'gw1.',
-    'gw1..',
-    'gw1.a',
-    `gw2.${data.slice(4)}`,
-    `${data}.a`,
-    `${data}${'a'.repeat(50)}`,
-  ])('is nothing else: %s', (other) => {
-    expect(sealer.unseal(other, 'org')).toBeUndefined();
-  });
+  test.each(['', 'gw1.', 'gw1..', 'gw1.a', `gw2.${data.slice(4)}`, `${data}.a`, `${data}${'a'.repeat(50)}`])(
+    'is nothing else: %s',
+    (other) => {
+      expect(sealer.unseal(other, 'org')).toBeUndefined();
+    },
+  );
 
   test('of nothing but dots is not cut into pieces', () => {
     expect(sealer.unseal(`gw1.${'.'.repeat(60_000_000)}`, 'org')).toBeUndefined();
