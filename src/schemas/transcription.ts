@@ -87,7 +87,9 @@ export const TranscriptionAnswer = Type.Object(
       Type.Object(
         {
           type: Type.Enum(['duration', 'tokens']),
-          seconds: Type.Number({ description: 'How long the audio lasts.' }),
+          seconds: Type.Number({
+            description: 'What the provider billed, where it tells, else how long the audio lasts.',
+          }),
           input_tokens: Type.Optional(count),
           output_tokens: Type.Optional(count),
           total_tokens: Type.Optional(count),

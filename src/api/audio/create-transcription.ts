@@ -42,7 +42,8 @@ function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_f
   const usage = usageOf(answered, request);
   const shown = metadata === undefined ? {} : { gateway_metadata: metadata };
   if (response_format === 'json') return JSON.stringify({ text, usage, ...shown });
-  const duration = answer.seconds ?? request.sound.duration_ms / 1000;
+  // How long the sound is, not the seconds that are billed for it: those are rounded up by some.
+  const duration = request.sound.duration_ms / 1000;
   const told = language ?? request.language;
   return JSON.stringify({
     task: 'transcribe',
