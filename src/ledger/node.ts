@@ -33,7 +33,6 @@ import {
   type Position,
   type Registered,
   type Settle,
-  StoreMoved,
   toSettle,
 } from './settle.ts';
 import type { Slot } from './slot.ts';
@@ -394,17 +393,13 @@ class Node implements Recorder {
   async #registerAgain(answer: LostAnswer): Promise<Registered> {
     const node = this.#slot.node;
     this.#log.warn({ answer, node, epoch: this.#epoch }, 'the store is out of step with this node; registering again');
-    // A store that knows of no later life of this node forgot something, or would have taken the batch.
-    const acknowledged = { epoch: this.#epoch, batch: Number.POSITIVE_INFINITY };
-    const { registered, owes } = await register(this.#store, this.#slot, this.#segments, {
-      acknowledged,
-      epoch_seen: this.#epoch,
-      clock: this.#clock,
-    });
+    // Written down first: once the node is registered again, nothing else tells what the store forgot.
+    if (answer.is === 'behind') owe(this.#segments, answer);
+    const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
     this.#epoch = registered.epoch;
     this.#journal.beginEpoch(registered.epoch);
     this.#leases.registered(registered.leases);
-    if (owes && this.#segments.owed) this.#resend(this.#segments.owed);
+    if (answer.is === 'behind' && this.#segments.owed) this.#resend(this.#segments.owed);
     return registered;
   }
 
@@ -459,29 +454,9 @@ function heldLines({ lines }: Hold): HeldLine[] {
   return lines.map(({ budget, window_start, share, granted }) => [budget.id, window_start, share + granted, granted]);
 }
 
-/**
- * Raises the node's epoch above the store's and the journal's. A store that knows less than what it once acknowledged is owed
- * the rest, which is written down first: once the node is registered, nothing else tells what the store forgot.
- */
-async function register(
-  store: LedgerStore,
-  slot: Slot,
-  segments: Segments,
-  { acknowledged, epoch_seen, clock }: { acknowledged: Position; epoch_seen: number; clock: LedgerClock },
-): Promise<{ registered: Registered; owes: boolean }> {
-  for (let owes = false; ; ) {
-    const position = await store.position(slot.node);
-    if (isBefore(position, acknowledged)) {
-      owe(segments, position);
-      owes = true;
-    }
-    try {
-      const registration = { node: slot.node, instance: randomUUID(), epoch_seen, position, at: clock.now() };
-      return { registered: await store.register(registration), owes };
-    } catch (error) {
-      if (!(error instanceof StoreMoved)) throw error;
-    }
-  }
+/** Raises the node's epoch above the store's and the journal's. */
+function register(store: LedgerStore, slot: Slot, { epoch_seen, at }: { epoch_seen: number; at: number }) {
+  return store.register({ node: slot.node, instance: randomUUID(), epoch_seen, at });
 }
 
 /** Notes what the store forgot; what it was owed before is owed still. */
@@ -510,8 +485,9 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
   };
   const ended = left.unknown.map(endOf);
-  const acknowledged = await lastAcknowledged(segments);
-  const { registered } = await register(store, slot, segments, { acknowledged, epoch_seen: segments.epoch, clock });
+  const stored = await store.position(slot.node);
+  if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
+  const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
   const node = new Node(slot, segments, registered, options);
   try {
     await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });

@@ -93,22 +93,6 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test('a store that is set back while a gateway registers gets what it misses', async () => {
-    const { database, store, data_dir, recorder } = await setUp();
-    const ids = ['g1', 'g2', 'g3'];
-    const forget = await forgetAllButFirst(database, recorder, ids);
-    await stop(recorder);
-    let is_found = false;
-    const position = async (node: string) => {
-      const found = await store.position(node);
-      if (!is_found) await forget();
-      is_found = true;
-      return found;
-    };
-    await start({ ...store, position }, data_dir);
-    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
-  });
-
   test('damage in a kept segment costs what is damaged, not the start and not the rest of what a store forgot', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];

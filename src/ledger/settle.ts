@@ -111,14 +111,7 @@ interface Registration {
   instance: string;
   /** The new epoch is higher than this one and than the store's. */
   epoch_seen: number;
-  /** What the store was found to know. Absent: whatever it knows. */
-  position?: Position;
   at: number;
-}
-
-/** The store knows another position of the node than the one that a registration goes by. */
-export class StoreMoved extends Error {
-  override readonly name = 'StoreMoved';
 }
 
 /** A point in a node's batches: everything up to this batch of this epoch. */
@@ -135,10 +128,7 @@ export function isBefore(a: Position, b: Position): boolean {
 export interface LedgerStore {
   /** The last batch of a node that the store knows; zeros for a node it never heard of. */
   position(node: string): Promise<Position>;
-  /**
-   * Raises the node's epoch, which fences every batch of an older one; tells what it holds. Throws `StoreMoved`, and changes
-   * nothing, where the store is not at the position that it was found at: it may have been set back since.
-   */
+  /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. */
   register(registration: Registration): Promise<Registered>;
   /** Applies a batch whole, once, however often it is sent. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { budgetOf } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
-import { type Settle, StoreMoved, toSettle } from '../ledger/settle.ts';
+import { type Settle, toSettle } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { generationStore } from './generations.ts';
@@ -168,21 +168,6 @@ describeStores('the ledger store', ({ open }) => {
       ),
     );
     expect(all.map(({ epoch }) => epoch).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-  });
-
-  test('a store that moved since it was found registers nobody', async () => {
-    const store = ledgerStore((await open()).queries, 'sqlite');
-    const registration = { node: NODE, instance: 'i', epoch_seen: 4, at: 1 };
-    await store.register(registration);
-    const found = await store.position(NODE);
-    for (const position of [
-      { epoch: found.epoch, batch: found.batch + 1 },
-      { epoch: found.epoch - 1, batch: found.batch },
-    ]) {
-      await expect(store.register({ ...registration, position })).rejects.toThrow(StoreMoved);
-    }
-    expect(await store.position(NODE)).toEqual(found);
-    expect((await store.register({ ...registration, position: found })).epoch).toBe(found.epoch + 1);
   });
 
   test('an epoch is higher than the one the journal remembers', async () => {

@@ -10,7 +10,6 @@ import {
   type Settle,
   type SettleAnswer,
   type SettleBatch,
-  StoreMoved,
   type WindowRaise,
   type WindowState,
   windowRaisesOf,
@@ -387,15 +386,14 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
     position: (node) => positionOf(queries, node),
 
-    register: async ({ node, instance, epoch_seen, position, at }) => {
+    register: async ({ node, instance, epoch_seen, at }) => {
       await queries
         .insertInto('ledger_nodes')
         .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
       for (;;) {
-        const { epoch: stored_epoch, batch: stored_batch } = await positionOf(queries, node);
-        if (position && (position.epoch !== stored_epoch || position.batch !== stored_batch)) throw new StoreMoved();
+        const { epoch: stored_epoch } = await positionOf(queries, node);
         const epoch = Math.max(stored_epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
@@ -403,7 +401,6 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
           .where('id', '=', node)
           .where('epoch', '=', stored_epoch)
-          .where('batch', '=', stored_batch)
           .returning('seen_at')
           .executeTakeFirst();
         if (won) return { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
