@@ -13,12 +13,14 @@ import { normalised } from '../providers/embeddings/vector.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
 import { factsOf, withOptions } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
+import { sentDataOf, writtenChars } from './sent-data.ts';
 import type { Line, Task } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { type Exposure, imageTokens } from './worst-case.ts';
@@ -29,14 +31,14 @@ interface Batch {
   path: string;
   headers: Record<string, string>;
   payload: string;
+  /** Characters of it that are base64 of images. */
+  data_chars: number;
   is_unnormalised: boolean;
 }
 
 interface PreparedEmbeddings extends Prepared {
   dialect: EmbeddingDialect;
   batches: Batch[];
-  /** What was fetched for them. */
-  media: Media;
 }
 
 // ---------------------------------------------------------------- what goes in
@@ -109,6 +111,22 @@ function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): R
   }));
 }
 
+/** Of the base64 of inputs, what a body holds. */
+function dataChars(body: JsonObject, inputs: readonly EmbeddingInput[], media: Media): number {
+  const data: string[] = [];
+  for (const input of inputs) {
+    if (typeof input === 'string' || isTokens(input)) continue;
+    for (const part of input) {
+      if (part.type !== 'image_url') continue;
+      const { url } = part.image_url;
+      const found = (readDataUrl(url) ?? media.get(url))?.base64;
+      if (found !== undefined) data.push(found);
+    }
+  }
+  const sent = sentDataOf(body, data);
+  return data.reduce((sum, one) => sum + (sent.take(one) ? writtenChars(one) : 0), 0);
+}
+
 function prepare(
   request: EmbeddingRequest,
   asked: ChatRequest,
@@ -130,29 +148,24 @@ function prepare(
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report, ...leftOut(request, dialect)];
     const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
-    const payload = JSON.stringify(withOptions(encoded.body, asked, candidate, rules, told));
+    const body = withOptions(encoded.body, asked, candidate, rules, told);
     if (index === 0) report = told;
     const { path, headers, is_unnormalised = false } = encoded;
-    return { inputs, path, headers, payload, is_unnormalised };
+    const data_chars = dataChars(body, inputs, media);
+    return { inputs, path, headers, payload: JSON.stringify(body), data_chars, is_unnormalised };
   });
-  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches, media };
+  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
 }
 
 /** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
-function sizeOf({ batches, media }: PreparedEmbeddings): { bytes: number; inputs: number; images: number } {
+function sizeOf({ batches }: PreparedEmbeddings): { bytes: number; inputs: number; images: number } {
   const size = { bytes: 0, inputs: 0, images: 0 };
-  for (const { payload, inputs } of batches) {
-    size.bytes += Buffer.byteLength(payload);
+  for (const { payload, data_chars, inputs } of batches) {
+    size.bytes += Buffer.byteLength(payload) - data_chars;
     size.inputs += inputs.length;
     for (const input of inputs) {
       if (typeof input === 'string' || isTokens(input)) continue;
-      for (const part of input) {
-        if (part.type !== 'image_url') continue;
-        size.images += 1;
-        const { url } = part.image_url;
-        const data = (readDataUrl(url) ?? media.get(url))?.base64;
-        if (data !== undefined && payload.includes(data)) size.bytes -= data.length;
-      }
+      size.images += input.filter(({ type }) => type === 'image_url').length;
     }
   }
   return size;

@@ -57,6 +57,39 @@ const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{
 const base64 = 'QUJD'.repeat(25_000);
 const text: InnerPart = { type: 'text', text: 'What is this?' };
 
+describe('data that is made to be searched for', () => {
+  const bare = (data: string): InnerPart => ({
+    type: 'image_url',
+    image_url: { url: `data:image/png;base64,${data}` },
+  });
+  const long = 'A'.repeat(4_000_000);
+
+  test('in data that is nearly the same takes no square of its length', () => {
+    const near = `${'A'.repeat(1_000_000)}B${'A'.repeat(1_000_000)}`;
+    const attempt = prepared(parts(text, bare(long), bare(near)));
+    const media = mediaOf(attempt);
+    expect(media.data).toEqual([long, near]);
+    expect(textOf(attempt, media).length).toBeLessThan(500);
+    expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
+  });
+
+  test('a hundred thousand times is looked for once', () => {
+    const many = Array.from({ length: 100_000 }, (_, at) => bare(String(at).padStart(120, 'A')));
+    const attempt = prepared(parts(text, ...many));
+    const media = mediaOf(attempt);
+    expect(media.data.length).toBe(many.length);
+    expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
+  });
+
+  test('and stands in a text as well is taken off once', () => {
+    const data = 'A'.repeat(1_000);
+    const attempt = prepared(parts({ type: 'text', text: data }, bare(data)));
+    const media = mediaOf(attempt);
+    expect(media.data).toEqual([data]);
+    expect(textOf(attempt, media).length).toBe(attempt.payload.length - data.length);
+  });
+});
+
 describe('what was fetched', () => {
   const url = 'https://files.example/a.png';
   const asked = {
@@ -270,6 +303,27 @@ describe('the prompt', () => {
     const attempt = prepared(parts(text), {});
     const dropped = { ...attempt, request: { ...attempt.request, ...parts(text, audio) } as ChatRequest };
     expect(promptOf(dropped)).toEqual(promptOf(attempt));
+  });
+
+  test.each([...dialects.keys()])(
+    'data in lines, and of a URL in capitals, are still those of a picture over %s',
+    (wire) => {
+      const facts = { upstream_model: 'anthropic.claude' };
+      for (const url of [
+        `data:image/png;base64,${base64.replace(/.{76}/g, '$&\r\n')}`,
+        `DATA:image/png;BASE64,${base64}`,
+      ]) {
+        const prompt = promptOf(prepared(parts(text, { type: 'image_url', image_url: { url } }), facts, wire));
+        expect(prompt.image).toBe(16_384);
+        expect(prompt.text).toBeLessThan(1_000);
+      }
+    },
+  );
+
+  test('sound as a URL in capitals is sound', () => {
+    const data = `DATA:audio/wav;base64,${base64}`;
+    const sound: InnerPart = { type: 'input_audio', input_audio: { data, format: 'wav' } };
+    expect(promptOf(prepared(parts(sound), {}, 'gemini-generate-content')).audio).toBe(4_688);
   });
 
   test('a text that looks like base64 is text', () => {

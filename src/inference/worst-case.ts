@@ -8,6 +8,7 @@ import type { InnerPart, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
+import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
 export interface PromptTokens {
@@ -90,9 +91,9 @@ function typeOf(told: string | undefined, fetched: FetchedMedia): string {
 
 /** The base64 itself; undefined for a URL that points elsewhere. */
 function base64Of(data: string, is_bare: boolean): string | undefined {
-  if (is_bare && !data.startsWith('data:')) return data;
-  if (!data.startsWith('data:')) return undefined;
-  return data.slice(data.indexOf(',') + 1);
+  const is_url = /^data:/i.test(data);
+  if (is_url) return data.slice(data.indexOf(',') + 1);
+  return is_bare ? data : undefined;
 }
 
 /**
@@ -164,8 +165,29 @@ export interface Media {
   is_open: boolean;
 }
 
-/** Looks at the request's parts once; the payload tells which of them were sent. */
-export function mediaOf({ request, payload, candidate, dialect, media: fetched }: PreparedAttempt): Media {
+/** All data that a request's parts may put into a payload. */
+function* dataIn({ request, media: fetched }: PreparedAttempt): Generator<string> {
+  for (const { content, images } of request.messages) {
+    for (const { image_url } of images ?? []) {
+      const data = base64Of(image_url.url, false);
+      if (data !== undefined) yield data;
+    }
+    if (!Array.isArray(content)) continue;
+    for (const part of content) {
+      const told = dataOf(part);
+      if (told === undefined) continue;
+      const bytes = fetched.get(told)?.base64;
+      if (bytes !== undefined) yield bytes;
+      const data = base64Of(told, part.type === 'input_audio');
+      if (data !== undefined) yield data;
+    }
+  }
+}
+
+/** Looks at the request's parts once; the body tells which of them were sent. */
+export function mediaOf(prepared: PreparedAttempt): Media {
+  const { request, payload, encoded, candidate, dialect, media: fetched } = prepared;
+  const sent = sentDataOf(encoded.body, dataIn(prepared));
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const context = contextOf(candidate.endpoint);
@@ -174,8 +196,8 @@ export function mediaOf({ request, payload, candidate, dialect, media: fetched }
     // Pictures that the model made itself, where they go back to it.
     for (const { image_url } of images ?? []) {
       const data = base64Of(image_url.url, false);
-      if (data === undefined || !payload.includes(data)) continue;
-      media.data.push(data);
+      if (data === undefined || !sent.has(data)) continue;
+      if (sent.take(data)) media.data.push(data);
       media.image += image_tokens;
     }
     if (!Array.isArray(content)) continue;
@@ -183,12 +205,12 @@ export function mediaOf({ request, payload, candidate, dialect, media: fetched }
       if (part.type === 'text' || part.type === 'native') continue;
       const told = dataOf(part);
       const bytes = told === undefined ? undefined : fetched.get(told)?.base64;
-      const is_inlined = bytes !== undefined && payload.includes(bytes);
+      const is_inlined = bytes !== undefined && sent.has(bytes);
       const data = is_inlined ? bytes : told && base64Of(told, part.type === 'input_audio');
       // What the dialect left out costs nothing; its length must not be taken off the others' either.
-      const is_shown = data === undefined || is_inlined || payload.includes(data);
+      const is_shown = data === undefined || is_inlined || sent.has(data);
       if (!is_shown && !(told !== undefined && isWrittenOut(told))) continue;
-      if (data !== undefined && is_shown) media.data.push(data);
+      if (data !== undefined && is_shown && sent.take(data)) media.data.push(data);
       const kind = readAs(part, typeOf(told, fetched));
       const tokens = tokensOf(kind, data, image_tokens);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
@@ -282,15 +304,13 @@ export function promptTokens(prepared: PreparedAttempt, text_tokens: number, med
 /** The text of a payload in bytes: more than the tokens that any tokenizer makes of it. */
 export function textBytes({ payload }: PreparedAttempt, media: Media): number {
   let bytes = Buffer.byteLength(payload);
-  for (const data of media.data) bytes -= data.length;
+  for (const data of media.data) bytes -= writtenChars(data);
   return Math.max(0, bytes);
 }
 
 /** The text of a payload, for a tokenizer. */
-export function textOf({ payload }: PreparedAttempt, media: Media): string {
-  let text = payload;
-  for (const data of media.data) text = text.replace(data, '');
-  return text;
+export function textOf({ payload, encoded }: PreparedAttempt, media: Media): string {
+  return media.data.length === 0 ? payload : jsonWithout(encoded.body, media.data);
 }
 
 // ---------------------------------------------------------------- the price
