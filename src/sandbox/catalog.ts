@@ -96,20 +96,36 @@ function atBoth(slug: string, description: string, first: string, second: string
 }
 
 /** Providers of vectors alone. */
-const vectors: Readonly<Record<string, { name: string; embeddings_dialect: string; path: string; prefix: string }>> = {
-  voyage: { name: 'Sandbox Voyage', embeddings_dialect: 'voyage-embeddings', path: '/voyage/v1', prefix: '' },
-  jina: { name: 'Sandbox Jina', embeddings_dialect: 'jina-embeddings', path: '/jina/v1', prefix: '' },
+const vectors: Readonly<
+  Record<string, { name: string; embeddings_dialect: string; path: string; prefix: string; takes_images: boolean }>
+> = {
+  voyage: {
+    name: 'Sandbox Voyage',
+    embeddings_dialect: 'voyage-embeddings',
+    path: '/voyage/v1',
+    prefix: '',
+    takes_images: false,
+  },
+  jina: {
+    name: 'Sandbox Jina',
+    embeddings_dialect: 'jina-embeddings',
+    path: '/jina/v1',
+    prefix: '',
+    takes_images: true,
+  },
   vertex: {
     name: 'Sandbox Vertex',
     embeddings_dialect: 'vertex-embeddings',
     path: '/vertex/v1',
     prefix: 'text-embedding.',
+    takes_images: false,
   },
   titan: {
     name: 'Sandbox Titan',
     embeddings_dialect: 'bedrock-embeddings',
     path: '/bedrock-vectors',
     prefix: 'titan-embed-text-v2.',
+    takes_images: false,
   },
 };
 
@@ -171,10 +187,10 @@ export const sandboxModels: Record<string, ModelRow> = {
   'sandbox/fallback': atBoth('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
 };
 
-function vectorModel(slug: string, description: string, endpoints: EndpointRow[]): ModelRow {
+function vectorModel(slug: string, description: string, endpoints: EndpointRow[], takes_images = true): ModelRow {
   return {
     ...model(slug, description, endpoints),
-    input_modalities: ['text', 'image'],
+    input_modalities: takes_images ? ['text', 'image'] : ['text'],
     output_modalities: ['embeddings'],
   };
 }
@@ -205,9 +221,12 @@ export const sandboxVectorModels: Record<string, ModelRow> = {
       ...Object.entries(vectors).map(([short, { prefix }]) => [short, `${prefix}echo`] as const),
     ].map(([short, upstream_model]) => [
       `sandbox/embed-${short}`,
-      vectorModel(`embed ${short}`, `Makes vectors as ${short} does.`, [
-        vectorEndpoint(`sandbox-${short}`, upstream_model),
-      ]),
+      vectorModel(
+        `embed ${short}`,
+        `Makes vectors as ${short} does.`,
+        [vectorEndpoint(`sandbox-${short}`, upstream_model)],
+        vectors[short]?.takes_images ?? true,
+      ),
     ]),
   ),
 };

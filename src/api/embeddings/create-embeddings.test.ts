@@ -107,6 +107,14 @@ describe('what may be asked', () => {
     },
   );
 
+  test.each(Object.entries(sandboxVectorModels))(
+    '%s takes an image where it says so, and only there',
+    async (model, row) => {
+      const { status } = await embed({ model, input: [{ content: [image] }] });
+      expect(status === 200).toBe(row.input_modalities.includes('image'));
+    },
+  );
+
   test.each(Object.keys(sandboxVectorModels))('%s makes vectors of 256 numbers when asked', async (model) => {
     const { body } = await embed({ model, input: 'Hello', dimensions: 256 });
     expect(body.data[0]?.embedding).toHaveLength(256);
@@ -149,8 +157,8 @@ describe('what is refused', () => {
   });
 
   test('400: what no wire of the model can carry', async () => {
-    const { status, body } = await embed({ model: 'sandbox/embed-vertex', input: [{ content: [text, image] }] });
-    expect([status, body.error.message]).toEqual([400, 'This endpoint does not take images']);
+    const { status, body } = await embed({ model: 'sandbox/embed-jina', input: [{ content: [text, image] }] });
+    expect([status, body.error.message]).toEqual([400, 'This endpoint makes no joint vector of several parts']);
   });
 
   test('400: an image that must be fetched, at a private address', async () => {
