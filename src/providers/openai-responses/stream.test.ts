@@ -157,6 +157,15 @@ describe('a stream', () => {
     expect(decoder.end()).toEqual([]);
   });
 
+  test('a part of a kind that is still to come does not go back as an empty text', () => {
+    const [text] = message('Rain 🌧.').content;
+    const item = { ...message(''), content: [{ type: 'output_audio', data: 'aGk=' }, text!] };
+    const last = { type: 'response.completed', response: { ...response, output: [item] } };
+    const told = accumulate(decode([last]), 0).choices[0].message;
+    expect(told.content).toBe('Rain 🌧.');
+    expect(JSON.stringify(told)).not.toContain('aGk=');
+  });
+
   test('takes the finished item where it tells more than the events did', () => {
     const events = eventsOf([]).filter(({ type }) => !String(type).endsWith('.delta'));
     expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));

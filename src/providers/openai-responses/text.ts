@@ -89,6 +89,7 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
       const chunks: ChatChunk[] = [];
       const rest = finished === undefined ? known : remainder(finished, ITEM_KNOWN);
       for (const [index, value] of contentOf(finished).entries()) {
+        if (!isSpoken(value)) continue;
         chunks.push(...endPart(index, value, rest));
         parts.delete(index);
       }
@@ -103,6 +104,11 @@ function contentOf(item: WireItem | undefined): JsonObject[] {
   const content = item?.['content'];
   if (typeof content === 'string') return [{ type: 'output_text', text: content }];
   return objectsOf(content);
+}
+
+/** A part of a kind that is still to come has no place in a chat: as an empty text it would go back as what it never was. */
+function isSpoken({ type, text }: JsonObject): boolean {
+  return type === 'output_text' || type === 'refusal' || typeof text === 'string';
 }
 
 /**
