@@ -48,6 +48,7 @@ function fieldOf(messages: readonly Message[], url: string, place: string): stri
 /** Starts with nothing fetched; what it holds goes with the call. `place` is where its client wrote what stands in its messages. */
 export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'messages'): CallMedia {
   const fetched = new Map<string, Promise<FetchedMedia>>();
+  const under_way = new Set<string>();
   let bytes = 0;
 
   function refuse(need: MediaNeed, reason: string, cause?: unknown): GatewayError {
@@ -76,9 +77,14 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
     }
     const work = async () => {
       for (let need = missing.shift(); need !== undefined; need = missing.shift()) {
-        const one = fetchOne(need, signal);
+        const one = fetchOne(need, signal).catch((error: unknown) => {
+          if (error instanceof GatewayError) under_way.delete(need.url);
+          throw error;
+        });
+        under_way.add(need.url);
         fetched.set(need.url, one);
         await one;
+        under_way.delete(need.url);
       }
     };
     await Promise.all(Array.from({ length: limits.media_fetches_per_request_max }, work));
@@ -95,8 +101,10 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
         return await fetchAll(needs, ending.signal);
       } finally {
         forget();
-        // One that failed ends the others, whose bytes nobody will want.
+        // One that failed ends the others, whose bytes nobody will want, but perhaps another endpoint.
         ending.abort();
+        for (const url of under_way) fetched.delete(url);
+        under_way.clear();
       }
     },
   };

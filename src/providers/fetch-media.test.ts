@@ -62,6 +62,19 @@ const OWN_HOSTS = [
   '169.254.169.254', '[fe80::1]', '[fd00:ec2::254]', '10.0.0.1', '100.100.100.200', '224.0.0.1', '168.63.129.16',
 ]; // biome-ignore format: a list reads better in rows
 
+test('a client that has left already waits for no turn', async () => {
+  answer = () => {};
+  const one = fetcher();
+  const need: MediaNeed = { url: `http://files.test:${port}/a.png`, kind: 'image' };
+  const ending = new AbortController();
+  const options = { signal: ending.signal, bytes_max: limits.media_bytes_max };
+  const held = Array.from({ length: limits.media_fetches_max }, () => one.fetch(need, options).catch(() => undefined));
+  const gone = AbortSignal.abort(new Error('gone'));
+  await expect(one.fetch(need, { ...options, signal: gone })).rejects.toThrow('gone');
+  ending.abort();
+  await Promise.all(held);
+});
+
 describe('addresses', () => {
   test.each(OWN_HOSTS)('the address itself is refused: %s', async (host) => {
     await expect(get(`http://${host}:${port}/a.png`)).rejects.toEqual(NOT_PUBLIC);

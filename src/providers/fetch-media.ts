@@ -63,6 +63,8 @@ function createTurns() {
   const waiting: (() => void)[] = [];
   return {
     async take(signal: AbortSignal): Promise<void> {
+      // An end that has come already is not told again to who waits.
+      signal.throwIfAborted();
       if (running < limits.media_fetches_max) {
         running += 1;
         return;
