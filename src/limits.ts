@@ -136,6 +136,7 @@ export const limits = {
   /** Remembered turns are written so many at once; so many more may wait for a store that fails. */
   turn_batch_max: 100,
   turns_unwritten_max: 5_000,
+  turns_unwritten_chars_max: 64 * 1024 * 1024,
   turn_write_retry_ms: 1_000,
   /** That the store has nothing of a turn is believed so long: another process may just be writing it. */
   turn_absence_ms: 10_000,
@@ -241,6 +242,8 @@ export const limits = {
   google_token_ms_max: 10_000,
   /** How long the statement is good that a token is got for: the most that Google takes. */
   google_assertion_s: 3_600,
+  /** Google makes keys of 2048 bits, and takes longer ones that were uploaded (https://cloud.google.com/iam/docs/keys-upload). */
+  google_key_bits_max: 4_096,
 
   upstream_connect_ms_max: 10_000,
   upstream_headers_ms_max: 300_000,

@@ -73,13 +73,10 @@ function opaqueOf(detail: ReasoningDetail): string {
   return detail.type === 'reasoning.text' ? (detail.signature ?? '') : '';
 }
 
-/** Whether the client sent every detail back as it was made. */
-function isSame(given: readonly ReasoningDetail[], made: readonly ReasoningDetail[]): boolean {
-  const told = (detail: ReasoningDetail) => {
-    if (detail.type === 'reasoning.text') return `${detail.text ?? ''}\n${detail.signature ?? ''}`;
-    return detail.type === 'reasoning.summary' ? detail.summary : detail.data;
-  };
-  return given.length === made.length && given.every((detail, at) => told(detail) === told(made[at]!));
+/** What a detail says, for comparing. */
+function toldOf(detail: ReasoningDetail): string {
+  if (detail.type === 'reasoning.text') return `${detail.text ?? ''}\n${detail.signature ?? ''}`;
+  return detail.type === 'reasoning.summary' ? detail.summary : detail.data;
 }
 
 export function createTurnStates({
@@ -117,8 +114,8 @@ export function createTurnStates({
     const restored = restoreKept(message, turn);
     if (restored === undefined) return message;
     // Details that are neither the turn's nor a client's mixture of them are the client's business.
-    const is_mixed =
-      textOf(details) === textOf(turn.e) || details.every((one) => turn.e.some((made) => isSame([one], [made])));
+    const made = new Set(turn.e.map(toldOf));
+    const is_mixed = textOf(details) === textOf(turn.e) || details.every((one) => made.has(toldOf(one)));
     return is_mixed ? restored : message;
   }
 

@@ -168,6 +168,22 @@ describe('what is kept', () => {
     await vault.stop();
   });
 
+  test('waits for a store that fails only up to a bound of characters', async () => {
+    const store = storeOf();
+    const { vault, warnings } = vaultOf(store);
+    store.failing = true;
+    const text = 'x'.repeat(limits.turn_state_chars_max);
+    const most = Math.floor(limits.turns_unwritten_chars_max / text.length);
+    for (let nth = 0; nth < most + 5; nth += 1) vault.keep(`p${nth}`, text);
+    vault.keep('p0', text);
+    await expect.poll(() => warnings.length).toBeGreaterThan(0);
+    store.failing = false;
+    await expect.poll(() => store.rows.size, { timeout: 4_000 }).toBe(most);
+    vault.keep('again', text);
+    await vault.stop();
+    expect(store.rows.size).toBe(most + 1);
+  });
+
   test('is gone without for a while where the store hangs: a request does not wait for it', async () => {
     const store = { ...storeOf(), findMany: () => new Promise<never>(() => {}) };
     const { vault, warnings } = vaultOf(store);

@@ -122,18 +122,24 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   const issuers = new Memory();
   const pieceOf = (data: string) => hash('sha256', data, 'base64').slice(0, 24);
   const unwritten = new Map<string, string>();
+  let unwritten_chars = 0;
   let writing: Promise<void> | undefined;
   let swept_ms = 0;
   const stopping = new AbortController();
   const placeFor = (identity: string[]) =>
     createHmac('sha256', key).update(JSON.stringify(identity)).digest('base64url').slice(0, 32);
 
+  function forget(id: string): void {
+    unwritten_chars -= unwritten.get(id)?.length ?? 0;
+    unwritten.delete(id);
+  }
+
   async function writeBatch(into: TurnStore): Promise<void> {
     const batch = [...unwritten].slice(0, limits.turn_batch_max);
     const expires_at = new Date(now_ms() + keep_ms).toISOString();
     await into.insert(batch.map(([id, text]) => ({ id, sealed: crypt.seal(text, id), expires_at })));
     // A turn that was kept again meanwhile is written again.
-    for (const [id, text] of batch) if (unwritten.get(id) === text) unwritten.delete(id);
+    for (const [id, text] of batch) if (unwritten.get(id) === text) forget(id);
     if (now_ms() - swept_ms < limits.turn_sweep_ms) return;
     swept_ms = now_ms();
     await into.sweep(new Date(swept_ms).toISOString(), limits.turn_states_max);
@@ -209,7 +215,10 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       const kept = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
       memory.set(place, kept, now_ms() + keep_ms);
       if (kept === undefined || store === undefined) return;
-      if (unwritten.size >= limits.turns_unwritten_max) return;
+      forget(place);
+      const is_full = unwritten_chars + kept.length > limits.turns_unwritten_chars_max;
+      if (is_full || unwritten.size >= limits.turns_unwritten_max) return;
+      unwritten_chars += kept.length;
       unwritten.set(place, kept);
       writeSoon();
     },
