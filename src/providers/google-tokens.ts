@@ -1,4 +1,4 @@
-import { sign } from 'node:crypto';
+import { createPrivateKey, sign } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { UpstreamError } from './dialect.ts';
@@ -110,7 +110,11 @@ function assertionOf(account: GoogleAccount & { kind: 'service' }, aud: string, 
   const claims = { iss: account.email, scope: SCOPE, aud, iat: now, exp: now + limits.google_assertion_s };
   const text = `${part(head)}.${part(claims)}`;
   try {
-    return `${text}.${sign('RSA-SHA256', Buffer.from(text), account.private_key).toString('base64url')}`;
+    const key = createPrivateKey(account.private_key);
+    // What signing takes grows with the cube of the length, and whoever brings a credential chooses it.
+    const bits = key.asymmetricKeyType === 'rsa' ? (key.asymmetricKeyDetails?.modulusLength ?? 0) : 0;
+    if (bits === 0 || bits > limits.google_key_bits_max) throw new Error(`a key of ${bits} bits`);
+    return `${text}.${sign('RSA-SHA256', Buffer.from(text), key).toString('base64url')}`;
   } catch {
     // The cause may quote the key.
     throw refusal('The private key of the Google account cannot be read.');
