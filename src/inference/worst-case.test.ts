@@ -234,6 +234,16 @@ describe('the prompt', () => {
     expect(promptOf(sound)).toMatchObject({ image: 0, audio: 4_688 });
   });
 
+  test('sound at an address may fill the context, as sound', () => {
+    const url = 'https://a.example/b.mp3';
+    const told = parts(text, { type: 'input_audio', input_audio: { data: url, format: 'mp3' } });
+    expect(promptOf(prepared(told, { context_length: 9_000 }))).toMatchObject({ text: 9_000, audio: 9_000 });
+    const file_data = 'https://generativelanguage.googleapis.com/v1beta/files/a';
+    const uploaded = parts(text, { type: 'file', file: { file_data } });
+    const prompt = promptOf(prepared(uploaded, { context_length: 9_000 }, 'gemini-generate-content'));
+    expect(prompt).toMatchObject({ text: 9_000, audio: 9_000 });
+  });
+
   test('sound of few bytes counts by its length', () => {
     const seconds = 600;
     const wav = Buffer.alloc(44 + 100 * seconds, 0x80);

@@ -93,7 +93,8 @@ function typeOf(told: string | undefined, fetched: FetchedMedia): string {
 function base64Of(data: string, is_bare: boolean): string | undefined {
   const is_url = /^data:/i.test(data);
   if (is_url) return data.slice(data.indexOf(',') + 1);
-  return is_bare ? data : undefined;
+  // Some providers take an address in its place.
+  return is_bare && !/^[a-z][a-z0-9+.-]*:/i.test(data) ? data : undefined;
 }
 
 /**
@@ -155,6 +156,9 @@ const OPEN: Readonly<Partial<Record<Wire, RegExp>>> = {
   'bedrock-converse': /"video":\{"format":"[^"]*","source":/,
 };
 
+/** A file of Google's, which may be sound alone: all but films of YouTube. */
+const MAY_BE_SOUND = /"fileUri":"(?!https:\/\/(?:(?:www\.|m\.)?youtube\.com|youtu\.be)\/)/i;
+
 /** What of a payload is not text: its base64, and what that may count. */
 export interface Media {
   image: number;
@@ -214,6 +218,7 @@ export function mediaOf(prepared: PreparedAttempt): Media {
       const kind = readAs(part, typeOf(told, fetched));
       const tokens = tokensOf(kind, data, image_tokens);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
+      if (tokens === undefined && kind === 'audio') media.audio += most;
       if (tokens === undefined) media.is_open = true;
       else if (kind === 'audio') media.audio += tokens;
       else media.image += tokens;
@@ -221,7 +226,7 @@ export function mediaOf(prepared: PreparedAttempt): Media {
   }
   if (OPEN[dialect.wire]?.test(payload)) {
     media.is_open = true;
-    media.audio = Math.max(media.audio, Math.ceil(most * SOUND_SHARE));
+    media.audio = Math.max(media.audio, Math.ceil(most * (MAY_BE_SOUND.test(payload) ? 1 : SOUND_SHARE)));
   }
   return media;
 }
