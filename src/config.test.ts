@@ -91,6 +91,10 @@ describe('the environment', () => {
     ]);
   });
 
+  test('the API key that the README keeps in a variable is no unknown setting', () => {
+    expect(loadConfig({ GATEWAY_KEY: 'sk-gw-v1-0' }).warnings).toEqual([]);
+  });
+
   test('a blank variable counts as unset', () => {
     expect(loadConfig({ GATEWAY_PORT: ' ', OPENAI_API_KEY: '' })).toMatchObject({ port: 8080, providers: [] });
   });

@@ -278,8 +278,12 @@ function secretWarnings(environment: Environment): string[] {
       ];
 }
 
+/** What the examples of the README keep an API key in, often in the shell that starts the gateway: no setting, and no mistake. */
+const client_variable = 'GATEWAY_KEY';
+
 function unknownSettings(environment: Environment): string[] {
   return Object.keys(environment)
-    .filter((name) => name.startsWith('GATEWAY_') && !settings.some((known) => known === name))
+    .filter((name) => name.startsWith('GATEWAY_') && name !== client_variable)
+    .filter((name) => !settings.some((known) => known === name))
     .map((name) => `${name} is not a known setting${didYouMean(name, settings)}`);
 }
