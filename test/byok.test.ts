@@ -49,7 +49,7 @@ function configuration(url: string): string {
         name: 'Account',
         dialect: 'anthropic-messages',
         base_url: url,
-        headers: { authorization: `Bearer ${GATEWAYS_OWN}`, 'x-kept': 'yes' },
+        headers: { authorization: `Bearer ${GATEWAYS_OWN}`, 'x-goog-user-project': GATEWAYS_OWN, 'x-kept': 'yes' },
       },
     },
     models: {
