@@ -69,6 +69,14 @@ describe('the address of Vertex AI', () => {
     },
   );
 
+  test.each(['evil.example:8080', 'evil.example', 'a:b'])(
+    'takes no location that is more than one label: %s',
+    (location) => {
+      const credential = JSON.stringify({ ...service, location });
+      expect(vertexAddress(base('global'), credential, 'google')).toBe(base('global', 'own'));
+    },
+  );
+
   test("stays as it is where it is not Google's, but for project, location and publisher", () => {
     const own = 'http://127.0.0.1:9/v1/projects/p/locations/us-east5/publishers/google';
     expect(vertexAddress(own, undefined, 'google')).toBe(own);

@@ -41,7 +41,9 @@ export function readGoogleAccount(credential: string): GoogleAccount | undefined
   return user.client_id !== '' && user.refresh_token !== '' ? { kind: 'user', ...user, ...place } : undefined;
 }
 
-const NAME = /^[a-z][a-z0-9:.-]{0,99}$/;
+const PROJECT = /^[a-z][a-z0-9:.-]{0,99}$/;
+/** It becomes a part of a host's name. */
+const LOCATION = /^[a-z][a-z0-9-]{0,49}$/;
 const GLOBAL_HOST = 'https://aiplatform.googleapis.com/';
 const PLACE = /\/projects\/([^/]+)\/locations\/([^/]+)/;
 
@@ -55,9 +57,10 @@ export function vertexAddress(base_url: string, credential: string | undefined, 
   const account = credential === undefined ? undefined : readGoogleAccount(credential);
   const [, given_project = '', given_location = ''] = found;
   // Names that would change the address are none.
-  const own = (name: string | undefined, given: string) => (name !== undefined && NAME.test(name) ? name : given);
-  const location = own(account?.location, given_location);
-  const project = own(account?.project, given_project);
+  const own = (name: string | undefined, form: RegExp, given: string) =>
+    name !== undefined && form.test(name) ? name : given;
+  const location = own(account?.location, LOCATION, given_location);
+  const project = own(account?.project, PROJECT, given_project);
   const address = base_url
     // A plain key is of one project, which then is not named (https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode).
     .replace(PLACE, project === '-' ? '' : `/projects/${project}/locations/${location}`)
