@@ -12,7 +12,7 @@ export interface SentData {
 const markOf = (text: string) => hash('sha256', text, 'base64');
 
 /** The data of a data URL, any other text as it is. */
-export function bareData(text: string): string {
+function bareData(text: string): string {
   return /^data:/i.test(text) ? text.slice(text.indexOf(',') + 1) : text;
 }
 
