@@ -4,8 +4,10 @@ import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
+import { ledgerOperations } from '../storage/ledger-operations.ts';
 import type { Recorder } from './recorder.ts';
 
 describeStores('a store that forgets', ({ open }) => {
@@ -89,6 +91,19 @@ describeStores('a store that forgets', ({ open }) => {
     const forget = await forgetAllButFirst(database, recorder, ids);
     await stop(recorder);
     await forget();
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+  });
+
+  test('that an operator released the node hides nothing of what its store forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const { epoch, node } = recorder.state();
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    await forget();
+    await ledgerOperations(database.queries, database.engine).release(node, Date.now() + 2 * limits.node_lost_ms);
+    expect((await store.position(node)).epoch).toBe(epoch + 1);
     await start(store, data_dir);
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
