@@ -68,6 +68,8 @@ class Node implements Recorder {
   #asking: Timer;
   #stopped = false;
   #sweeping: Promise<void> = Promise.resolve();
+  /** The store forgot something that is not being sent again yet: a registration may take several tries. */
+  #owes = false;
   #resends = 0;
   #resent: Promise<void> = Promise.resolve();
 
@@ -394,12 +396,16 @@ class Node implements Recorder {
     const node = this.#slot.node;
     this.#log.warn({ answer, node, epoch: this.#epoch }, 'the store is out of step with this node; registering again');
     // Written down first: once the node is registered again, nothing else tells what the store forgot.
-    if (answer.is === 'behind') owe(this.#segments, answer);
+    if (answer.is === 'behind') {
+      owe(this.#segments, answer);
+      this.#owes = true;
+    }
     const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
     this.#epoch = registered.epoch;
     this.#journal.beginEpoch(registered.epoch);
     this.#leases.registered(registered.leases);
-    if (answer.is === 'behind' && this.#segments.owed) this.#resend(this.#segments.owed);
+    if (this.#owes && this.#segments.owed) this.#resend(this.#segments.owed);
+    this.#owes = false;
     return registered;
   }
 

@@ -40,6 +40,22 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(() => files(data_dir).filter((name) => name.startsWith('owed'))).toEqual([]);
   });
 
+  test('what a store forgot is sent again also where the answer to the new registration was lost', async () => {
+    const { database, store, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    const { register } = store;
+    store.register = async (registration) => {
+      store.register = register;
+      await register(registration);
+      throw new Error('the answer is lost');
+    };
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
   test('a store that is set back a second time, to before it got again what it had forgotten, gets all of it', async () => {
     const { database, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
