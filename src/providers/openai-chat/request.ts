@@ -75,7 +75,7 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     if (value === undefined || value === null || spokenToGateway.has(name) || OWN_FIELDS.has(name)) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
-    } else if (gatewayFields.has(name) && name !== 'store') {
+    } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
       // What is kept upstream is the client's own wish here, as it is in the public API.
       tell(encoding, 'dropped', name, 'the gateway sets it');
     } else if (name === 'user') {
