@@ -53,6 +53,17 @@ export interface Suited {
   prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
+/** A call, and where it may go. */
+export interface Planned {
+  call: Call;
+  /** What can be called, at the prices that hold for the call. */
+  catalog: ModelSource;
+  plan: Plan;
+  requested: string;
+  /** What is changed of the request, wherever it goes. */
+  told: readonly Report[];
+}
+
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
   /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. Absent: nothing is needed. */
@@ -76,6 +87,8 @@ export interface Reached<P, T> {
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
 export interface Steps {
+  /** Where a call would go. Nothing comes of it. Throws as `open` does. */
+  planned(call: Call, wanted: Wanted): Promise<Planned>;
   /** Throws `GatewayError` where nothing can be tried. */
   open(call: Call, wanted: Wanted): Promise<Session>;
   /**
@@ -145,7 +158,7 @@ export function createSteps(
 ): Steps {
   const { clock, health, recorder } = options;
 
-  async function open(given: Call, { models: pick, refuses, recall }: Wanted): Promise<Session> {
+  async function planned(given: Call, { models: pick, refuses, recall }: Wanted): Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
@@ -157,18 +170,20 @@ export function createSteps(
     const { models, requested } = pick(catalog);
     const suited = recall?.(given, { models, catalog });
     const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
+    const plan = planFor(call, { catalog, models, requested, own, refuses, prefers });
+    return { call, catalog, plan, requested, told };
+  }
+
+  async function open(given: Call, wanted: Wanted): Promise<Session> {
+    const routed = await planned(given, wanted);
     return {
-      call,
-      catalog,
-      plan: planFor(call, { catalog, models, requested, own, refuses, prefers }),
-      requested,
+      ...routed,
       record: undefined,
-      hold: { id: call.generation_id, lines: [], granted_nano: 0 },
+      hold: { id: given.generation_id, lines: [], granted_nano: 0 },
       grant: undefined,
       attempts: [],
       shown: [],
       failed: [],
-      told,
       report: [],
       bodies: [],
       service_tier: undefined,
@@ -343,5 +358,5 @@ export function createSteps(
     return clientError(session.failed.slice(-1));
   }
 
-  return { open, tryInOrder, metadataOf, lateError };
+  return { planned, open, tryInOrder, metadataOf, lateError };
 }
