@@ -49,12 +49,19 @@ import { isUnavailable } from './storage/unavailable.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
-/** Everything a gateway is made of that reaches outside: the store, the journal, the clock, the log. */
-export interface AppOptions {
+/** What a reload of the configuration puts in place, as one. */
+export interface Served {
+  /** What is in force: of settings that need a restart, the values of the start. */
   config: Config;
   catalog: Catalog;
   /** The same with the providers that are on for organizations that bring a credential (`providers_own_only`). Made when first asked for. */
   wholeCatalog(): Catalog;
+}
+
+/** Everything a gateway is made of that reaches outside: the store, the journal, the clock, the log. */
+export interface AppOptions {
+  /** What is served now. Asked for whatever a reload may change (`src/cli/reload.ts` says what), each time it is needed. */
+  served(): Served;
   database: Database;
   /** How this node hears of what others change, and tells of what it does. */
   changes: ChangeFeed;
@@ -76,9 +83,11 @@ export interface App {
 
 /** The composition root: builds the service from its parts. Nothing listens yet. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const { config, database, changes, home, recorder, clock, log, metrics } = options;
-  const catalog = () => options.catalog.at(clock.now_ms());
-  const wholeCatalog = () => options.wholeCatalog().at(clock.now_ms());
+  const { served, database, changes, home, recorder, clock, log, metrics } = options;
+  /** As of the start: for settings alone that need a restart. Everything else asks `served` anew. */
+  const { config } = served();
+  const catalog = () => served().catalog.at(clock.now_ms());
+  const wholeCatalog = () => served().wholeCatalog().at(clock.now_ms());
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -178,7 +187,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       listModels(api, { catalog });
       listModelEndpoints(api, { catalog });
       serveManagement(api, {
-        providers: [...config.providers_off, ...config.providers],
+        providers() {
+          const { providers_off, providers } = served().config;
+          return [...providers_off, ...providers];
+        },
         database,
         change,
         catalog,

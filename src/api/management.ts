@@ -68,7 +68,8 @@ interface NamedProvider {
 
 /** What the management plane is made of. */
 export interface ManagementDependencies {
-  providers: readonly NamedProvider[];
+  /** Asked for each name, since a reload may change them. */
+  providers: () => readonly NamedProvider[];
   database: Database;
   change: Change;
   catalog: () => Catalog;
@@ -131,12 +132,15 @@ const operations = [
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
   const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret } = dependencies;
   const { queries } = database;
-  const slugs = new Map(
-    providers.flatMap(({ slug, name }) => [
-      [name.toLowerCase(), slug],
-      [slug.toLowerCase(), slug],
-    ]),
-  );
+  /** A slug stands over another's display name. */
+  const providerSlug = (slugOrName: string): string | undefined => {
+    const wanted = slugOrName.toLowerCase();
+    const known = providers();
+    const found =
+      known.find(({ slug }) => slug.toLowerCase() === wanted) ??
+      known.find(({ name }) => name.toLowerCase() === wanted);
+    return found?.slug;
+  };
   const shared = {
     queries,
     change,
@@ -144,7 +148,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     wholeCatalog,
     recorder,
     now: clock.now_ms,
-    providerSlug: (slugOrName: string) => slugs.get(slugOrName.toLowerCase()),
+    providerSlug,
     vault: createVault(secret),
     limitExchanges: createRateLimit(limits.exchanges_per_minute, clock.monotonic_ms, 'exchanges of codes'),
     activity: activityStore(queries),

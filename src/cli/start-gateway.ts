@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
-import { type App, createApp } from '../app.ts';
+import { type App, createApp, type Served } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
@@ -63,6 +63,19 @@ export function catalogOf(config: Config, providers = config.providers): Catalog
   });
 }
 
+/** What a configuration serves. */
+function servedOf(config: Config): Served {
+  let whole: Catalog | undefined;
+  return {
+    config,
+    catalog: catalogOf(config),
+    wholeCatalog() {
+      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only]);
+      return whole;
+    },
+  };
+}
+
 /** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
@@ -105,14 +118,13 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     onReturn: () => log.info('changes of others are heard again'),
   });
   opened.defer(() => changes.stop());
-  const catalog = catalogOf(config);
-  let whole: Catalog | undefined;
+  const served = servedOf(config);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries, database.engine),
     journal_sync: config.ledger.journal_sync,
     unknown_outcome: config.ledger.unknown_outcome,
-    lookup: createLookup({ catalog, providers: config.providers }),
+    lookup: createLookup({ catalog: served.catalog, providers: config.providers }),
     clock: realClock(clock.now_ms),
     log,
   });
@@ -121,12 +133,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
   options.onMetrics?.(metrics.registry);
   const app = await createApp({
-    config,
-    catalog,
-    wholeCatalog() {
-      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only]);
-      return whole;
-    },
+    served: () => served,
     database,
     changes,
     home,
