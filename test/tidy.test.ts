@@ -49,7 +49,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
   'fast-json-stringify': [/^src\/http\/serialization/],
   aws4: [/^src\/providers\/bedrock-converse\/sign\.ts$/],
-  undici: [/^src\/providers\/(upstream|fetch-media)\.ts$/],
+  undici: [/^src\/providers\/(undici|upstream|fetch-media)\.ts$/],
   'ipaddr.js': [/^src\/providers\/addresses\.ts$/],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],

@@ -1,10 +1,11 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
-import { Client, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { isPublicAddress } from './addresses.ts';
 import type { MediaNeed } from './dialect.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
+import { Client } from './undici.ts';
 
 /** What the operator allows beside the public internet at the usual ports. */
 export interface MediaRules {

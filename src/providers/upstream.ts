@@ -1,7 +1,8 @@
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
 import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
+import { Agent } from './undici.ts';
 
 export interface UpstreamTimeouts {
   upstream_connect_ms_max: number;
