@@ -4,6 +4,23 @@ export const limits = {
   body_bytes_max: 64 * 1024 * 1024,
   body_bytes_setting_max: 1024 * 1024 * 1024,
   header_bytes_max: 32 * 1024,
+  /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
+  memory_heap_share_max: 0.5,
+  /** What those of one key may hold of that, and what one request may take. */
+  memory_owner_share_max: 0.75,
+  /** A body takes so many times its length: received, read, written for an upstream, and sent. */
+  body_copies: 4,
+  /** An answer of an upstream: received, read, written for the client, and sent. */
+  answer_copies: 4,
+  /** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
+  media_copies: 5,
+  /** Bodies up to it are not counted; of unknown length, they are counted in such steps. */
+  counted_bytes_min: 16 * 1024,
+  counted_bytes_step: 256 * 1024,
+  /** How long a request waits for memory, and one that an upstream has begun to answer, whose answer is paid for. */
+  memory_wait_ms_max: 2_000,
+  memory_answer_wait_ms_max: 10_000,
+  memory_waiting_max: 1_000,
   /** A client that takes longer to send its request is cut off. */
   client_request_ms_max: 120_000,
   messages_max: 10_000,
@@ -72,6 +89,29 @@ export const limits = {
   /** Management requests of one credential; setting `limits.management_requests_per_minute`. */
   management_requests_per_minute: 6_000,
   rate_limit_callers_max: 10_000,
+  /** Free models, of one organization: the public service's limits (its documentation, "Limits"); settings of `rate_limits.free_models`. */
+  free_requests_per_minute: 20,
+  free_requests_per_day: 50,
+  free_requests_per_day_funded: 1_000,
+  free_funded_usd: 10,
+  /** Counters of one node; patterns and keys that the settings name. */
+  rate_counters_max: 20_000,
+  rate_settings_max: 1_000,
+  /** What a node takes at a time of what is left in a window: no more than this part of it, and no more than it uses in about so long. */
+  rate_block_divisor: 8,
+  rate_block_ms: 1_000,
+  /** What a node took and did not use for so long goes back. */
+  rate_idle_ms: 1_000,
+  rate_sweep_ms: 500,
+  /** After a refusal, as much is refused without asking for so long. */
+  rate_refusal_ms: 250,
+  /** How long a request waits for the store to count it; after that none waits for so long. */
+  rate_ask_ms_max: 1_000,
+  rate_waiting_max: 10_000,
+  /** Counters that the store is asked for at once; rows that one sweep deletes, and how often. */
+  rate_asks_max: 64,
+  rate_sweep_rows_max: 10_000,
+  rate_store_sweep_ms: 600_000,
   /** An authorization code waits so long for its exchange, and survives so many wrong verifiers. */
   authorization_code_ms_max: 600_000,
   authorization_code_failures_max: 5,
@@ -299,6 +339,11 @@ export const limits = {
   cool_down_ms_default: 10_000,
   cool_down_ms_max: 300_000,
   retry_after_ms_max: 3_600_000,
+  /** After a cool-down, how long the outcome of the one attempt that was let through is waited for. */
+  cool_down_trial_ms_max: 30_000,
+  /** An outage is recent for so long, and one where at least this share of the attempts failed meanwhile. */
+  outage_recent_ms: 30_000,
+  outage_share_min: 0.05,
 
   key_cache_entries_max: 10_000,
   key_cache_ms_max: 10_000,
@@ -387,6 +432,11 @@ export const limits = {
   /** What `catalog refresh` reads. */
   catalog_bytes_max: 64 * 1024 * 1024,
   catalog_download_ms_max: 60_000,
+  /** Answers about the catalog that are kept ready, one for each choice of filters. */
+  catalog_answers_max: 256,
+  catalog_answers_bytes_max: 48 * 1024 * 1024,
+  /** What an item of the feed tells of its model. */
+  feed_description_chars_max: 190,
 
   /** Stories, bounds and counts of the sandbox. */
   sandbox_tokens_max: 1_000_000,

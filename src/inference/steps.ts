@@ -8,6 +8,7 @@ import type { OwnCredential } from '../routing/own-credential.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
 import type { TokenClasses, Wire } from '../schemas/inner.ts';
 import type { Admission, Measure, Prepared } from './admission.ts';
+import { type AttemptFacts, attemptFacts } from './attempt-facts.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt, fallsOver, isOfEndpoint } from './failure.ts';
@@ -151,6 +152,11 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
   });
 }
 
+function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
+  const attempt = attempts[at];
+  return attempt && attemptFacts(attempt);
+}
+
 export function createSteps(
   options: StepsOptions,
   { admit }: Pick<Admission, 'admit'>,
@@ -189,6 +195,7 @@ export function createSteps(
       service_tier: undefined,
       is_sent: false,
       sent_ms: 0,
+      waited_ms: 0,
       first_token_ms: undefined,
     };
   }
@@ -238,7 +245,8 @@ export function createSteps(
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
     if (!session.call.wants_metadata) return undefined;
-    const { plan, requested, shown: attempts, told, report } = session;
+    const { plan, requested, shown, told, report } = session;
+    const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
     return routingMetadata({ plan, requested, attempts, selected, report: [...told, ...report] });
   }
 
@@ -250,6 +258,7 @@ export function createSteps(
     work: Work<P, T>,
   ): Promise<{ value: T; prepared: P }> {
     const { call } = session;
+    const begun_ms = clock.monotonic_ms();
     const waiting = work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
     const { prepared, hold, grant } = await admit({
@@ -274,6 +283,7 @@ export function createSteps(
     session.report = prepared.report;
     session.service_tier = prepared.service_tier;
     session.sent_ms = clock.monotonic_ms();
+    session.waited_ms = session.sent_ms - begun_ms;
     session.is_sent = true;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
     return { value: await work.send(prepared), prepared };
@@ -287,7 +297,7 @@ export function createSteps(
         session.is_sent = false;
         try {
           const { value, prepared } = await tryOne(session, candidate, strip_state, work);
-          health.succeeded(healthId(candidate));
+          health.succeeded(healthId(candidate), clock.now_ms());
           return { value, prepared, candidate };
         } catch (error) {
           if (!session.is_sent) {

@@ -45,7 +45,7 @@ test.each([
 test('a success ends the cool-down', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 0);
-  health.succeeded('e');
+  health.succeeded('e', 1);
   expect(health.coolingUntil('e', 1)).toBe(0);
 });
 

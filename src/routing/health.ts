@@ -1,11 +1,36 @@
 import { limits } from '../limits.ts';
 import type { FailureClass } from '../providers/dialect.ts';
 
-/** What is remembered of an endpoint's recent failures. */
-interface Memory {
-  cool_until_ms: number;
-  consecutive: number;
+/** Values that so many of a hundred samples do not pass. */
+export interface Percentiles {
+  p50: number;
+  p75: number;
+  p90: number;
+  p99: number;
 }
+
+/** How an endpoint did of late, over all nodes, at the gateway's own account. What too few calls tell of is null. */
+export interface Performance {
+  /** To the first token, in milliseconds. */
+  latency_ms: Percentiles | null;
+  /** Tokens a second. The p90 is what a tenth of the answers stay below: higher percentiles are slower, as for latency. */
+  throughput: Percentiles | null;
+  /** Percent of the calls that were answered. */
+  uptime_5m: number | null;
+  uptime_30m: number | null;
+  uptime_1d: number | null;
+  /** The share of tool calls whose arguments are JSON, from 0 to 1. */
+  tool_success: number | null;
+}
+
+const NOTHING_KNOWN: Performance = {
+  latency_ms: null,
+  throughput: null,
+  uptime_5m: null,
+  uptime_30m: null,
+  uptime_1d: null,
+  tool_success: null,
+};
 
 /** Failures that say something about the endpoint rather than about the request. */
 const COUNTED: ReadonlySet<FailureClass> = new Set([
@@ -19,42 +44,141 @@ const COUNTED: ReadonlySet<FailureClass> = new Set([
   'invalid_response',
 ]);
 
+/** What an attempt at an endpoint is: one of many; the one that tries whether it is well again; or one beside such a trial. */
+export type Turn = 'open' | 'trial' | 'busy';
+
 /**
- * Which endpoints are cooling down. A cool-down lowers an endpoint's rank and never excludes it: the last endpoint left
- * is still tried. Times are given by the caller.
+ * Which endpoints are cooling down, and how they do. A cool-down lowers an endpoint's rank and never excludes it: the last
+ * endpoint left is still tried. When it is over, one attempt at a time tries whether the endpoint is well again; to others
+ * it still cools until then. Times are given by the caller.
  */
 export interface Health {
-  failed(endpoint_id: string, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void;
-  succeeded(endpoint_id: string): void;
-  /** 0 when the endpoint is not cooling down. */
-  coolingUntil(endpoint_id: string, now_ms: number): number;
+  /**
+   * Before an attempt is sent. `trial`: its outcome is waited for before others are let through, which it must tell by `failed`,
+   * `succeeded` or `left`. `busy`: another is just trying; better to go elsewhere first.
+   */
+  begin(health_id: string, now_ms: number): Turn;
+  failed(health_id: string, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void;
+  /** `sent_ms`: when the attempt was sent; one from before the failure does not tell that it is over. */
+  succeeded(health_id: string, now_ms: number, sent_ms?: number): void;
+  /** A trial ended without telling anything of the endpoint. */
+  left(health_id: string): void;
+  /** 0 when the endpoint is not cooling down, nor being tried by another request. */
+  coolingUntil(health_id: string, now_ms: number): number;
+  /** Whether it failed lately more often than now and then. */
+  hadOutage(health_id: string, now_ms: number): boolean;
+  /** What is known of the endpoint, whatever the credential. Cheap: worked out anew once a second at most. */
+  performance(endpoint_id: string, now_ms: number): Performance;
+}
+
+/** What is remembered of an endpoint's recent failures. */
+interface Memory {
+  cool_until_ms: number;
+  /** Of it, what the upstream told: kept whatever is answered meanwhile. */
+  told_until_ms: number;
+  /** A trial under way is waited for until then; 0: none. */
+  trial_until_ms: number;
+  consecutive: number;
+  failed_ms: number;
+  /** Since `since_ms`, halved as time passes. */
+  outages: number;
+  answers: number;
+  since_ms: number;
+  outage_ms: number;
+}
+
+function newMemory(now_ms: number): Memory {
+  return {
+    cool_until_ms: 0,
+    told_until_ms: 0,
+    trial_until_ms: 0,
+    consecutive: 0,
+    failed_ms: now_ms,
+    outages: 0,
+    answers: 0,
+    since_ms: now_ms,
+    outage_ms: Number.NEGATIVE_INFINITY,
+  };
+}
+
+/** Keeps the counts to about the last `outage_recent_ms`. */
+function age(memory: Memory, now_ms: number): void {
+  if (now_ms - memory.since_ms < limits.outage_recent_ms) return;
+  const is_long = now_ms - memory.since_ms >= 2 * limits.outage_recent_ms;
+  memory.outages = is_long ? 0 : memory.outages / 2;
+  memory.answers = is_long ? 0 : memory.answers / 2;
+  memory.since_ms = now_ms;
 }
 
 /** Remembers endpoints that failed lately: an upstream's own wait when it told one, else a wait that doubles with each failure in a row. */
-export function createHealth(): Health {
+export function createHealth(
+  performance: (endpoint_id: string, now_ms: number) => Performance = () => NOTHING_KNOWN,
+): Health {
   const records = new Map<string, Memory>();
+
+  function fail(memory: Memory, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void {
+    age(memory, now_ms);
+    memory.consecutive += 1;
+    memory.failed_ms = now_ms;
+    memory.trial_until_ms = 0;
+    if (retry_after_ms === undefined) {
+      const doubled = limits.cool_down_ms_default * 2 ** Math.min(memory.consecutive - 1, 10);
+      memory.cool_until_ms = Math.max(memory.cool_until_ms, now_ms + Math.min(doubled, limits.cool_down_ms_max));
+    } else {
+      const until = now_ms + Math.min(retry_after_ms, limits.retry_after_ms_max);
+      memory.told_until_ms = Math.max(memory.told_until_ms, until);
+      memory.cool_until_ms = Math.max(memory.cool_until_ms, until);
+    }
+    if (failure === 'rate_limited') return;
+    memory.outages += 1;
+    memory.outage_ms = now_ms;
+  }
+
   return {
-    failed(endpoint_id, failure, retry_after_ms, now_ms) {
+    begin(health_id, now_ms) {
+      const memory = records.size === 0 ? undefined : records.get(health_id);
+      if (memory === undefined || memory.consecutive === 0 || memory.cool_until_ms > now_ms) return 'open';
+      if (memory.trial_until_ms > now_ms) return 'busy';
+      memory.trial_until_ms = now_ms + limits.cool_down_trial_ms_max;
+      return 'trial';
+    },
+    failed(health_id, failure, retry_after_ms, now_ms) {
       if (!COUNTED.has(failure)) return;
-      const record = records.get(endpoint_id) ?? { cool_until_ms: 0, consecutive: 0 };
-      record.consecutive += 1;
-      const doubled = limits.cool_down_ms_default * 2 ** Math.min(record.consecutive - 1, 10);
-      const wait = Math.min(
-        retry_after_ms ?? doubled,
-        retry_after_ms === undefined ? limits.cool_down_ms_max : limits.retry_after_ms_max,
-      );
-      record.cool_until_ms = Math.max(record.cool_until_ms, now_ms + wait);
-      records.delete(endpoint_id);
+      const memory = records.get(health_id) ?? newMemory(now_ms);
+      fail(memory, failure, retry_after_ms, now_ms);
+      records.delete(health_id);
       // A provider that takes any model name makes any number of endpoints: the one that failed longest ago is forgotten.
       if (records.size >= limits.health_endpoints_max) records.delete(records.keys().next().value ?? '');
-      records.set(endpoint_id, record);
+      records.set(health_id, memory);
     },
-    succeeded(endpoint_id) {
-      if (records.size > 0) records.delete(endpoint_id);
+    succeeded(health_id, now_ms, sent_ms = now_ms) {
+      const memory = records.size === 0 ? undefined : records.get(health_id);
+      if (memory === undefined) return;
+      age(memory, now_ms);
+      memory.answers += 1;
+      // What was under way before the failure says nothing of what came after it.
+      if (sent_ms < memory.failed_ms) return;
+      memory.trial_until_ms = 0;
+      memory.cool_until_ms = memory.told_until_ms;
+      if (memory.told_until_ms > now_ms) return;
+      memory.consecutive = 0;
+      if (memory.outage_ms + limits.outage_recent_ms <= now_ms) records.delete(health_id);
     },
-    coolingUntil(endpoint_id, now_ms) {
-      const until = records.get(endpoint_id)?.cool_until_ms ?? 0;
+    left(health_id) {
+      const memory = records.get(health_id);
+      if (memory !== undefined) memory.trial_until_ms = 0;
+    },
+    coolingUntil(health_id, now_ms) {
+      const memory = records.size === 0 ? undefined : records.get(health_id);
+      if (memory === undefined) return 0;
+      const until = Math.max(memory.cool_until_ms, memory.trial_until_ms);
       return until > now_ms ? until : 0;
     },
+    hadOutage(health_id, now_ms) {
+      const memory = records.size === 0 ? undefined : records.get(health_id);
+      if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= now_ms) return false;
+      return memory.outages >= (memory.outages + memory.answers) * limits.outage_share_min;
+    },
+    performance,
   };
 }
