@@ -34,6 +34,7 @@ const endless: LedgerStore = {
   position: async () => ({ epoch: 0, batch: 0 }),
   register: async ({ epoch_seen }) => ({ epoch: epoch_seen + 1, leases: [], now: Date.now() }),
   watch: async () => ({ wanted: [], nodes: 1, now: Date.now() }),
+  look: async () => [],
   settle: async ({ windows }) => ({
     is: 'applied',
     now: Date.now(),

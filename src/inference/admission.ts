@@ -98,7 +98,13 @@ function mayHelp(error: unknown, least_nano: number): boolean {
   return typeof left_usd !== 'number' || least_nano <= toNano(left_usd);
 }
 
-export function createAdmission({ recorder, rules }: { recorder: Recorder; rules: SpendingRules }): Admission {
+export function createAdmission({
+  recorder,
+  rules,
+}: {
+  recorder: Pick<Recorder, 'reserve' | 'extend'>;
+  rules: SpendingRules;
+}): Admission {
   async function admitLimited<P extends Prepared>({
     call,
     hold: held,

@@ -1,3 +1,4 @@
+import type { GatewayError } from '../errors.ts';
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { GenerationRecord } from './records.ts';
 
@@ -19,6 +20,27 @@ export interface Ask {
   full_nano: number;
   /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
   least_nano: number;
+}
+
+/** What `reserve` would come to now, by the store's own sums. */
+export interface Preview {
+  granted_nano: number;
+  /** Every budget that it would be set aside in. */
+  lines: PreviewLine[];
+  /** Why nothing would be granted. */
+  refusal: GatewayError | undefined;
+}
+
+/** One budget as a request that asks now finds it. */
+export interface PreviewLine {
+  budget: Budget;
+  window_start: string;
+  /** In its window until now, what is not in the store yet included. */
+  spent_nano: number;
+  /** Neither spent nor set aside for anything else. */
+  available_nano: number;
+  /** Milliseconds since 1970; undefined: never. */
+  resets_at: number | undefined;
 }
 
 /** One budget's part in a hold. `amount` is what is set aside now, `share` what earlier attempts of the request may have cost of it. */

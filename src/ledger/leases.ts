@@ -1,10 +1,10 @@
 import type { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Budget, type BudgetInterval, windowEnd, windowStart } from '../schemas/budget.ts';
-import type { Ask, Hold, HoldLine } from './hold.ts';
+import type { Ask, Hold, HoldLine, Preview } from './hold.ts';
 import { freeOf, type Lease, LeaseBook } from './lease-book.ts';
 import { budgetRefusal, storeRefusal } from './refusal.ts';
-import type { LeaseRow, Settle, Watched, WindowAsk, WindowState } from './settle.ts';
+import type { LeaseRow, Settle, Watched, WindowAsk, WindowState, WindowSums } from './settle.ts';
 
 /** A request that this node has not the money for. */
 interface Waiter {
@@ -37,6 +37,11 @@ export interface LeasesOptions {
 
 /** More than any limit, so asking for more changes nothing; the store's integers end not far above. */
 const NANO_MAX = limits.usd_max * 1e9;
+
+/** The budgets that an attempt counts against. */
+function countedIn({ budgets, is_byok }: Ask): readonly Budget[] {
+  return is_byok ? budgets.filter(({ include_byok }) => include_byok) : budgets;
+}
 
 /** What the next attempt of a request could be granted of one budget. */
 function roomOf({ lease, line }: Wanted): number {
@@ -86,14 +91,55 @@ export class Leases {
     this.#open = true;
   }
 
+  /** The windows that an attempt of a request with nothing set aside would count in. */
+  windowsOf(ask: Ask): { budget_id: string; window_start: string }[] {
+    const at = this.#momentOf(ask);
+    return countedIn(ask).map(({ id, reset_interval }) => ({
+      budget_id: id,
+      window_start: this.#startOf(reset_interval, at),
+    }));
+  }
+
+  /** See `Recorder.preview`; `sums` are the store's of `windowsOf`. */
+  preview(ask: Ask, sums: readonly WindowSums[]): Preview {
+    const now = this.#options.now();
+    const at = this.#momentOf(ask);
+    const found = countedIn(ask).map((budget) => {
+      const window_start = this.#startOf(budget.reset_interval, at);
+      const isOf = (one: WindowSums) => one.budget_id === budget.id && one.window_start === window_start;
+      const { spent, leased } = sums.find(isOf) ?? { spent: 0, leased: 0 };
+      const lease = this.book.find(budget.id, window_start);
+      const { stored, pending } = lease ?? { stored: 0, pending: 0 };
+      const elsewhere = Math.max(0, leased - stored);
+      const own = lease === undefined ? 0 : freeOf(lease);
+      const available_nano = Math.max(0, own + Math.max(0, budget.limit_nano - spent - leased));
+      const resets_at = windowEnd(budget.reset_interval, now);
+      return { line: { budget, window_start, spent_nano: spent + pending, available_nano, resets_at }, elsewhere };
+    });
+    const lines = found.map(({ line }) => line);
+    const { full_nano, least_nano: needed_nano } = ask;
+    const granted_nano = Math.min(full_nano, ...lines.map(({ available_nano }) => available_nano));
+    if (full_nano === 0 || (granted_nano >= needed_nano && granted_nano > 0)) {
+      return { granted_nano, lines, refusal: undefined };
+    }
+    const [short] = found
+      .filter(({ line }) => line.available_nano < Math.max(1, needed_nano))
+      .sort((a, b) => a.line.available_nano + a.elsewhere - b.line.available_nano - b.elsewhere);
+    const { budget, spent_nano, resets_at } = short!.line;
+    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at }) };
+  }
+
+  #momentOf({ at }: Ask): number {
+    const now = this.#options.now();
+    return at !== undefined && Math.abs(at - now) <= limits.admission_clock_ms_max ? at : now;
+  }
+
   /** See `Recorder.reserve`. */
   reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
     const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
-    const now = this.#options.now();
-    const at = ask.at !== undefined && Math.abs(ask.at - now) <= limits.admission_clock_ms_max ? ask.at : now;
+    const at = this.#momentOf(ask);
     const lines: Wanted[] = [];
-    for (const budget of ask.budgets) {
-      if (ask.is_byok && !budget.include_byok) continue;
+    for (const budget of countedIn(ask)) {
       const line = hold.lines.find((known) => known.budget.id === budget.id);
       const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
       lines.push({ budget, lease: this.book.of(budget.id, start), line });

@@ -164,6 +164,14 @@ class Node implements Recorder {
     return reserved;
   }
 
+  preview: Recorder['preview'] = async (ask) => {
+    if (!this.#isTimeKnown()) await this.#learnTime();
+    const wanted = this.#leases.windowsOf(ask);
+    if (wanted.length === 0) return this.#leases.preview(ask, []);
+    const sums = await this.#store.look(wanted).catch(() => Promise.reject(storeRefusal()));
+    return this.#leases.preview(ask, sums);
+  };
+
   #tellTime(store_now: number): void {
     this.#store_ahead_ms = store_now - this.#clock.monotonic();
     this.#clock_ahead_ms = this.#clock.now() - this.#clock.monotonic();

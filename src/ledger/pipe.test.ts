@@ -30,6 +30,7 @@ test('a batch of asks alone that the store refuses again and again is given up, 
         position: () => Promise.reject(new Error('not asked')),
         register: () => Promise.reject(new Error('not asked')),
         watch: () => Promise.reject(new Error('not asked')),
+        look: () => Promise.reject(new Error('not asked')),
         settle: (batch) => {
           sent.push(batch);
           if (sent.length <= limits.flush_refusals_max) return Promise.reject(new Error('no'));
@@ -79,6 +80,7 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
       position: () => Promise.reject(new Error('not asked')),
       register: () => Promise.reject(new Error('not asked')),
       watch: () => Promise.reject(new Error('not asked')),
+      look: () => Promise.reject(new Error('not asked')),
       settle: (batch) => {
         sent.push(batch);
         return Promise.resolve({ is: 'applied', windows: [], now: 0 });

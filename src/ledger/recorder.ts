@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Disk } from './disk.ts';
-import type { Ask, Hold } from './hold.ts';
+import type { Ask, Hold, Preview } from './hold.ts';
 import type { JournalSync } from './journal.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import type { Lookup } from './lookup.ts';
@@ -62,6 +62,8 @@ export interface Recorder {
    * the store does not answer; the hold is then as it was.
    */
   reserve(ask: Ask, hold?: Hold): Hold | Promise<Hold>;
+  /** What `reserve` would come to for a request that has nothing set aside. Asks the store, and changes nothing. Rejects with a 503 where it does not answer. */
+  preview(ask: Ask): Promise<Preview>;
   /** Enlarges a running attempt's grant to `granted_nano` from money that this node has; false where it has not enough. Durable when it resolves. */
   extend(hold: Hold, granted_nano: number): Promise<boolean>;
   /** The attempt that was reserved last has ended and may have cost this much: kept aside when the next one is reserved. */

@@ -95,6 +95,14 @@ export interface LeaseRow {
   amount: number;
 }
 
+/** How much of a window is gone, and how much of it all nodes hold. */
+export interface WindowSums {
+  budget_id: string;
+  window_start: string;
+  spent: number;
+  leased: number;
+}
+
 /**
  * `applied` now, or `already_applied` when an answer had been lost. `fenced`: another epoch of this node was registered
  * since. `behind`: the store lost commits that it had acknowledged; `epoch` and `batch` are the last it knows.
@@ -134,6 +142,8 @@ export interface LedgerStore {
   settle(batch: SettleBatch): Promise<SettleAnswer>;
   /** What a node with leases should know between its batches. */
   watch(node: string, at: number): Promise<Watched>;
+  /** The sums of some windows; of those that nothing was ever spent or set aside in, none. Changes nothing. */
+  look(windows: readonly Pick<WindowSums, 'budget_id' | 'window_start'>[]): Promise<WindowSums[]>;
 }
 
 export interface Registered {

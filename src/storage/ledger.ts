@@ -384,6 +384,19 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       return { wanted, nodes, now };
     },
 
+    look: (windows) =>
+      queries
+        .selectFrom('ledger_windows')
+        .select(['budget_id', 'window_start', 'spent', 'leased'])
+        .where(({ eb, or }) =>
+          or(
+            windows.map(({ budget_id, window_start }) =>
+              eb.and([eb('budget_id', '=', budget_id), eb('window_start', '=', window_start)]),
+            ),
+          ),
+        )
+        .execute(),
+
     position: (node) => positionOf(queries, node),
 
     register: async ({ node, instance, epoch_seen, at }) => {

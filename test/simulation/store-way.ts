@@ -108,5 +108,6 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
       );
     },
     watch: (node, at) => trip('watch', () => store.watch(node, clock(at)), false),
+    look: (windows) => trip('look', () => store.look(windows), false),
   };
 }
