@@ -1,9 +1,10 @@
 import type { Report } from '../providers/dialect.ts';
 import { type OwnCredential, type ShownCredential, shownCredential } from '../routing/own-credential.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
+import type { AttemptFacts } from './attempt-facts.ts';
 
 /** One attempt, as the routing metadata shows it. */
-export interface ShownAttempt {
+export interface ShownAttempt extends Partial<AttemptFacts> {
   provider: string;
   model: string;
   /** 0 when there was no answer at all. */

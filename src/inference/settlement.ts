@@ -54,6 +54,8 @@ export interface Session {
   is_sent: boolean;
   /** Monotonic time of the last send. */
   sent_ms: number;
+  /** Milliseconds between the beginning of the last attempt and its send. */
+  waited_ms: number;
   first_token_ms: number | undefined;
 }
 
@@ -150,6 +152,7 @@ export function createSettlement(options: {
     const charge = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
     return {
       cost_nano: charge.cost_nano,
+      tokens: [inputTokens(usage), outputTokens(usage)],
       charges: charge.lines,
       ...(charge.is_unpriced ? { is_unpriced: true } : {}),
       ...(usage.estimated ? { estimated: true } : {}),
@@ -179,12 +182,14 @@ export function createSettlement(options: {
 
   function noted(session: Session, candidate: Candidate, end: AttemptEnd) {
     const { status, failure } = end;
+    const wait = Math.round(session.waited_ms);
     const attempt: AttemptRecord = {
       endpoint_id: candidate.endpoint.id,
       provider_name: candidate.provider.name,
       model_permaslug: candidate.model.canonical_slug,
       status,
       latency: Math.round(clock.monotonic_ms() - session.sent_ms),
+      ...(wait === 0 ? {} : { wait }),
       is_byok: candidate.own !== undefined,
       ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
       upstream_id: null,
@@ -240,6 +245,8 @@ export function createSettlement(options: {
     const charge = priceAttempt(usage, call.request, candidate, pricesOf(session), answered && tierOf(answered));
     if (answered) {
       answered.attempt.cost_nano = charge.cost_nano;
+      if (usage !== null) answered.attempt.tokens = [inputTokens(usage), outputTokens(usage)];
+      if (usage?.estimated) answered.attempt.estimated = true;
       answered.attempt.charges = charge.lines;
       if (charge.is_unpriced) answered.attempt.is_unpriced = true;
       answered.attempt.upstream_id = answered.meter.upstream_id;

@@ -23,14 +23,22 @@ export interface AttemptRecord {
   model_permaslug: string;
   /** Null when there was no answer (no connection, timeout). */
   status: number | null;
-  /** Milliseconds from the send to the headers or the failure. */
+  /** Milliseconds from the send to the first of the answer, or to the failure. */
   latency: number | null;
+  /** Milliseconds before the send, for money, media and the journal. Absent: less than one. */
+  wait?: number;
   is_byok: boolean;
   upstream_id: string | null;
   /** Why the gateway moved on; null for the attempt that answered. */
   failure: string | null;
   /** What the organization owes for it; what its own account at the provider was charged, where `is_byok`. */
   cost_nano: number;
+  /** Tokens in and out that it was charged for. Absent: none, or a number that nobody knows. */
+  tokens?: readonly [input: number, output: number];
+  /** It went on with the text of the attempt before it, which had broken off. */
+  continues?: true;
+  /** It was sent while the attempt before it was still waited for. */
+  hedges?: true;
   /** The credential of the organization that was used. */
   byok_id?: string | null;
   /** Its outcome is not known: `cost_nano` is what it may have cost at most. */

@@ -108,7 +108,20 @@ export const Generation = Type.Object(
         byok_id: nullable(
           Type.String({ description: 'The credential of the organization that was used (`/byok/{id}`).' }),
         ),
-        failure: nullable(Type.String()),
+        failure: nullable(
+          Type.String({
+            description: 'Why the gateway moved on, or what ended the answer; null for one that was whole.',
+          }),
+        ),
+        wait: Type.Number({ description: 'Milliseconds before the send: for money, media and the journal.' }),
+        tokens_prompt: count,
+        tokens_completion: count,
+        cost: nullable(
+          Type.Number({ description: "USD; of the organization's own account at the provider where `is_byok`." }),
+        ),
+        estimated: Type.Boolean({ description: 'Its tokens or its cost were counted or assumed by the gateway.' }),
+        continues: Type.Boolean({ description: 'It went on with the text of the attempt before it.' }),
+        hedges: Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' }),
       }),
     ),
   },

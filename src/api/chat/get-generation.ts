@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
+import { attemptFacts } from '../../inference/attempt-facts.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
 import { errors } from '../../schemas/error.ts';
 import { Generation } from '../../schemas/generation.ts';
@@ -73,14 +74,12 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     charges: describeCharges(record),
     provider_responses: record.attempts.map((attempt) => ({
       id: attempt.upstream_id,
-      endpoint_id: attempt.endpoint_id,
       model_permaslug: attempt.model_permaslug,
       provider_name: attempt.provider_name,
       status: attempt.status,
-      latency: attempt.latency,
       is_byok: attempt.is_byok,
       byok_id: attempt.byok_id ?? null,
-      failure: attempt.failure,
+      ...attemptFacts(attempt),
     })),
   };
 }
