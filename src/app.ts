@@ -19,6 +19,7 @@ import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { GatewayError } from './errors.ts';
 import { logRequests } from './http/access-log.ts';
+import { createMemory } from './http/memory.ts';
 import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
@@ -70,6 +71,8 @@ export interface AppOptions {
   secret: string;
   recorder: Recorder;
   clock: Clock;
+  /** Absent: `Math.random`. */
+  chance?: (() => number) | undefined;
   log: Logger;
   metrics: Metrics;
   metrics_source: MetricsSource;
@@ -106,6 +109,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     authenticate,
     logger: log,
     body_bytes_max: config.body_bytes_max,
+    memory: createMemory(config.memory_bytes_max),
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock.monotonic_ms),
     observe: (server) => logRequests(server, log, metrics),
@@ -158,6 +162,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     tokenizer,
     health: createHealth(),
     clock,
+    chance: options.chance ?? Math.random,
     metrics,
     log,
     rules: config.ledger,

@@ -13,6 +13,8 @@ export interface TestGatewayOptions {
   /** An existing data directory to start on; it is then kept. */
   data_dir?: string;
   clock?: Clock;
+  /** What routing draws; absent: always 0, which is the cheapest first. */
+  chance?: () => number;
 }
 
 export interface TestGateway {
@@ -51,7 +53,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     { config_file },
   );
   const log = createLog(config.log_level, { write: (line) => void log_lines.push(line) });
-  const gateway = await start({ config, log, ...(options.clock ? { clock: options.clock } : {}) });
+  const gateway = await start({
+    config,
+    log,
+    chance: options.chance ?? (() => 0),
+    ...(options.clock ? { clock: options.clock } : {}),
+  });
   const base_url = `${gateway.url}/api/v1`;
   const made = await fetch(`${base_url}/keys`, {
     method: 'POST',

@@ -33,6 +33,8 @@ export interface GatewayOptions {
   /** Where `/metrics` reads; by default this process's own registry. */
   metrics_source?: MetricsSource | undefined;
   clock?: Clock;
+  /** Numbers from 0 to 1 for what routing leaves to chance. */
+  chance?: (() => number) | undefined;
   /** Other processes listen on the same port. */
   share_port?: boolean | undefined;
   /** Told the management key that this start made, before anything else can fail. */
@@ -140,6 +142,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     secret: config.secret ?? secretOf(config.data_dir),
     recorder,
     clock,
+    chance: options.chance,
     log,
     metrics,
     metrics_source: options.metrics_source ?? own,

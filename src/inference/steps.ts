@@ -28,6 +28,8 @@ export interface StepsOptions {
   recorder: Recorder;
   health: Health;
   clock: Clock;
+  /** A number from 0 to 1, below 1: routing has no chance of its own. */
+  chance(): number;
   allow_unpriced: boolean;
 }
 
@@ -230,6 +232,7 @@ export function createSteps(
         provider: (slug) => catalog.provider(slug),
         health,
         now_ms: clock.now_ms(),
+        draw: options.chance(),
         allow_unpriced: options.allow_unpriced,
         own,
         caller: call.principal,

@@ -36,6 +36,7 @@ describe('own credentials', () => {
         slug === 'gamma' ? ({ ...PROVIDERS['gamma'], is_own_only: true } as Provider) : PROVIDERS[slug],
       health,
       now_ms: 1000,
+      draw: 0,
       allow_unpriced: true,
       own: credentials,
       caller: { key_hash: 'k', user_id: 'u' },

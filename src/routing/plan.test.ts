@@ -28,6 +28,7 @@ function ask(
     provider: (slug) => PROVIDERS[slug],
     health: more.health ?? createHealth(),
     now_ms: 1000,
+    draw: 0,
     allow_unpriced: more.allow_unpriced ?? false,
     prefers: more.prefers,
   });

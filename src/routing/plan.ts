@@ -5,23 +5,19 @@ import type { Provider } from '../providers/provider.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
+import { type Candidate, healthId, type Strategy } from './candidate.ts';
 import type { Health } from './health.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 
-/** One endpoint that a request could go to with one credential, and why it does not when it does not. */
-export interface Candidate {
-  model: Model;
-  endpoint: Endpoint;
-  provider: Provider;
-  /** The organization's own credential that it would be called with; absent: the gateway's. */
-  own?: OwnCredential;
-  excluded: { step: string; reason: string } | undefined;
-}
+export type { Candidate, Place, Strategy } from './candidate.ts';
+export { healthId, pricesOf, tagOf } from './candidate.ts';
 
 /** How one request will be tried: endpoints in order, and everything that was considered. */
 export interface Plan {
   requested: string;
-  strategy: 'direct' | 'fallback';
+  strategy: Strategy;
+  /** What the endpoints of each model are sorted by; absent: by a weighted draw. */
+  sort?: Sort;
   candidates: Candidate[];
   /** The candidates to try, in order. Empty only in a `NoEndpoint`. */
   attempts: Candidate[];
@@ -29,12 +25,16 @@ export interface Plan {
   funnel: { step: string; endpoint_count: number }[];
 }
 
+export type Sort = 'price' | 'throughput' | 'latency' | 'exacto';
+
 export interface PlanContext {
   /** The models that the request names, in order, found in the catalog. Not empty. */
   models: readonly Model[];
   provider(slug: string): Provider | undefined;
   health: Health;
   now_ms: number;
+  /** From 0 to 1, drawn by the caller: which of the endpoints that stand alike comes first. */
+  draw: number;
   /** Whether endpoints without a known price may serve. */
   allow_unpriced: boolean;
   /** Credentials of the caller's workspace that are not disabled. */
@@ -44,11 +44,12 @@ export interface PlanContext {
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Whether the conversation's opaque state was made there, and may be of use nowhere else. */
   prefers?: ((candidate: Candidate) => boolean) | undefined;
-}
-
-/** What a cool-down is remembered by: a credential that an organization brought fails for nobody else. */
-export function healthId({ endpoint, own }: Pick<Candidate, 'endpoint' | 'own'>): string {
-  return own === undefined ? endpoint.id : `${endpoint.id} ${own.id}.${own.version}`;
+  /** Whether the conversation went there before, so that its prompt may be in that cache. */
+  sticky?: ((candidate: Candidate) => boolean) | undefined;
+  /** What the caller has as its default, where the request says nothing. */
+  default_sort?: Sort | undefined;
+  /** How `models` came to be, where it was not by their own names. */
+  strategy?: Strategy | undefined;
 }
 
 type Filter = { step: string; reason(candidate: Candidate): string | undefined };
@@ -365,7 +366,7 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
   const requested = context.models[0]?.id ?? '';
   const base = {
     requested,
-    strategy: context.models.length > 1 ? ('fallback' as const) : ('direct' as const),
+    strategy: context.strategy ?? (context.models.length > 1 ? ('fallback' as const) : ('direct' as const)),
     candidates,
     funnel,
   };
