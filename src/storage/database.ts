@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { migrate } from './migrations.ts';
-import { postgresDialect } from './postgres-dialect.ts';
 import type { Tables } from './schema.ts';
 import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
 
@@ -46,6 +45,8 @@ function serverOf(database_url: string): string {
 
 async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
   const { onConnectionLost = () => {}, statement_ms_max = limits.database_statement_ms_max } = options;
+  // Its driver is memory that the embedded store does not need.
+  const { postgresDialect } = await import('./postgres-dialect.ts');
   // A migration, and the wait for another process that migrates, take as long as they take.
   const patient = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost, 0) });
   try {
