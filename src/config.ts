@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
 import { type BundledCatalog, parseBundledCatalog } from './catalog/bundled.ts';
 import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
@@ -33,6 +34,8 @@ export interface Config {
   management_key: string | undefined;
   secret: string | undefined;
   body_bytes_max: number;
+  /** What large requests may hold of a process's memory together. */
+  memory_bytes_max: number;
   log_level: LogLevel;
   /** What a request without a model gets. */
   default_model: string | undefined;
@@ -114,6 +117,9 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     body_bytes_max:
       integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
       limits.body_bytes_max,
+    memory_bytes_max:
+      read?.value.limits?.memory_bytes ??
+      Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),
     log_level: choice(environment, 'GATEWAY_LOG_LEVEL', logLevels) ?? read?.value.logging?.level ?? 'info',
     default_model: variable(environment, 'GATEWAY_DEFAULT_MODEL'),
     sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
@@ -177,6 +183,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     management_key: presence(config.management_key),
     secret: presence(config.secret),
     body_bytes_max: config.body_bytes_max,
+    memory_bytes_max: config.memory_bytes_max,
     log_level: config.log_level,
     default_model: config.default_model ?? 'none',
     sandbox: config.sandbox,

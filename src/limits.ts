@@ -6,17 +6,21 @@ export const limits = {
   header_bytes_max: 32 * 1024,
   /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
   memory_heap_share_max: 0.5,
+  memory_bytes_setting_min: 16 * 1024 * 1024,
+  memory_bytes_setting_max: 1024 * 1024 * 1024 * 1024,
   /** What those of one key may hold of that, and what one request may take. */
   memory_owner_share_max: 0.75,
   /** A body takes so many times its length: received, read, written for an upstream, and sent. */
   body_copies: 4,
   /** An answer of an upstream: received, read, written for the client, and sent. */
   answer_copies: 4,
+  /** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */
+  stream_kept_divisor: 16,
   /** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
   media_copies: 5,
   /** Bodies up to it are not counted; of unknown length, they are counted in such steps. */
   counted_bytes_min: 16 * 1024,
-  counted_bytes_step: 256 * 1024,
+  counted_bytes_step: 64 * 1024,
   /** How long a request waits for memory, and one that an upstream has begun to answer, whose answer is paid for. */
   memory_wait_ms_max: 2_000,
   memory_answer_wait_ms_max: 10_000,
@@ -344,6 +348,9 @@ export const limits = {
   /** An outage is recent for so long, and one where at least this share of the attempts failed meanwhile. */
   outage_recent_ms: 30_000,
   outage_share_min: 0.05,
+  /** Percentiles are right to this share of their value. */
+  sketch_accuracy: 0.01,
+  sketch_chars_max: 12_000,
 
   key_cache_entries_max: 10_000,
   key_cache_ms_max: 10_000,

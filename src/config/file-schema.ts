@@ -1,11 +1,12 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { soundFormats } from '../audio/sound.ts';
+import { limits } from '../limits.ts';
 import { embeddingWires } from '../providers/embeddings/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import { transcriptionWires } from '../providers/transcription/dialect.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
-import { inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
+import { categories, inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
 import { tokenPrices, unitPrices } from '../schemas/prices.ts';
 
 /**
@@ -240,6 +241,7 @@ const ModelSection = Type.Object(
     knowledge_cutoff: Type.Optional(day),
     expiration_date: Type.Optional(day),
     model_hub_id: Type.Optional(text()),
+    categories: Type.Optional(Type.Array(oneOf(categories), { description: `a list of ${categories.join(', ')}` })),
     endpoints: Type.Optional(
       Type.Array(EndpointSection, { minItems: 1, description: 'a list of one endpoint or more' }),
     ),
@@ -319,8 +321,17 @@ export const ConfigFile = Type.Object(
     ),
     limits: Type.Optional(
       Type.Object(
-        { management_requests_per_minute: Type.Optional(count) },
-        { ...strict, description: 'an object with management_requests_per_minute' },
+        {
+          management_requests_per_minute: Type.Optional(count),
+          memory_bytes: Type.Optional(
+            Type.Integer({
+              minimum: limits.memory_bytes_setting_min,
+              maximum: limits.memory_bytes_setting_max,
+              description: `a whole number of bytes from ${limits.memory_bytes_setting_min} to ${limits.memory_bytes_setting_max}`,
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with management_requests_per_minute and memory_bytes' },
       ),
     ),
     media: Type.Optional(

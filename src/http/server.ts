@@ -14,8 +14,10 @@ import fastify, {
 import type { Static, TSchema } from 'typebox';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { boundBodies } from './bounded-bodies.ts';
 import { answerBrowsers } from './cors.ts';
 import { sendError } from './error-envelope.ts';
+import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { serializerCompiler } from './serialization.ts';
@@ -59,6 +61,8 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
+  /** What large requests share. Absent: they are not counted. */
+  memory?: Memory | undefined;
   /** What an error of another room means to a client; undefined for one that it does not know. */
   translate?: ((error: unknown) => GatewayError | undefined) | undefined;
   /** Counts a management request of a caller; throws when it is one too many. */
@@ -220,6 +224,7 @@ export function createServer(options: ServerOptions): Server {
   options.observe?.(server);
   server.addHook('onRequest', answerBrowsers);
   server.addHook('onRequest', (request, _reply, done) => identify(options, request, done));
+  boundBodies(server, options.memory);
 
   const known = new Map<string, Set<string>>();
   server.addHook('onRoute', (route) => {

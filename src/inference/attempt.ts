@@ -11,7 +11,7 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer } from '../providers/frames.ts';
-import { readText, type UpstreamResponse } from '../providers/upstream.ts';
+import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
@@ -145,7 +145,7 @@ function stateOf({ encoded }: PreparedAttempt, response: UpstreamResponse, call:
 }
 
 async function readWhole(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): Promise<ChatCompletion> {
-  const body = await readJson(prepared.dialect, response);
+  const body = await readJson(prepared.dialect, response, call);
   return prepared.dialect.decodeResponse(body, stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
 }
 
@@ -244,6 +244,7 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
   let failure: unknown;
   let bytes = 0;
   let drained_bytes = 0;
+  const count = countAnswer(call.room);
   const decode = (value: Buffer | undefined): ChatChunk[] => {
     const chunks: ChatChunk[] = [];
     try {
@@ -267,6 +268,9 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
       return chunks;
     }
     bytes += value.length;
+    // Part of an event that is larger than a read is kept whole.
+    const waiting = count(chunks.length === 0 ? value.length : Math.ceil(value.length / limits.stream_kept_divisor));
+    if (waiting !== undefined) await waiting;
     if (call.cancellation.cancelled) {
       drained_bytes += value.length;
       if (drained_bytes > limits.drain_bytes_max) throw new ClientGone({ may_be_billed: true });

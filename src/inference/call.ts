@@ -1,5 +1,6 @@
 import type { Principal } from '../http/principal.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
+import type { Room } from '../providers/room.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
@@ -61,6 +62,8 @@ export interface Call {
   accepted_ms: number;
   accepted_monotonic_ms: number;
   cancellation: Cancellation;
+  /** Where what is read for it is counted. Absent: nowhere. */
+  room?: Room | undefined;
   /** Show the routing to the client. */
   wants_metadata: boolean;
 }

@@ -1,3 +1,4 @@
+import { structureBytes } from '../http/memory.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
@@ -178,8 +179,15 @@ export async function headersOf(dialect: WireManners, { exchange }: Grip): Promi
 }
 
 /** Reads a whole answer that must be JSON. */
-export async function readJson(dialect: WireManners, response: UpstreamResponse): Promise<JsonValue> {
-  const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false });
+export async function readJson(
+  dialect: WireManners,
+  response: UpstreamResponse,
+  { room }: Pick<Call, 'room'>,
+): Promise<JsonValue> {
+  const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  if (text.length > limits.counted_bytes_min) {
+    await room?.take(structureBytes(text), limits.memory_answer_wait_ms_max);
+  }
   try {
     return JSON.parse(text) as JsonValue;
   } catch {

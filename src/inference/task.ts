@@ -144,7 +144,7 @@ function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surr
       );
       try {
         const response = await headersOf(manners, held);
-        return { body: await readJson(manners, response), headers: response.headers };
+        return { body: await readJson(manners, response, call), headers: response.headers };
       } finally {
         held.release();
       }

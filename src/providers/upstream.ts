@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
 import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
+import type { Room } from './room.ts';
 import { Agent } from './undici.ts';
 
 export interface UpstreamTimeouts {
@@ -234,15 +235,34 @@ class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
   }
 }
 
-/** Reads a body as text, up to a bound of bytes; what is beyond is dropped when `cut`, else an error. */
+/** Counts what comes of an answer: the upstream waits while there is no room for more. */
+export function countAnswer(room: Room | undefined): (bytes: number) => Promise<void> | undefined {
+  let received = 0;
+  let taken = limits.counted_bytes_min;
+  return (bytes) => {
+    received += bytes;
+    if (room === undefined || received <= taken) return undefined;
+    const more = Math.max(limits.counted_bytes_step, received - taken);
+    taken += more;
+    return room.take(more * limits.answer_copies, limits.memory_answer_wait_ms_max);
+  };
+}
+
+/**
+ * Reads a body as text, up to a bound of bytes; what is beyond is dropped when `cut`, else an error. Throws what the room throws
+ * where there is none.
+ */
 export async function readText(
   response: UpstreamResponse,
-  options: { bytes_max: number; cut: boolean },
+  options: { bytes_max: number; cut: boolean; room?: Room | undefined },
 ): Promise<string> {
   const parts: Buffer[] = [];
+  const count = countAnswer(options.room);
   let bytes = 0;
   for (let part = await response.read(); part !== undefined; part = await response.read()) {
     bytes += part.length;
+    const waiting = count(part.length);
+    if (waiting !== undefined) await waiting;
     if (bytes > options.bytes_max) {
       if (!options.cut) {
         throw new UpstreamError('invalid_response', `The provider's answer is larger than ${options.bytes_max} bytes`);

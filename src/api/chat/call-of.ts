@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import { headerOf } from '../../http/aliases.ts';
+import { claimOf } from '../../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
@@ -76,6 +77,7 @@ export function callOf(
     accepted_ms,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: createCancellation(),
+    room: claimOf(request),
     wants_metadata: shown?.trim().toLowerCase() === 'enabled',
   };
 }

@@ -1,0 +1,192 @@
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+
+/** What one request holds of the memory that all share. */
+export interface Claim {
+  /**
+   * Counts so many bytes more, at once where there is room; else waits for it, `limits.memory_wait_ms_max` where nothing else is
+   * said. Throws or rejects with 413 where one request may not have as much, 503 where no room came.
+   */
+  take(bytes: number, wait_ms_max?: number): Promise<void> | undefined;
+  /** Gives everything back; from now on nothing is counted. */
+  release(): void;
+  readonly held_bytes: number;
+}
+
+/** The memory that requests may hold of a process, so that they cannot end it together. */
+export interface Memory {
+  /** Of a request of `owner`, who can have most of it, but never all. */
+  claim(owner: string): Claim;
+  readonly held_bytes: number;
+}
+
+interface Waiter {
+  claim: SharedClaim;
+  bytes: number;
+  resolve(): void;
+}
+
+function noRoom(): GatewayError {
+  return new GatewayError(503, 'The gateway has no memory left for a request of this size; try again soon', {
+    headers: { 'retry-after': '1' },
+  });
+}
+
+class SharedMemory implements Memory {
+  readonly #bytes_max: number;
+  readonly #owner_bytes_max: number;
+  /** By owner; who holds nothing is not in it. */
+  readonly #held = new Map<string, number>();
+  readonly #waiting = new Set<Waiter>();
+  #held_bytes = 0;
+
+  constructor(bytes_max: number) {
+    this.#bytes_max = bytes_max;
+    this.#owner_bytes_max = Math.floor(bytes_max * limits.memory_owner_share_max);
+  }
+
+  get held_bytes(): number {
+    return this.#held_bytes;
+  }
+
+  claim(owner: string): Claim {
+    return new SharedClaim(this, owner);
+  }
+
+  take(claim: SharedClaim, bytes: number, wait_ms_max: number): Promise<void> | undefined {
+    if (claim.held_bytes + bytes > this.#owner_bytes_max) {
+      const most = `${this.#owner_bytes_max} bytes of memory, more than this gateway gives to one`;
+      throw new GatewayError(413, `The request, or its answer, would take more than ${most}`);
+    }
+    // Who waits comes first.
+    if (this.#waiting.size === 0 && this.#isFree(bytes) && this.#isOwnersTurn(claim, bytes)) {
+      this.#hold(claim, bytes);
+      return undefined;
+    }
+    if (this.#waiting.size >= limits.memory_waiting_max) throw noRoom();
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => {
+        this.#waiting.delete(waiter);
+        reject(noRoom());
+        // What stood behind it may fit.
+        this.#serve();
+      }, wait_ms_max);
+      const waiter: Waiter = {
+        claim,
+        bytes,
+        resolve() {
+          clearTimeout(late);
+          resolve();
+        },
+      };
+      this.#waiting.add(waiter);
+      this.#serve();
+    });
+  }
+
+  give(claim: SharedClaim): void {
+    const left = (this.#held.get(claim.owner) ?? 0) - claim.held_bytes;
+    if (left > 0) this.#held.set(claim.owner, left);
+    else this.#held.delete(claim.owner);
+    this.#held_bytes -= claim.held_bytes;
+    claim.held_bytes = 0;
+    this.#serve();
+  }
+
+  #isFree(bytes: number): boolean {
+    return this.#held_bytes + bytes <= this.#bytes_max;
+  }
+
+  #isOwnersTurn({ owner }: SharedClaim, bytes: number): boolean {
+    return (this.#held.get(owner) ?? 0) + bytes <= this.#owner_bytes_max;
+  }
+
+  #hold(claim: SharedClaim, bytes: number): void {
+    if (claim.is_released) return;
+    claim.held_bytes += bytes;
+    this.#held_bytes += bytes;
+    this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
+  }
+
+  /** In the order in which they came, so that large ones get their turn; only who has too much already is passed over. */
+  #serve(): void {
+    for (const waiter of this.#waiting) {
+      const { claim, bytes } = waiter;
+      if (!claim.is_released) {
+        if (!this.#isFree(bytes)) return;
+        if (!this.#isOwnersTurn(claim, bytes)) continue;
+      }
+      this.#waiting.delete(waiter);
+      this.#hold(claim, bytes);
+      waiter.resolve();
+    }
+  }
+}
+
+class SharedClaim implements Claim {
+  readonly owner: string;
+  held_bytes = 0;
+  is_released = false;
+  readonly #memory: SharedMemory;
+
+  constructor(memory: SharedMemory, owner: string) {
+    this.#memory = memory;
+    this.owner = owner;
+  }
+
+  take(bytes: number, wait_ms_max: number = limits.memory_wait_ms_max): Promise<void> | undefined {
+    return this.is_released ? undefined : this.#memory.take(this, bytes, wait_ms_max);
+  }
+
+  release(): void {
+    if (this.is_released) return;
+    this.is_released = true;
+    if (this.held_bytes > 0) this.#memory.give(this);
+  }
+}
+
+/** Makes the memory of one process: so many bytes, by our own count. */
+export function createMemory(bytes_max: number): Memory {
+  return new SharedMemory(bytes_max);
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+/** What reading and writing again make of a JSON text beside its strings: an object, a list, what stands in either, a text. */
+const OBJECT_BYTES = 128;
+const LIST_BYTES = 96;
+const ENTRY_BYTES = 32;
+const TEXT_BYTES = 48;
+
+const weights = new Uint8Array(128);
+weights['{'.charCodeAt(0)] = OBJECT_BYTES;
+weights['['.charCodeAt(0)] = LIST_BYTES;
+weights[','.charCodeAt(0)] = ENTRY_BYTES;
+weights[':'.charCodeAt(0)] = ENTRY_BYTES;
+
+/** Where the text that begins before `from` ends, or the end of everything. */
+function endOfText(json: string, from: number): number {
+  for (let end = json.indexOf('"', from); end !== -1; end = json.indexOf('"', end + 1)) {
+    let first = end;
+    while (json.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+    if ((end - first) % 2 === 0) return end;
+  }
+  return json.length;
+}
+
+/**
+ * An upper bound of what a JSON text takes when it is read and written again, beyond `limits.body_copies` of its length: a few
+ * characters can make an object, and one character above U+00FF doubles a text.
+ */
+export function structureBytes(json: string): number {
+  let bytes = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      bytes += TEXT_BYTES;
+      at = endOfText(json, at + 1);
+    } else if (code < weights.length) bytes += weights[code]!;
+  }
+  const is_wide = /[^\0-\xff]/.test(json);
+  return is_wide ? bytes + json.length * limits.body_copies : bytes;
+}
