@@ -17,7 +17,7 @@ export interface Budget {
   include_byok: boolean;
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** The first day (YYYY-MM-DD, UTC) of the window that a moment lies in; weeks begin on Monday; '' for one without end. */
 export function windowStart(interval: BudgetInterval, now_ms: number): string {

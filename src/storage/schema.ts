@@ -267,6 +267,7 @@ export const tables = {
   },
   credit_grants: { id: text, organization_id: text, amount_nano: bigint, reason: text, created_at: text },
   reasoning_states: { id: text, sealed: text, expires_at: text },
+  rate_windows: { id: text, window_start: bigint, used: bigint, granted: bigint, counted_at: bigint },
   ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint },
   ledger_generations: {
     id: text,

@@ -1,0 +1,116 @@
+import { sql } from 'kysely';
+import { limits } from '../limits.ts';
+import { DAY_MS } from '../schemas/budget.ts';
+import type { RateAnswer, RateAsk } from '../schemas/rate-limit.ts';
+import { bulkStatement } from './bulk.ts';
+import type { Database, Queries } from './database.ts';
+
+/** A question as parameters; the order of the columns is their order. */
+interface AskRow {
+  id: string;
+  span: number;
+  amount: number;
+  need: number;
+  waiting: number;
+  want: number;
+  owed: number;
+  back: number;
+  back_start: number;
+  at: number;
+}
+
+// A statement that waited for another's lock may have read the clock before the other did: windows never go back.
+const START = 'CASE WHEN rate_windows.window_start > w.start THEN rate_windows.window_start ELSE w.start END';
+const USED = `(w.owed + CASE WHEN rate_windows.window_start < w.start THEN 0
+  WHEN rate_windows.window_start = w.back_start THEN rate_windows.used - w.back ELSE rate_windows.used END)`;
+const FREE = `(w.amount - ${USED})`;
+// What waits is given as far as there is any; what is only wanted, of a part of it.
+const SHARE = `CASE WHEN w.want * ${limits.rate_block_divisor} < ${FREE} THEN w.want ELSE ${FREE} / ${limits.rate_block_divisor} END`;
+const WISH = `CASE WHEN (${SHARE}) > w.waiting THEN (${SHARE}) ELSE w.waiting END`;
+const GRANT = `CASE WHEN ${FREE} <= 0 OR ${FREE} < w.need THEN 0 WHEN ${FREE} < (${WISH}) THEN ${FREE} ELSE (${WISH}) END`;
+
+const CLOCK = {
+  sqlite: 'v.at',
+  postgres: 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
+};
+// Nodes that came to the same rows in different orders would wait for each other.
+const LOCK = {
+  sqlite: '',
+  postgres: `, locked AS MATERIALIZED (SELECT rate_windows.id FROM rate_windows JOIN v ON v.id = rate_windows.id
+    ORDER BY rate_windows.id COLLATE "C" FOR UPDATE OF rate_windows)`,
+};
+const FROM = { sqlite: 'v', postgres: 'v JOIN locked ON locked.id = v.id' };
+
+function countStatement(engine: Database['engine']) {
+  const count = sql.raw(`
+    ${LOCK[engine]}, t AS (SELECT v.*, ${CLOCK[engine]} AS now FROM ${FROM[engine]}),
+    w AS (SELECT t.*, t.now - t.now % t.span AS start FROM t)
+    UPDATE rate_windows SET
+      window_start = ${START},
+      used = ${USED} + (${GRANT}),
+      granted = ${GRANT},
+      counted_at = w.now
+    FROM w WHERE rate_windows.id = w.id
+    RETURNING rate_windows.id, rate_windows.window_start AS window_start_ms, rate_windows.used, rate_windows.granted,
+      rate_windows.counted_at AS now_ms`);
+  return bulkStatement<AskRow, RateAnswer>((queries, rows) => {
+    const values = rows.map(({ id, ...numbers }) => {
+      const fields = Object.values(numbers).map((value) => sql`CAST(${value} AS BIGINT)`);
+      return sql`(CAST(${id} AS TEXT), ${sql.join(fields)})`;
+    });
+    return sql`WITH v (id, span, amount, need, waiting, want, owed, back, back_start, at) AS (VALUES ${sql.join(values)}) ${count}`.compile(
+      queries,
+    );
+  });
+}
+
+const statements = { sqlite: countStatement('sqlite'), postgres: countStatement('postgres') };
+
+function toRow(ask: RateAsk, at: number): AskRow {
+  const { id, span_ms: span, amount, need, waiting, want, owed, back, back_start_ms: back_start } = ask;
+  return { id, span, amount, need, waiting, want, owed, back, back_start, at };
+}
+
+/** The counters of rate limits, which all nodes share. */
+export function rateWindowStore(queries: Queries, engine: Database['engine']) {
+  const count = statements[engine];
+  return {
+    /**
+     * Counts, and gives out what is left: in a window never more than its amount to all nodes together. `at` is the
+     * machine's time, where the store has none of its own. Each counter may be named once.
+     */
+    ask: async (asks: readonly RateAsk[], at: number): Promise<RateAnswer[]> => {
+      const answers = await count(
+        queries,
+        asks.map((ask) => toRow(ask, at)),
+      );
+      if (answers.length === asks.length) return answers;
+      const found = new Set(answers.map(({ id }) => id));
+      const missing = asks.filter(({ id }) => !found.has(id));
+      await queries
+        .insertInto('rate_windows')
+        .values(missing.map(({ id }) => ({ id, window_start: 0, used: 0, granted: 0, counted_at: at })))
+        .onConflict((conflict) => conflict.column('id').doNothing())
+        .execute();
+      const added = await count(
+        queries,
+        missing.map((ask) => toRow(ask, at)),
+      );
+      return [...answers, ...added];
+    },
+
+    /** Deletes counters whose windows are long over; not more than some at a time. */
+    sweep: async (at: number): Promise<void> => {
+      await queries
+        .deleteFrom('rate_windows')
+        .where('id', 'in', ({ selectFrom }) =>
+          selectFrom('rate_windows')
+            .select('id')
+            .where('counted_at', '<', at - 2 * DAY_MS)
+            .orderBy('counted_at')
+            .limit(limits.rate_sweep_rows_max),
+        )
+        .execute();
+    },
+  };
+}
