@@ -1,19 +1,17 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import { type Report, UpstreamError } from '../providers/dialect.ts';
-import { wasNeverSent } from '../providers/upstream.ts';
+import type { Report, UpstreamError } from '../providers/dialect.ts';
 import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
-import { type Candidate, healthId, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
-import type { TokenClasses, Wire } from '../schemas/inner.ts';
-import type { Admission, Measure, Prepared } from './admission.ts';
+import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
+import type { Wire } from '../schemas/inner.ts';
+import type { Prepared } from './admission.ts';
 import { type AttemptFacts, attemptFacts } from './attempt-facts.ts';
+import type { Attempts, Reached, Work } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone } from './exchange.ts';
-import { clientError, earlierErrors, type FailedAttempt, fallsOver, isOfEndpoint } from './failure.ts';
-import type { SpendBound } from './fit-request.ts';
-import { openRecord } from './generation.ts';
+import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
 import { routingMetadata } from './metadata.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Session, Settlement } from './settlement.ts';
@@ -67,27 +65,6 @@ export interface Planned {
   told: readonly Report[];
 }
 
-/** One kind of call, as it is taken through the steps. */
-export interface Work<P extends Prepared, T> {
-  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. Absent: nothing is needed. */
-  ready?(candidate: Candidate): Promise<void> | undefined;
-  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P;
-  /** What it may cost. */
-  measure: Measure<P>;
-  /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `ClientGone`. */
-  send(prepared: P): Promise<T>;
-  /** What of an attempt that failed was answered all the same, and is billed. Absent: nothing ever is. */
-  used?(): TokenClasses | null;
-}
-
-/** An endpoint that answered. */
-export interface Reached<P, T> {
-  value: T;
-  prepared: P;
-  candidate: Candidate;
-}
-
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
 export interface Steps {
   /** Where a call would go. Nothing comes of it. Throws as `open` does. */
@@ -103,33 +80,6 @@ export interface Steps {
   metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined;
   /** The client's error for a failure that came after the endpoint had begun to answer. */
   lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError;
-}
-
-/**
- * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
- * refused connection and every status, also one told inside a stream, cost nothing.
- */
-function mayHaveAnswered(error: UpstreamError): boolean {
-  if (error.status !== null || wasNeverSent(error)) return false;
-  return error.failure === 'unavailable' || error.failure === 'timeout';
-}
-
-/**
- * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
- * money is short a credential of the organization's own may serve, or an endpoint that asks for less.
- */
-function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
-  if (!(error instanceof GatewayError)) return undefined;
-  if (error.status === 400) return 'Encode';
-  if (error.status !== 402) return undefined;
-  const later = attempts.slice(attempts.indexOf(candidate) + 1);
-  const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
-  return may_serve ? 'Admit' : undefined;
-}
-
-function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
-  const prices = ['prompt', 'completion', 'audio_second'] as const;
-  return prices.some((name) => (one[name] ?? 0) < (other[name] ?? 0));
 }
 
 /** A refusal of the next attempt, with the failures that made it necessary. */
@@ -161,8 +111,8 @@ function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
 
 export function createSteps(
   options: StepsOptions,
-  { admit }: Pick<Admission, 'admit'>,
-  { note, settle }: Pick<Settlement, 'note' | 'settle'>,
+  { settle }: Pick<Settlement, 'settle'>,
+  { tryEach, blame }: Pick<Attempts, 'tryEach' | 'blame'>,
 ): Steps {
   const { clock, health, recorder } = options;
 
@@ -253,87 +203,22 @@ export function createSteps(
     return routingMetadata({ plan, requested, attempts, selected, report: [...told, ...report] });
   }
 
-  /** Encodes for an endpoint, sets aside what the attempt may cost, makes it durable, and sends it. */
-  async function tryOne<P extends Prepared, T>(
-    session: Session,
-    candidate: Candidate,
-    strip_state: boolean,
-    work: Work<P, T>,
-  ): Promise<{ value: T; prepared: P }> {
-    const { call } = session;
-    const begun_ms = clock.monotonic_ms();
-    const waiting = work.ready?.(candidate);
-    if (waiting !== undefined) await waiting;
-    const { prepared, hold, grant } = await admit({
-      call,
-      hold: session.hold,
-      is_byok: candidate.own !== undefined,
-      prepare: (spend) => work.prepare(candidate, strip_state, spend),
-      measure: work.measure,
-    });
-    session.hold = hold;
-    session.grant = grant;
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    const record = openRecord(call, candidate);
-    await recorder.attempt({
-      id: call.generation_id,
-      attempt: session.attempts.length + 1,
-      endpoint: candidate.endpoint.id,
-      record: { ...record, attempts: session.attempts },
-      hold,
-    });
-    session.record = record;
-    session.report = prepared.report;
-    session.service_tier = prepared.service_tier;
-    session.sent_ms = clock.monotonic_ms();
-    session.waited_ms = session.sent_ms - begun_ms;
-    session.is_sent = true;
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    return { value: await work.send(prepared), prepared };
-  }
-
-  /** The attempt loop: endpoints in order, until one answers. What failed is noted; the last failure becomes the client's. */
+  /** The attempt loop, with its end: the last failure becomes the client's. */
   async function tryInOrder<P extends Prepared, T>(session: Session, work: Work<P, T>): Promise<Reached<P, T>> {
-    let refused: GatewayError | undefined;
-    for (const candidate of session.plan.attempts) {
-      for (let strip_state = false; ; strip_state = true) {
-        session.is_sent = false;
-        try {
-          const { value, prepared } = await tryOne(session, candidate, strip_state, work);
-          health.succeeded(healthId(candidate), clock.now_ms());
-          return { value, prepared, candidate };
-        } catch (error) {
-          if (!session.is_sent) {
-            const step = stepPassed(error, candidate, session.plan);
-            if (!(error instanceof GatewayError) || step === undefined) throw await giveUp(session, error);
-            candidate.excluded = { step, reason: error.message };
-            refused = error;
-            break;
-          }
-          if (error instanceof ClientGone) {
-            note(session, candidate, {
-              status: null,
-              failure: 'client_gone',
-              is_unknown: error.may_be_billed,
-              used: work.used?.(),
-            });
-            await settle(session, 'cancelled', undefined);
-            throw error;
-          }
-          if (!(error instanceof UpstreamError)) throw await failUnexpectedly(session, candidate, error);
-          const is_unknown = mayHaveAnswered(error);
-          note(session, candidate, { status: error.status, failure: error.failure, is_unknown, used: work.used?.() });
-          session.failed.push({ provider: candidate.provider, own: candidate.own, error });
-          if (error.failure === 'state_rejected' && !strip_state) continue;
-          blame(session, candidate, error);
-          if (!fallsOver(error.failure)) throw await fail(session);
-          break;
-        }
-      }
+    const tried = await tryEach(session, session.plan.attempts, work);
+    if (!('ended' in tried)) return tried;
+    switch (tried.ended) {
+      case 'unsent':
+        throw await giveUp(session, tried.error);
+      case 'failed':
+        throw await fail(session);
+      case 'gone':
+        await settle(session, 'cancelled', undefined);
+        throw tried.error;
+      case 'internal':
+        await settle(session, 'failed', undefined);
+        throw tried.error;
     }
-    const is_refused = session.failed.length === 0 || refused?.status === 402;
-    if (refused && is_refused) throw await giveUp(session, refused);
-    throw await fail(session);
   }
 
   /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
@@ -344,18 +229,6 @@ export function createSteps(
     const refusal = withEarlier(error, session.failed);
     const gateway_metadata = metadataOf(session, undefined);
     return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);
-  }
-
-  function blame({ call }: Session, candidate: Candidate, error: UpstreamError): void {
-    if (isOfEndpoint(error, call.request))
-      health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
-  }
-
-  /** A fault of ours in the middle of an attempt: the record is closed all the same. */
-  async function failUnexpectedly(session: Session, candidate: Candidate, error: unknown): Promise<unknown> {
-    note(session, candidate, { status: null, failure: 'internal', is_unknown: true });
-    await settle(session, 'failed', undefined);
-    return error;
   }
 
   async function fail(session: Session): Promise<GatewayError> {

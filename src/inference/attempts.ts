@@ -1,0 +1,190 @@
+import { GatewayError } from '../errors.ts';
+import type { Recorder } from '../ledger/recorder.ts';
+import { UpstreamError } from '../providers/dialect.ts';
+import { wasNeverSent } from '../providers/upstream.ts';
+import type { Health } from '../routing/health.ts';
+import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import type { Admission, Measure, Prepared } from './admission.ts';
+import type { Clock } from './call.ts';
+import { ClientGone } from './exchange.ts';
+import { fallsOver, isOfEndpoint } from './failure.ts';
+import type { SpendBound } from './fit-request.ts';
+import { openRecord } from './generation.ts';
+import type { Session, Settlement } from './settlement.ts';
+
+/** One kind of call, as it is taken through the steps. */
+export interface Work<P extends Prepared, T> {
+  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. Absent: nothing is needed. */
+  ready?(candidate: Candidate): Promise<void> | undefined;
+  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P;
+  /** What it may cost. */
+  measure: Measure<P>;
+  /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `ClientGone`. */
+  send(prepared: P): Promise<T>;
+  /** What of an attempt that failed was answered all the same, and is billed. Absent: nothing ever is. */
+  used?(): TokenClasses | null;
+}
+
+/** An endpoint that answered. */
+export interface Reached<P, T> {
+  value: T;
+  prepared: P;
+  candidate: Candidate;
+}
+
+/**
+ * Why no endpoint answered. `unsent`: something stood against the next attempt before its send; `failed`: every attempt did;
+ * `gone`: the client left; `internal`: a fault of ours.
+ */
+export interface Ended {
+  ended: 'unsent' | 'failed' | 'gone' | 'internal';
+  error: unknown;
+}
+
+/** Tries endpoints for one call, one after another: money, journal, send. */
+export interface Attempts {
+  /** Until one answers. What failed is noted, and nothing is settled. Never rejects. */
+  tryEach<P extends Prepared, T>(
+    session: Session,
+    candidates: readonly Candidate[],
+    work: Work<P, T>,
+  ): Promise<Reached<P, T> | Ended>;
+  /** An endpoint failed, if it was the endpoint's fault. */
+  blame(session: Session, candidate: Candidate, error: UpstreamError): void;
+}
+
+/**
+ * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
+ * refused connection and every status, also one told inside a stream, cost nothing.
+ */
+function mayHaveAnswered(error: UpstreamError): boolean {
+  if (error.status !== null || wasNeverSent(error)) return false;
+  return error.failure === 'unavailable' || error.failure === 'timeout';
+}
+
+/**
+ * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
+ * money is short a credential of the organization's own may serve, or an endpoint that asks for less.
+ */
+function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
+  if (!(error instanceof GatewayError)) return undefined;
+  if (error.status === 400) return 'Encode';
+  if (error.status !== 402) return undefined;
+  const later = attempts.slice(attempts.indexOf(candidate) + 1);
+  const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
+  return may_serve ? 'Admit' : undefined;
+}
+
+function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { pricing: other } }: Candidate): boolean {
+  const prices = ['prompt', 'completion', 'audio_second'] as const;
+  return prices.some((name) => (one[name] ?? 0) < (other[name] ?? 0));
+}
+
+export function createAttempts(
+  { clock, health, recorder }: { clock: Clock; health: Health; recorder: Recorder },
+  { admit }: Pick<Admission, 'admit'>,
+  { note }: Pick<Settlement, 'note'>,
+): Attempts {
+  /** Encodes for an endpoint, sets aside what the attempt may cost, makes it durable, and sends it. */
+  async function tryOne<P extends Prepared, T>(
+    session: Session,
+    candidate: Candidate,
+    strip_state: boolean,
+    work: Work<P, T>,
+  ): Promise<{ value: T; prepared: P }> {
+    const { call } = session;
+    const begun_ms = clock.monotonic_ms();
+    const waiting = work.ready?.(candidate);
+    if (waiting !== undefined) await waiting;
+    const { prepared, hold, grant } = await admit({
+      call,
+      hold: session.hold,
+      is_byok: candidate.own !== undefined,
+      prepare: (spend) => work.prepare(candidate, strip_state, spend),
+      measure: work.measure,
+    });
+    session.hold = hold;
+    session.grant = grant;
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    const record = openRecord(call, candidate);
+    await recorder.attempt({
+      id: call.generation_id,
+      attempt: session.attempts.length + 1,
+      endpoint: candidate.endpoint.id,
+      record: { ...record, attempts: session.attempts },
+      hold,
+    });
+    session.record = record;
+    session.report = prepared.report;
+    session.service_tier = prepared.service_tier;
+    session.sent_ms = clock.monotonic_ms();
+    session.waited_ms = session.sent_ms - begun_ms;
+    session.is_sent = true;
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    return { value: await work.send(prepared), prepared };
+  }
+
+  async function tryEach<P extends Prepared, T>(
+    session: Session,
+    candidates: readonly Candidate[],
+    work: Work<P, T>,
+  ): Promise<Reached<P, T> | Ended> {
+    let refused: GatewayError | undefined;
+    for (const candidate of candidates) {
+      for (let strip_state = false; ; strip_state = true) {
+        session.is_sent = false;
+        try {
+          const { value, prepared } = await tryOne(session, candidate, strip_state, work);
+          health.succeeded(healthId(candidate), clock.now_ms());
+          return { value, prepared, candidate };
+        } catch (error) {
+          if (!session.is_sent) {
+            const step = stepPassed(error, candidate, session.plan);
+            if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
+            candidate.excluded = { step, reason: error.message };
+            refused = error;
+            break;
+          }
+          const ended = failed(session, candidate, work, error);
+          if (ended !== undefined) return ended;
+          if (error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state) continue;
+          break;
+        }
+      }
+    }
+    const is_refused = session.failed.length === 0 || refused?.status === 402;
+    return refused && is_refused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
+  }
+
+  /** Notes an attempt that was sent and did not answer; what comes back ends the call. */
+  function failed<P extends Prepared, T>(
+    session: Session,
+    candidate: Candidate,
+    work: Work<P, T>,
+    error: unknown,
+  ): Ended | undefined {
+    if (error instanceof ClientGone) {
+      const end = { status: null, failure: 'client_gone', is_unknown: error.may_be_billed };
+      note(session, candidate, { ...end, used: work.used?.() });
+      return { ended: 'gone', error };
+    }
+    if (!(error instanceof UpstreamError)) {
+      note(session, candidate, { status: null, failure: 'internal', is_unknown: true });
+      return { ended: 'internal', error };
+    }
+    const { status, failure } = error;
+    note(session, candidate, { status, failure, is_unknown: mayHaveAnswered(error), used: work.used?.() });
+    session.failed.push({ provider: candidate.provider, own: candidate.own, error });
+    if (failure !== 'state_rejected') blame(session, candidate, error);
+    return fallsOver(failure) ? undefined : { ended: 'failed', error };
+  }
+
+  function blame({ call }: Session, candidate: Candidate, error: UpstreamError): void {
+    if (isOfEndpoint(error, call.request))
+      health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
+  }
+
+  return { tryEach, blame };
+}
