@@ -1,0 +1,199 @@
+import { Random } from '../../test/simulation/random.ts';
+
+/** A provider as its price list and a good day have it. */
+export interface ProviderFacts {
+  name: string;
+  /** USD per million tokens. */
+  prompt_usd: number;
+  completion_usd: number;
+  /** Median time to the first token. */
+  first_token_ms: number;
+  /** How far it spreads: the standard deviation of its logarithm. */
+  spread: number;
+  tokens_per_second: number;
+  /** Requests it takes in each minute of the clock. Absent: any number. */
+  requests_per_minute?: number;
+  /** Whether it tells with a 429 how long to wait. */
+  tells_retry_after?: boolean;
+}
+
+/** What goes wrong at a provider for a while. */
+export interface Incident {
+  provider: string;
+  from_min: number;
+  to_min: number;
+  /**
+   * `down`: 503. `errors`: 500 for a share of the requests. `refused`: no connection. `hangs`: takes requests and never
+   * answers. `dies`: breaks off a share of its streams in the middle. `slow`: first token later by a factor, tokens slower.
+   * `limited`: takes fewer requests a minute.
+   */
+  is: 'down' | 'errors' | 'refused' | 'hangs' | 'dies' | 'slow' | 'limited';
+  /** Of the requests concerned. Default: all. */
+  share?: number;
+  /** Of slowness. */
+  factor?: number;
+  requests_per_minute?: number;
+}
+
+/** One request of the workload. */
+export interface Wanted {
+  index: number;
+  at_ms: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+
+/** What a provider makes of a request that is sent to it now. */
+export type Reply =
+  /** `status` null: the connection is refused. */
+  | { is: 'refusal'; after_ms: number; status: number | null; retry_after_ms: number | undefined }
+  | { is: 'silence' }
+  /** `dies_ms`: when it breaks off, where it does. */
+  | { is: 'stream'; first_ms: number; total_ms: number; dies_ms: number | undefined };
+
+/** One request at a provider. */
+export interface Exchange {
+  reply: Reply;
+  /** It is over, by its own end or because the caller closed it: what was made of it until now is billed. */
+  end(): void;
+}
+
+export interface FarSide {
+  providers: readonly ProviderFacts[];
+  /** What the provider would do, were the request sent now; changes nothing. */
+  foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply;
+  send(provider: ProviderFacts, wanted: Wanted, nth: number): Exchange;
+  /** What the providers charge for a request so far, in nano-USD. */
+  billed_nano(index: number): number;
+  /** What has been sent. */
+  sent: number;
+}
+
+const MINUTE_MS = 60_000;
+const REFUSAL_MS: Record<string, number> = { down: 120, errors: 400, limited: 60, refused: 5 };
+
+/** A whole answer, in nano-USD: a USD per million tokens is a thousand nano-USD a token. */
+export function cost_nano(
+  { prompt_usd, completion_usd }: ProviderFacts,
+  tokens: { prompt_tokens: number; completion_tokens: number },
+): number {
+  return 1_000 * (prompt_usd * tokens.prompt_tokens + completion_usd * tokens.completion_tokens);
+}
+
+/** Chance that belongs to a request, a provider and a try: every strategy meets the same. */
+function chanceOf(seed: number, index: number, provider: number, nth: number): Random {
+  const mixed =
+    Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b) ^ Math.imul(provider * 64 + nth, 0xc2b2ae35);
+  return new Random(mixed);
+}
+
+/** A number from the normal distribution (Box and Muller). */
+function normal(random: Random): number {
+  return Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
+}
+
+/** The requests of a run: as many as chance brings at this rate, prompts and answers of long-tailed lengths. */
+export function workloadOf(seed: number, { minutes, per_second }: { minutes: number; per_second: number }): Wanted[] {
+  const random = new Random(seed * 7 + 1);
+  const found: Wanted[] = [];
+  for (let at_ms = 0; ; ) {
+    at_ms += (-Math.log(1 - random.next()) * 1_000) / per_second;
+    if (at_ms >= minutes * MINUTE_MS) return found;
+    found.push({
+      index: found.length,
+      at_ms,
+      prompt_tokens: Math.round(random.longTailed(100, 1_500, 12_000)),
+      completion_tokens: Math.round(random.longTailed(20, 400, 1_500)),
+    });
+  }
+}
+
+/** The providers of one run. The same seed gives every request the same luck at every provider, whoever sends it. */
+export function createFarSide(
+  { providers, incidents }: { providers: readonly ProviderFacts[]; incidents: readonly Incident[] },
+  seed: number,
+  elapsed_ms: () => number,
+): FarSide {
+  const bills = new Map<number, number>();
+  const taken = providers.map(() => ({ minute: -1, count: 0 }));
+  const at = new Map(providers.map((provider, index) => [provider, index]));
+
+  function running({ name }: ProviderFacts): Incident[] {
+    const minute = elapsed_ms() / MINUTE_MS;
+    return incidents.filter(
+      ({ provider, from_min, to_min }) => provider === name && from_min <= minute && minute < to_min,
+    );
+  }
+
+  function place(provider: ProviderFacts): number {
+    return at.get(provider) ?? 0;
+  }
+
+  function refusal(kind: string, status: number | null, retry_after_ms?: number): Reply {
+    return { is: 'refusal', after_ms: REFUSAL_MS[kind] ?? 0, status, retry_after_ms };
+  }
+
+  /** Its limit in this minute, and what is left of it. */
+  function limitOf(provider: ProviderFacts, active: readonly Incident[]): { left: number; until_ms: number } {
+    const lowest = active.flatMap(({ requests_per_minute = [] }) => requests_per_minute);
+    const limit = Math.min(provider.requests_per_minute ?? Number.POSITIVE_INFINITY, ...lowest);
+    const minute = Math.floor(elapsed_ms() / MINUTE_MS);
+    const used = taken[place(provider)];
+    const left = limit - (used?.minute === minute ? used.count : 0);
+    return { left, until_ms: (minute + 1) * MINUTE_MS - elapsed_ms() };
+  }
+
+  function foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply {
+    const active = running(provider);
+    const random = chanceOf(seed, wanted.index, place(provider), nth);
+    // Drawn before anything is decided: what happens does not change a request's later luck.
+    const luck = random.next();
+    const first = provider.first_token_ms * Math.exp(provider.spread * normal(random)) + wanted.prompt_tokens / 20;
+    const breaking = random.between(0.1, 0.9);
+    const hit = (kind: Incident['is']) => active.find(({ is, share = 1 }) => is === kind && luck < share);
+    if (hit('refused')) return refusal('refused', null);
+    const { left, until_ms } = limitOf(provider, active);
+    if (left <= 0) return refusal('limited', 429, provider.tells_retry_after ? until_ms : undefined);
+    if (hit('down')) return refusal('down', 503);
+    if (hit('errors')) return refusal('errors', 500);
+    if (hit('hangs')) return { is: 'silence' };
+    const factor = hit('slow')?.factor ?? 1;
+    const first_ms = first * factor;
+    // Slow tokens are slower by the root: a queue holds the first one back most.
+    const making_ms = (wanted.completion_tokens / provider.tokens_per_second) * 1_000 * Math.sqrt(factor);
+    const dies_ms = hit('dies') ? first_ms + making_ms * breaking : undefined;
+    return { is: 'stream', first_ms, total_ms: first_ms + making_ms, dies_ms };
+  }
+
+  const farSide: FarSide = {
+    providers,
+    sent: 0,
+    foresee,
+    billed_nano: (index) => bills.get(index) ?? 0,
+    send(provider, wanted, nth) {
+      const reply = foresee(provider, wanted, nth);
+      const sent_ms = elapsed_ms();
+      farSide.sent += 1;
+      const used = taken[place(provider)];
+      const minute = Math.floor(sent_ms / MINUTE_MS);
+      if (used && used.minute !== minute) Object.assign(used, { minute, count: 0 });
+      const is_taken = reply.is !== 'refusal' || (reply.status !== null && reply.status !== 429);
+      if (used && is_taken) used.count += 1;
+      let is_over = false;
+      return {
+        reply,
+        end() {
+          if (is_over || reply.is !== 'stream') return;
+          is_over = true;
+          const { first_ms, total_ms, dies_ms = total_ms } = reply;
+          const made_ms = Math.min(elapsed_ms() - sent_ms, dies_ms) - first_ms;
+          const made = made_ms <= 0 ? 0 : made_ms / (total_ms - first_ms);
+          const completion_tokens = wanted.completion_tokens * Math.min(1, made);
+          const before = bills.get(wanted.index) ?? 0;
+          bills.set(wanted.index, before + cost_nano(provider, { ...wanted, completion_tokens }));
+        },
+      };
+    },
+  };
+  return farSide;
+}

@@ -1,0 +1,307 @@
+import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
+import { createInference, type Inference } from '../../src/inference/answer.ts';
+import { type Call, createCancellation } from '../../src/inference/call.ts';
+import type { TurnStates } from '../../src/inference/state/states.ts';
+import type { Recorder } from '../../src/ledger/recorder.ts';
+import { UpstreamError } from '../../src/providers/dialect.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/upstream.ts';
+import { createHealth } from '../../src/routing/health.ts';
+import type { ProviderPreferences } from '../../src/schemas/inner.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import type { Exchange as FarExchange, ProviderFacts, Wanted } from './far-side.ts';
+import type { Router, Served, Strategy, World } from './strategy.ts';
+
+const MODEL = 'bench/model';
+
+/** How a request asks the gateway, and what its operator set. */
+interface Asked {
+  provider?: ProviderPreferences;
+  first_token_ms_max?: number;
+}
+
+const USD_PER_MILLION_PICO = 1e6;
+
+function catalogOf(providers: readonly ProviderFacts[]): Catalog {
+  return buildCatalog({
+    bundled: { format: 1, models: [] },
+    config: {
+      bundled_catalog: false,
+      models: [
+        {
+          id: MODEL,
+          context_length: 128_000,
+          endpoints: providers.map(({ name, prompt_usd, completion_usd }) => ({
+            provider: name,
+            upstream_model: 'model',
+            pricing: { prompt: prompt_usd * USD_PER_MILLION_PICO, completion: completion_usd * USD_PER_MILLION_PICO },
+          })),
+        },
+      ],
+    },
+    providers: providers.map(
+      ({ name }): Provider => ({
+        slug: name,
+        name,
+        dialect: 'openai-chat',
+        base_url: `http://${name}.invalid/v1`,
+        credential: 'bench',
+        quirks: {},
+        data_policy: { training: false, retention_days: 0 },
+        abort_stops_billing: true,
+        headers: {},
+      }),
+    ),
+    created_default: 0,
+  });
+}
+
+const ENCODER = new TextEncoder();
+
+function eventOf(fields: object): string {
+  return `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'model', ...fields })}\n\n`;
+}
+
+const FIRST = Buffer.from(
+  ENCODER.encode(
+    eventOf({ choices: [{ index: 0, delta: { role: 'assistant', content: 'Yes' }, finish_reason: null }] }),
+  ),
+);
+
+function lastOf({ prompt_tokens, completion_tokens }: Wanted): Buffer {
+  const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  const end = eventOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+  return Buffer.from(ENCODER.encode(`${end}${eventOf({ choices: [], usage })}data: [DONE]\n\n`));
+}
+
+/** The wire of one request at a provider of the simulation. */
+function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted): Exchange {
+  const answered = Promise.withResolvers<UpstreamResponse>();
+  answered.promise.catch(() => undefined);
+  const unread: Buffer[] = [];
+  let failure: Error | undefined;
+  let is_whole = false;
+  let wake: (() => void) | undefined;
+  const exchange = {
+    response: answered.promise,
+    ended: false,
+    abort(reason: Error) {
+      if (exchange.ended) return;
+      far.end();
+      stop(reason);
+    },
+  };
+  function stop(reason?: Error): void {
+    exchange.ended = true;
+    failure = reason;
+    is_whole = reason === undefined;
+    if (reason !== undefined) answered.reject(reason);
+    wake?.();
+  }
+  function come(bytes: Buffer): void {
+    unread.push(bytes);
+    wake?.();
+  }
+  async function read(): Promise<Buffer | undefined> {
+    while (unread.length === 0 && !is_whole && failure === undefined) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    const next = unread.shift();
+    if (next === undefined && failure !== undefined) throw failure;
+    return next;
+  }
+  const after = (ms: number, run: () => void) => time.after(ms, () => exchange.ended || run());
+
+  const { reply } = far;
+  if (reply.is === 'refusal' && reply.status === null) {
+    const refused = new UpstreamError('unavailable', 'no connection', { native_code: 'ECONNREFUSED' });
+    after(reply.after_ms, () => stop(refused));
+  } else if (reply.is === 'refusal') {
+    const { status, retry_after_ms } = reply;
+    after(reply.after_ms, () => {
+      come(Buffer.from('{"error":{"message":"not now"}}'));
+      const told = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
+      answered.resolve({ status: status ?? 0, headers: { 'content-type': 'application/json', ...told }, read });
+      stop();
+    });
+  } else if (reply.is === 'stream') {
+    const { first_ms, total_ms, dies_ms } = reply;
+    after(first_ms, () => {
+      come(FIRST);
+      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, read });
+    });
+    after(dies_ms ?? total_ms, () => {
+      far.end();
+      if (dies_ms === undefined) come(lastOf(wanted));
+      stop(dies_ms === undefined ? undefined : new UpstreamError('unavailable', 'the connection broke'));
+    });
+  }
+  return exchange;
+}
+
+/** No money is limited here and nothing is kept: requests are not part of what is measured by their journal. */
+const forgetful: Recorder = {
+  reserve: ({ id }) => ({ id, lines: [], granted_nano: 0 }),
+  preview: async () => ({ granted_nano: 0, lines: [], refusal: undefined }),
+  extend: async () => true,
+  keep() {},
+  release() {},
+  attempt: async () => {},
+  progress() {},
+  outcome: async () => {},
+  lose: async () => {},
+  find: () => undefined,
+  flush: async () => {},
+  state: () => ({
+    node: 'bench',
+    epoch: 0,
+    unflushed: 0,
+    refused: 0,
+    oldest_unflushed_ms: 0,
+    admitting: true,
+    store_failing: false,
+    journal_bytes: 0,
+    batches: 0,
+    held_nano: 0,
+    leased_nano: 0,
+    waiting: 0,
+  }),
+  admits: () => true,
+  stop: async () => {},
+};
+
+/** Conversations of one turn have no state. */
+const stateless: TurnStates = {
+  recall: (call) => ({ call, report: [], issuer: undefined }),
+  fit: (request) => ({ request, report: [] }),
+  keeper: () => undefined,
+};
+
+function idOf({ index }: Wanted): string {
+  return `gen-1-${index}`;
+}
+
+function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }: Asked): Call {
+  return {
+    api_type: 'completions',
+    request: {
+      model: MODEL,
+      messages: [{ role: 'user', content: 'Is it?' }],
+      stream: true,
+      ...(provider === undefined ? {} : { provider }),
+    },
+    generation_id: idOf(wanted),
+    request_id: idOf(wanted),
+    principal: {
+      kind: 'key',
+      key_hash: 'bench',
+      key_id: 1,
+      organization_id: 'bench',
+      workspace_id: 'bench',
+      user_id: null,
+      budgets: [],
+      budget_mode: null,
+    },
+    attribution: {
+      http_referer: null,
+      title: null,
+      categories: [],
+      user_agent: null,
+      traceparent: undefined,
+      tracestate: undefined,
+    },
+    accepted_ms: now_ms,
+    accepted_monotonic_ms: elapsed_ms,
+    cancellation: createCancellation(),
+    wants_metadata: false,
+  };
+}
+
+/** The gateway's own inference, whole: plan, attempt loop, timeouts, wire, meter, health; only its sockets and clocks are the simulation's. */
+function createRouter(world: World, asked: Asked): Router {
+  const { time, farSide, random } = world;
+  const catalog = catalogOf(farSide.providers);
+  const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
+  /** Requests under way, and when each was sent to whom. */
+  const open = new Map<string, { wanted: Wanted; sent: { provider: ProviderFacts; at_ms: number }[] }>();
+
+  const upstream: Upstream = {
+    send({ url, headers }) {
+      const provider = byHost.get(new URL(url).host);
+      const call = open.get((headers['x-client-request-id'] ?? '').replace(/\.\d+$/, ''));
+      if (provider === undefined || call === undefined) throw new Error(`nobody asked for ${url}`);
+      const nth = call.sent.filter((one) => one.provider === provider).length;
+      call.sent.push({ provider, at_ms: time.elapsed_ms() });
+      return exchangeOf(world, farSide.send(provider, call.wanted, nth), call.wanted);
+    },
+    google: { show: (credential) => credential },
+    close: async () => {},
+  };
+  const inference: Inference = createInference({
+    catalog: () => catalog,
+    wholeCatalog: () => catalog,
+    ownCredentials: () => [],
+    recorder: forgetful,
+    health: createHealth(),
+    clock: { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms },
+    chance: () => random.next(),
+    allow_unpriced: false,
+    dialect: (wire) => dialects.get(wire),
+    upstream,
+    media: { fetch: () => Promise.reject(new Error('nothing is to be fetched')) },
+    states: stateless,
+    tokenizer: { count: async () => undefined, stop: async () => {} },
+    metrics: createMetrics(),
+    log: { warn() {} },
+    rules: {
+      budgets: 'strict',
+      hold: 'full',
+      default_output_tokens: 4_096,
+      min_output_tokens: 16,
+      unknown_outcome: 'hold',
+    },
+    default_model: undefined,
+    first_token_ms_max: asked.first_token_ms_max ?? world.first_token_ms_max,
+    total_ms_max: 3_600_000,
+  });
+
+  return async (wanted) => {
+    const came_ms = time.elapsed_ms();
+    const call = callOf(wanted, Math.floor(time.now_ms()), came_ms, asked);
+    const mine = { wanted, sent: [] as { provider: ProviderFacts; at_ms: number }[] };
+    open.set(call.generation_id, mine);
+    let first_ms: number | undefined;
+    let by: string | undefined;
+    let ok = false;
+    try {
+      for await (const event of inference.stream(call)) {
+        if (event.type === 'open') by = event.served.provider;
+        else if (event.type === 'chunks') first_ms ??= time.elapsed_ms() - came_ms;
+        else ok = event.error === undefined;
+      }
+    } catch {
+      // Nobody answered.
+    }
+    open.delete(call.generation_id);
+    const answered = mine.sent.findLast(({ provider }) => provider.name === by);
+    const lost_ms = (answered?.at_ms ?? time.elapsed_ms()) - came_ms;
+    return { ok, first_ms, lost_ms, attempts: mine.sent.length, by } satisfies Served;
+  };
+}
+
+/** This project, asked in the ways that there are. */
+export const GATEWAY: readonly Strategy[] = [
+  {
+    name: 'gateway',
+    told: 'the default order: a draw by 1/price²',
+    create: (world) => createRouter(world, {}),
+  },
+  {
+    name: 'gateway, sort: price',
+    told: 'provider.sort: price, also :floor',
+    create: (world) => createRouter(world, { provider: { sort: 'price' } }),
+  },
+];

@@ -1,0 +1,87 @@
+import type { Incident, ProviderFacts } from './far-side.ts';
+
+/** Two hours of three providers. */
+export interface Scenario {
+  name: string;
+  told: string;
+  providers: readonly ProviderFacts[];
+  incidents: readonly Incident[];
+}
+
+/** The cheapest is the slowest, the dearest the fastest; the one in the middle is near the cheapest in price. */
+const USUAL: readonly ProviderFacts[] = [
+  { name: 'thrift', prompt_usd: 0.2, completion_usd: 0.8, first_token_ms: 600, spread: 0.45, tokens_per_second: 60 },
+  { name: 'middle', prompt_usd: 0.26, completion_usd: 1.04, first_token_ms: 400, spread: 0.35, tokens_per_second: 90 },
+  { name: 'swift', prompt_usd: 0.6, completion_usd: 2.4, first_token_ms: 180, spread: 0.25, tokens_per_second: 220 },
+];
+
+const LIMITED: readonly ProviderFacts[] = USUAL.map((provider) => {
+  if (provider.name === 'thrift') return { ...provider, requests_per_minute: 90, tells_retry_after: true };
+  return provider.name === 'middle' ? { ...provider, requests_per_minute: 60 } : provider;
+});
+
+/** What a team meets in bad weeks, each kind by itself and then all of it in two hours. */
+export const SCENARIOS: readonly Scenario[] = [
+  { name: 'calm', told: 'nothing goes wrong', providers: USUAL, incidents: [] },
+  {
+    name: 'outages',
+    told: '503 of the cheapest, refused connections of the next, both at once for a while, and 30 % of 500s',
+    providers: USUAL,
+    incidents: [
+      { provider: 'thrift', is: 'down', from_min: 10, to_min: 25 },
+      { provider: 'middle', is: 'refused', from_min: 20, to_min: 35 },
+      { provider: 'thrift', is: 'errors', share: 0.3, from_min: 50, to_min: 70 },
+      { provider: 'thrift', is: 'down', from_min: 90, to_min: 91 },
+      { provider: 'swift', is: 'down', from_min: 80, to_min: 95 },
+    ],
+  },
+  {
+    name: 'hangs',
+    told: 'the cheapest takes requests and never answers: all of them, later a tenth of them',
+    providers: USUAL,
+    incidents: [
+      { provider: 'thrift', is: 'hangs', from_min: 15, to_min: 30 },
+      { provider: 'thrift', is: 'hangs', share: 0.1, from_min: 70, to_min: 90 },
+    ],
+  },
+  {
+    name: 'dying streams',
+    told: 'the cheapest breaks off its streams after text has come: all of them, later a fifth of them',
+    providers: USUAL,
+    incidents: [
+      { provider: 'thrift', is: 'dies', from_min: 20, to_min: 35 },
+      { provider: 'thrift', is: 'dies', share: 0.2, from_min: 80, to_min: 100 },
+    ],
+  },
+  {
+    name: 'latency shifts',
+    told: 'the cheapest eight times slower, then the next four times',
+    providers: USUAL,
+    incidents: [
+      { provider: 'thrift', is: 'slow', factor: 8, from_min: 20, to_min: 50 },
+      { provider: 'middle', is: 'slow', factor: 4, from_min: 40, to_min: 70 },
+    ],
+  },
+  {
+    name: 'rate limits',
+    told: 'the cheapest takes 90 requests a minute and tells how long to wait, the next 60 and does not',
+    providers: LIMITED,
+    incidents: [{ provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 60, to_min: 90 }],
+  },
+  {
+    name: 'all of it',
+    told: 'outages, hangs, dying streams, latency shifts and rate limits, one after another and together',
+    providers: LIMITED,
+    incidents: [
+      { provider: 'thrift', is: 'down', from_min: 8, to_min: 14 },
+      { provider: 'middle', is: 'slow', factor: 4, from_min: 10, to_min: 20 },
+      { provider: 'thrift', is: 'hangs', from_min: 30, to_min: 36 },
+      { provider: 'thrift', is: 'slow', factor: 8, from_min: 45, to_min: 60 },
+      { provider: 'middle', is: 'errors', share: 0.3, from_min: 50, to_min: 65 },
+      { provider: 'thrift', is: 'dies', share: 0.3, from_min: 75, to_min: 80 },
+      { provider: 'middle', is: 'refused', from_min: 78, to_min: 86 },
+      { provider: 'swift', is: 'down', from_min: 95, to_min: 105 },
+      { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 100, to_min: 112 },
+    ],
+  },
+];

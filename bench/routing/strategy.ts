@@ -1,0 +1,163 @@
+import type { Random } from '../../test/simulation/random.ts';
+import { cost_nano, type FarSide, type ProviderFacts, type Wanted } from './far-side.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** What a strategy works in: virtual time, providers, and chance of its own. */
+export interface World {
+  time: VirtualTime;
+  farSide: FarSide;
+  random: Random;
+  /** After so long without a first token an attempt is given up, by every strategy. */
+  first_token_ms_max: number;
+}
+
+/** How a request ended for its client. Times since it came. */
+export interface Served {
+  /** The whole answer came. */
+  ok: boolean;
+  /** The first token; undefined: none came. */
+  first_ms: number | undefined;
+  /** What attempts before the one that answered took. */
+  lost_ms: number;
+  attempts: number;
+  /** Its provider's name. */
+  by: string | undefined;
+}
+
+/** A way to choose providers: takes requests as they come, many at a time. */
+export type Router = (wanted: Wanted) => Promise<Served>;
+
+export interface Strategy {
+  name: string;
+  /** What it is, or whose documentation says so. */
+  told: string;
+  create(world: World): Router;
+}
+
+/** One attempt, seen by whoever sent it. */
+export type Attempt =
+  | {
+      is: 'answering';
+      first_ms: number;
+      /** Whether it is whole, when it is over. */
+      ended: Promise<boolean>;
+    }
+  /** `status` null: no connection. 408: given up. */
+  | { is: 'failed'; status: number | null; retry_after_ms: number | undefined };
+
+/** Sends a request and waits for its first token, or until it is known that none comes. */
+export async function attempt(
+  { time, farSide, first_token_ms_max }: World,
+  provider: ProviderFacts,
+  wanted: Wanted,
+  nth: number,
+): Promise<Attempt> {
+  const exchange = farSide.send(provider, wanted, nth);
+  const { reply } = exchange;
+  if (reply.is === 'refusal') {
+    await time.sleep(reply.after_ms);
+    return { is: 'failed', status: reply.status, retry_after_ms: reply.retry_after_ms };
+  }
+  if (reply.is === 'silence' || reply.first_ms > first_token_ms_max) {
+    await time.sleep(first_token_ms_max);
+    exchange.end();
+    return { is: 'failed', status: 408, retry_after_ms: undefined };
+  }
+  const { first_ms, total_ms, dies_ms } = reply;
+  await time.sleep(first_ms);
+  const ended = time.sleep((dies_ms ?? total_ms) - first_ms).then(() => {
+    exchange.end();
+    return dies_ms === undefined;
+  });
+  return { is: 'answering', first_ms, ended };
+}
+
+/** Tries providers one after another as `next` names them; `failed` and `over` hear what became of each. */
+export async function tryThem(
+  world: World,
+  wanted: Wanted,
+  next: (failed: { provider: ProviderFacts; attempt: Attempt } | undefined) => Promise<ProviderFacts | undefined>,
+  over: (provider: ProviderFacts, how: { first_ms: number; ok: boolean }) => void = () => {},
+): Promise<Served> {
+  const came_ms = world.time.elapsed_ms();
+  const tries = new Map<ProviderFacts, number>();
+  let failed: { provider: ProviderFacts; attempt: Attempt } | undefined;
+  for (let attempts = 0; ; attempts += 1) {
+    const provider = await next(failed);
+    const lost_ms = world.time.elapsed_ms() - came_ms;
+    if (provider === undefined) return { ok: false, first_ms: undefined, lost_ms, attempts, by: undefined };
+    const nth = tries.get(provider) ?? 0;
+    tries.set(provider, nth + 1);
+    const tried = await attempt(world, provider, wanted, nth);
+    if (tried.is === 'answering') {
+      const ok = await tried.ended;
+      over(provider, { first_ms: tried.first_ms, ok });
+      return { ok, first_ms: lost_ms + tried.first_ms, lost_ms, attempts: attempts + 1, by: provider.name };
+    }
+    failed = { provider, attempt: tried };
+  }
+}
+
+/** Ascending by what a request with three tokens of prompt for one of answer costs. */
+export function byCost(providers: readonly ProviderFacts[]): ProviderFacts[] {
+  const typical = { prompt_tokens: 3, completion_tokens: 1 };
+  return providers.toSorted((a, b) => cost_nano(a, typical) - cost_nano(b, typical));
+}
+
+/** Knows beforehand which providers would answer, and takes the best of them: what no gateway can do. */
+function oracle(name: string, told: string, rank: (provider: ProviderFacts, first_ms: number) => number): Strategy {
+  return {
+    name,
+    told,
+    create: (world) => (wanted) => {
+      const able = world.farSide.providers.flatMap((provider) => {
+        const reply = world.farSide.foresee(provider, wanted, 0);
+        if (reply.is !== 'stream' || reply.dies_ms !== undefined) return [];
+        return { provider, rank: rank(provider, reply.first_ms) };
+      });
+      const best = able.sort((a, b) => a.rank - b.rank)[0]?.provider;
+      return tryThem(world, wanted, async (failed) => (failed ? undefined : best));
+    },
+  };
+}
+
+const typical = { prompt_tokens: 3, completion_tokens: 1 };
+
+/** The least that the answers can cost. */
+export const CHEAPEST_HEALTHY = oracle(
+  'cheapest healthy (oracle)',
+  'knows which would answer, takes the cheapest',
+  (provider) => cost_nano(provider, typical),
+);
+
+/** The soonest that first tokens can come. */
+export const FASTEST_HEALTHY = oracle(
+  'fastest healthy (oracle)',
+  'knows which would answer, takes the fastest',
+  (_provider, first_ms) => first_ms,
+);
+
+/** What needs no gateway. */
+export const SIMPLE: readonly Strategy[] = [
+  {
+    name: 'always the cheapest',
+    told: 'one provider, no fallback',
+    create: (world) => {
+      const [cheapest] = byCost(world.farSide.providers);
+      return (wanted) => tryThem(world, wanted, async (failed) => (failed ? undefined : cheapest));
+    },
+  },
+  {
+    name: 'round robin',
+    told: 'each in turn, no fallback',
+    create: (world) => {
+      let turn = -1;
+      const { providers } = world.farSide;
+      return (wanted) => {
+        turn += 1;
+        const mine = providers[turn % providers.length];
+        return tryThem(world, wanted, async (failed) => (failed ? undefined : mine));
+      };
+    },
+  },
+];

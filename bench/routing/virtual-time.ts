@@ -1,0 +1,56 @@
+import { Scheduler } from '../../test/simulation/scheduler.ts';
+
+/** Ten o'clock of some day: virtual time starts in the middle of nothing. */
+const START_MS = Date.UTC(2026, 0, 5, 10);
+
+/** Time that passes when nothing is left to do. Milliseconds. */
+export interface VirtualTime {
+  now_ms(): number;
+  /** Since the start. */
+  elapsed_ms(): number;
+  sleep(ms: number): Promise<void>;
+  after(ms: number, run: () => void): void;
+  /** Runs what is due until so long after the start. */
+  runUntil(elapsed_ms: number): Promise<void>;
+  /** Puts the globals back. */
+  restore(): void;
+}
+
+/**
+ * Takes the place of the process's timers and clocks, so that code which keeps time by itself keeps this one. Only one can
+ * be at work at a time.
+ */
+export function takeTime(): VirtualTime {
+  const scheduler = new Scheduler(START_MS);
+  const after = (ms: number, run: () => void) => scheduler.after(ms, 'timer', undefined, run);
+  const elapsed_ms = () => scheduler.now_ms - START_MS;
+  const { setTimeout, clearTimeout, Date: RealDate } = globalThis;
+  const now = performance.now;
+  const dateNow = RealDate.now;
+
+  const virtualTimeout = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
+    const scheduled = after(Math.max(1, ms), () => run(...args));
+    return Object.assign(scheduled, { ref: () => scheduled, unref: () => scheduled, hasRef: () => true });
+  };
+  const cancel = (timer: unknown) => {
+    if (typeof timer === 'object' && timer !== null) (timer as { cancelled: boolean }).cancelled = true;
+  };
+  globalThis.setTimeout = virtualTimeout as unknown as typeof setTimeout;
+  globalThis.clearTimeout = cancel as typeof clearTimeout;
+  performance.now = elapsed_ms;
+  RealDate.now = () => Math.floor(scheduler.now_ms);
+
+  return {
+    now_ms: () => scheduler.now_ms,
+    elapsed_ms,
+    sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
+    after: (ms, run) => void after(ms, run),
+    runUntil: (elapsed) => scheduler.runUntil(START_MS + elapsed, () => {}),
+    restore() {
+      globalThis.setTimeout = setTimeout;
+      globalThis.clearTimeout = clearTimeout;
+      performance.now = now;
+      RealDate.now = dateNow;
+    },
+  };
+}
