@@ -2,47 +2,35 @@ import type { GatewayError } from '../errors.ts';
 import { internalError } from '../errors.ts';
 import { METERED, type Metered } from '../http/metered.ts';
 import { limits } from '../limits.ts';
-import { type ChatDialect, type Media, UpstreamError } from '../providers/dialect.ts';
+import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatChunk, ChatCompletion, Wire } from '../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './admission.ts';
-import {
-  attemptStream,
-  attemptWhole,
-  factsOf,
-  type OpenStream,
-  type PreparedAttempt,
-  prepareAttempt,
-} from './attempt.ts';
+import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
+import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
 import { ClientGone } from './exchange.ts';
 import { createMeasure } from './measure.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
-import { requestedModels } from './requested-models.ts';
 import { type Answered, type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
-import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
-import { createSteps, type StepsOptions, type Suited, wireOf } from './steps.ts';
+import { createSteps, type StepsOptions, wireOf } from './steps.ts';
 import { runTask, type Task, type TaskAnswer } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
-export interface InferenceOptions extends StepsOptions {
-  dialect(wire: Wire): ChatDialect | undefined;
+export interface InferenceOptions extends StepsOptions, ChatWorkOptions {
   upstream: Upstream;
   /** Fetches what an upstream does not fetch itself. */
   media: MediaFetcher;
-  /** What clients lose of former turns. */
-  states: TurnStates;
   tokenizer: Tokenizer;
   metrics: Metrics;
   log: SettlementLog;
   rules: SpendingRules;
-  default_model: string | undefined;
   first_token_ms_max: number;
   total_ms_max: number;
 }
@@ -92,34 +80,7 @@ export function createInference(options: InferenceOptions): Inference {
   const steps = createSteps(options, admission, settlement);
   const { metadataOf, lateError } = steps;
 
-  function openChat(call: Call): Promise<Session> {
-    return steps.open(call, {
-      models: (catalog) => requestedModels(call.request, catalog, options.default_model),
-      recall(given, { models, catalog }) {
-        const may_carry = models.some(({ endpoints }) =>
-          endpoints.some((endpoint) => {
-            const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
-            return wire !== undefined && carriesState(wire, { endpoint });
-          }),
-        );
-        const recalled = states.recall(given, may_carry);
-        return recalled instanceof Promise ? recalled.then(suited) : suited(recalled);
-      },
-    });
-  }
-
-  function suited({ call, report, issuer }: Recalled): Suited {
-    if (issuer === undefined) return { call, told: report };
-    return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
-  }
-
-  function dialectOf(candidate: Candidate): ChatDialect {
-    const wire = wireOf(candidate);
-    const dialect = options.dialect(wire);
-    if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
-    return dialect;
-  }
-
+  const chat = createChatWork(options);
   function tryChat<T>(session: Session, send: (prepared: PreparedAttempt) => Promise<T>) {
     const { call } = session;
     const { request } = call;
@@ -129,17 +90,13 @@ export function createInference(options: InferenceOptions): Inference {
     return steps.tryInOrder(session, {
       ready(candidate) {
         media = NO_MEDIA;
-        const needs = dialectOf(candidate).requiredMedia(request, factsOf(candidate));
+        const needs = chat.needs(request, candidate);
         if (needs.length === 0) return undefined;
         return fetched.gather(needs).then((found) => {
           media = found;
         });
       },
-      prepare(candidate, strip_state, spend) {
-        const fit = states.fit(request, candidate);
-        const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
-        return fit.report.length === 0 ? prepared : { ...prepared, report: [...fit.report, ...prepared.report] };
-      },
+      prepare: (candidate, strip_state, spend) => chat.prepare(request, candidate, { strip_state, spend, media }),
       measure,
       send(prepared) {
         session.bodies.push(prepared.encoded.body);
@@ -174,7 +131,7 @@ export function createInference(options: InferenceOptions): Inference {
   return {
     [METERED]: true,
     async complete(call) {
-      const session = await openChat(call);
+      const session = await steps.open(call, chat.wanted(call));
       const { value, prepared, candidate } = await tryChat(session, async (prepared) => {
         const completion = await attemptWhole(prepared, attemptContext(session));
         const meter = createMeter();
@@ -194,7 +151,7 @@ export function createInference(options: InferenceOptions): Inference {
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 
     async *stream(call) {
-      const session = await openChat(call);
+      const session = await steps.open(call, chat.wanted(call));
       const { value, prepared, candidate } = await tryChat(session, async (prepared) => {
         const stream = await attemptStream(prepared, attemptContext(session));
         const meter = createMeter();

@@ -1,0 +1,70 @@
+import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest, Wire } from '../schemas/inner.ts';
+import { factsOf, type PreparedAttempt, prepareAttempt } from './attempt.ts';
+import type { Call } from './call.ts';
+import type { SpendBound } from './fit-request.ts';
+import { requestedModels } from './requested-models.ts';
+import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
+import { type Suited, type Wanted, wireOf } from './steps.ts';
+
+export interface ChatWorkOptions {
+  dialect(wire: Wire): ChatDialect | undefined;
+  /** What clients lose of former turns. */
+  states: TurnStates;
+  default_model: string | undefined;
+}
+
+/** What an attempt is encoded with, besides its request. */
+export interface Encoding {
+  strip_state: boolean;
+  spend: SpendBound | undefined;
+  media: Media;
+}
+
+/** A chat call as routing and encoding see it, whether it is sent or only explained. */
+export interface ChatWork {
+  wanted(call: Call): Wanted;
+  /** What must be fetched before it can be encoded for an endpoint. */
+  needs(request: ChatRequest, candidate: Candidate): MediaNeed[];
+  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry. */
+  prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt;
+}
+
+function suited({ call, report, issuer }: Recalled): Suited {
+  if (issuer === undefined) return { call, told: report };
+  return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
+}
+
+export function createChatWork({ dialect, states, default_model }: ChatWorkOptions): ChatWork {
+  function dialectOf(candidate: Candidate): ChatDialect {
+    const wire = wireOf(candidate);
+    const found = dialect(wire);
+    if (found === undefined) throw new Error(`no dialect ${wire} is registered`);
+    return found;
+  }
+
+  return {
+    wanted: (call) => ({
+      models: (catalog) => requestedModels(call.request, catalog, default_model),
+      recall(given, { models, catalog }) {
+        const may_carry = models.some(({ endpoints }) =>
+          endpoints.some((endpoint) => {
+            const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
+            return wire !== undefined && carriesState(wire, { endpoint });
+          }),
+        );
+        const recalled = states.recall(given, may_carry);
+        return recalled instanceof Promise ? recalled.then(suited) : suited(recalled);
+      },
+    }),
+
+    needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, factsOf(candidate)),
+
+    prepare(request, candidate, { strip_state, spend, media }) {
+      const fit = states.fit(request, candidate);
+      const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
+      return fit.report.length === 0 ? prepared : { ...prepared, report: [...fit.report, ...prepared.report] };
+    },
+  };
+}
