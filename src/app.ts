@@ -3,8 +3,10 @@ import { createVault } from './accounts/vault.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { createAuthenticate } from './api/authenticate.ts';
+import { countModels } from './api/catalog/count-models.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
+import { createListings } from './api/catalog/listings.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
@@ -91,6 +93,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config } = served();
   const catalog = () => served().catalog.at(clock.now_ms());
   const wholeCatalog = () => served().wholeCatalog().at(clock.now_ms());
+  const listingsFor = createListings();
+  const listings = () => listingsFor(catalog());
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -187,9 +191,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
-      listEmbeddingModels(api, { catalog });
+      listEmbeddingModels(api, { listings });
       getGeneration(api, { generations: { find: findGeneration } });
-      listModels(api, { catalog });
+      listModels(api, { listings, site: config.auth });
+      countModels(api, { listings });
       listModelEndpoints(api, { catalog });
       serveManagement(api, {
         providers() {

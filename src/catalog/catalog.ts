@@ -3,8 +3,10 @@ import type { Provider, Quirks } from '../providers/provider.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
+import type { Category } from '../schemas/model.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
+import { categoriesOf } from './categories.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
@@ -43,6 +45,8 @@ export interface DeclaredModel {
   knowledge_cutoff?: string;
   expiration_date?: string;
   model_hub_id?: string;
+  /** Absent: what its name tells. */
+  categories?: readonly Category[];
   endpoints?: readonly DeclaredEndpoint[];
 }
 
@@ -154,6 +158,7 @@ function mergeModel(
     knowledge_cutoff: declared?.knowledge_cutoff ?? bundled?.knowledge_cutoff ?? null,
     expiration_date: declared?.expiration_date ?? null,
     model_hub_id: declared?.model_hub_id ?? bundled?.hub ?? null,
+    categories: declared?.categories ?? categoriesOf(id),
   };
   const own = (declared?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);

@@ -44,8 +44,13 @@ export function describeModel(model: Model): PublicModel {
       repetition_penalty: null,
     },
     supported_voices: null,
-    links: { details: `/api/v1/models/${pathOf(model.canonical_slug)}/endpoints` },
+    links: { details: detailsPath(model) },
   };
+}
+
+/** Where the endpoints of a model are listed. */
+export function detailsPath({ canonical_slug }: Pick<Model, 'canonical_slug'>): string {
+  return `/api/v1/models/${pathOf(canonical_slug)}/endpoints`;
 }
 
 /** An id as two steps of a path: what follows the first slash is the slug, with slashes of its own escaped. */

@@ -1,5 +1,6 @@
 import type { Quirks } from '../providers/provider.ts';
 import type { Wire } from '../schemas/inner.ts';
+import type { Category } from '../schemas/model.ts';
 import type { Prices } from '../schemas/prices.ts';
 
 /** The price list that holds from a number of prompt tokens on, in place of the endpoint's plain one. */
@@ -51,6 +52,8 @@ export interface Model {
   knowledge_cutoff: string | null;
   expiration_date: string | null;
   model_hub_id: string | null;
+  /** What it is known to be good for; absent: nothing is known. */
+  categories?: readonly Category[];
   endpoints: readonly Endpoint[];
 }
 

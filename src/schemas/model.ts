@@ -15,6 +15,23 @@ export const outputModalities = [
 export type InputModality = (typeof inputModalities)[number];
 export type OutputModality = (typeof outputModalities)[number];
 
+/** What a model is good for: the closed list of the `category` filter (specification, GET /models). */
+export const categories = [
+  'programming',
+  'roleplay',
+  'marketing',
+  'marketing/seo',
+  'technology',
+  'science',
+  'translation',
+  'legal',
+  'finance',
+  'health',
+  'trivia',
+  'academia',
+] as const;
+export type Category = (typeof categories)[number];
+
 /** Tokenizer groups (api-facts 2.1). */
 export const tokenizers = [
   'Router',

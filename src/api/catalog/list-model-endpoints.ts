@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
-import { catalogCacheControl } from './list-models.ts';
+import { catalogCacheControl } from './listings.ts';
 
 /** `GET /models/{author}/{slug}/endpoints`: a model, named by id or canonical slug, with all its endpoints. */
 export function listModelEndpoints(server: Server, { catalog }: { catalog: () => Catalog }): void {

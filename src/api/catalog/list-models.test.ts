@@ -78,16 +78,66 @@ describe('GET /models', () => {
     expect(listed.length).toBeGreaterThan(0);
   });
 
-  test('200: filters of other parts are accepted', async () => {
-    expect((await get('/models?category=marketing/seo&supported_parameters=tools,seed&use_rss=false')).status).toBe(
-      200,
-    );
+  test('200: supported_parameters lists the models that support every one of them, and all of those', async () => {
+    const all: PublicModel[] = (await get('/models')).body.data;
+    const supports = (name: 'tools' | 'seed') => (model: PublicModel) => model.supported_parameters.includes(name);
+    const expected = all.filter(supports('tools')).filter(supports('seed'));
+    const { body } = await get('/models?supported_parameters=seed,%20tools,tools');
+    expect(body.data.map(({ id }: PublicModel) => id)).toEqual(expected.map(({ id }) => id));
+    expect(expected.length).toBeGreaterThan(0);
+    expect(expected.length).toBeLessThan(all.filter(supports('tools')).length);
+  });
+
+  test('200: category lists the models that are good for it', async () => {
+    const ids = async (category: string) =>
+      (await get(`/models?category=${category}`)).body.data.map(({ id }: PublicModel) => id);
+    expect(await ids('programming')).toContain('openai/gpt-5-codex');
+    expect(await ids('programming')).not.toContain('openai/gpt-4o');
+    expect(await ids('marketing/seo')).toEqual([]);
+  });
+
+  test('304: what a client has is not sent again, as long as it asks the same', async () => {
+    const first = await get('/models');
+    const { etag } = first.headers;
+    expect(etag).toMatch(/^"[\w-]{22}"$/);
+    const again = (url: string, tag: string) =>
+      server.inject({ method: 'GET', url, headers: { 'if-none-match': tag } });
+    for (const tag of [`${etag}`, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const known = await again('/models', tag);
+      expect([known.statusCode, known.body, known.headers.etag]).toEqual([304, '', etag]);
+      expect(known.headers['cache-control']).toBe(first.headers['cache-control']);
+    }
+    expect((await again('/models', '"other"')).statusCode).toBe(200);
+    expect((await again('/models?output_modalities=all', `${etag}`)).statusCode).toBe(200);
+  });
+
+  test('HEAD: the headers of the answer without it', async () => {
+    const whole = await server.inject({ method: 'GET', url: '/models' });
+    const head = await server.inject({ method: 'HEAD', url: '/models' });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+    for (const name of ['content-length', 'content-type', 'etag', 'cache-control']) {
+      expect(head.headers[name], name).toBe(whole.headers[name]);
+    }
+  });
+
+  test.each([
+    ['use_rss=true', 'application/rss+xml; charset=utf-8'],
+    ['use_rss=1', 'application/rss+xml; charset=utf-8'],
+    ['use_rss=false', 'application/json; charset=utf-8'],
+    ['use_rss=', 'application/json; charset=utf-8'],
+    ['use_rss_chat_links=true', 'application/json; charset=utf-8'],
+  ])('200: %s answers with %s', async (query, content_type) => {
+    const answer = await server.inject({ method: 'GET', url: `/models?${query}` });
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, content_type]);
   });
 
   test.each([
     ['an unknown modality', 'output_modalities=smell', 'output_modalities must be all, or a list of text'],
     ['an empty modality', 'output_modalities=', 'output_modalities must be all'],
     ['all beside others', 'output_modalities=all,text', 'output_modalities must be all'],
+    ['an unknown parameter', 'supported_parameters=tools,smell', 'supported_parameters must be a list of temperature'],
+    ['an empty parameter', 'supported_parameters=', 'supported_parameters must be a list of temperature'],
+    ['a flag that is none', 'use_rss=maybe', 'use_rss must be true or false'],
     ['an unknown category', 'category=cooking', 'category must be one of'],
   ])('400: %s', async (_, query, message) => {
     const { status, body } = await get(`/models?${query}`);

@@ -1,36 +1,29 @@
+import type { FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
-import type { Catalog } from '../../catalog/catalog.ts';
-import { describeModel } from '../../catalog/describe.ts';
 import { GatewayError } from '../../errors.ts';
+import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
+import type { Site } from '../../http/site.ts';
 import { errors } from '../../schemas/error.ts';
-import { type OutputModality, outputModalities, PublicModel } from '../../schemas/model.ts';
-
-/** What the public service sends for its catalog (api-facts 10). */
-export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
+import { PublicModel } from '../../schemas/model.ts';
+import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from './listings.ts';
+import { feedContentType, modelFeed } from './model-feed.ts';
+import { type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
 
 /** What lists of models answer. */
 export const ModelList = Type.Object({ data: Type.Array(PublicModel) });
 export type ModelList = Static<typeof ModelList>;
 
-const categories = [
-  'programming',
-  'roleplay',
-  'marketing',
-  'marketing/seo',
-  'technology',
-  'science',
-  'translation',
-  'legal',
-  'finance',
-  'health',
-  'trivia',
-  'academia',
-] as const;
+const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));
 
-/** `GET /models`: all models that can be called, newest first. The answer of a catalog is built once for each choice of modalities. */
-export function listModels(server: Server, { catalog }: { catalog: () => Catalog }): void {
-  const built = new WeakMap<Catalog, Map<string, string>>();
+/**
+ * `GET /models`: all models that can be called, newest first, as JSON or as a feed. An answer is built once for each catalog
+ * and each choice of filters.
+ */
+export function listModels(
+  server: Server,
+  { listings: current, site }: { listings: () => Listings; site: Site },
+): void {
   server.route({
     method: 'GET',
     url: '/models',
@@ -40,49 +33,63 @@ export function listModels(server: Server, { catalog }: { catalog: () => Catalog
       tags: ['Catalog'],
       summary: 'Lists the models that can be called.',
       querystring: Type.Object({
-        category: Type.Optional(Type.Enum(categories)),
-        supported_parameters: Type.Optional(Type.String({ maxLength: 1_000 })),
-        output_modalities: Type.Optional(
-          Type.String({
-            maxLength: 200,
-            description: `Comma-separated: ${outputModalities.join(', ')}, or all. Default: text.`,
-          }),
-        ),
-        use_rss: Type.Optional(Type.String({ maxLength: 10 })),
-        use_rss_chat_links: Type.Optional(Type.String({ maxLength: 10 })),
+        ...modelFilters,
+        use_rss: flag('true: an RSS 2.0 feed, newest first.'),
+        use_rss_chat_links: flag('true, with use_rss: items lead to a conversation with the model.'),
       }),
-      response: { 200: ModelList, ...errors(400, 500) },
+      response: {
+        200: {
+          description: 'The models, or a feed of them.',
+          content: {
+            'application/json': { schema: ModelList },
+            'application/rss+xml': { schema: Type.String() },
+          },
+        },
+        304: NotModified,
+        ...errors(400, 500),
+      },
     },
     handler: async (request, reply) => {
-      const wanted = wantedModalities(request.query.output_modalities ?? 'text');
-      const source = catalog();
-      const answers = built.get(source) ?? new Map<string, string>();
-      built.set(source, answers);
-      const key = wanted.join(',');
-      const body = answers.get(key) ?? modelList(source, wanted);
-      answers.set(key, body);
-      reply.header('cache-control', catalogCacheControl).type('application/json; charset=utf-8');
-      // A string is sent as it is; the schema stands for the document.
-      return body as unknown as ModelList;
+      const query = modelQuery(request.query);
+      const listings = current();
+      const is_feed = isOn('use_rss', request.query.use_rss);
+      const chat_links = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
+      if (!is_feed) {
+        const answer = listings.answer(queryKey(query), () => ({
+          text: modelListJson(listings.models(query)),
+          content_type: jsonContentType,
+        }));
+        return sendCached(request, reply, answer, catalogCacheControl);
+      }
+      const place = { origin: originOf(request, site), path: feedPath(query, chat_links), chat_links };
+      const answer = listings.answer(`${place.origin}${place.path}`, () => ({
+        text: modelFeed(
+          listings.models(query).map(({ model }) => model),
+          place,
+        ),
+        content_type: feedContentType,
+      }));
+      return sendCached(request, reply, answer, catalogCacheControl);
     },
   });
 }
 
-/** The modalities asked for, each once and in a fixed order, so that there are few different answers. */
-function wantedModalities(text: string): readonly OutputModality[] {
-  const names = text.split(',').map((name) => name.trim());
-  if (names.includes('all') && names.length === 1) return outputModalities;
-  const unknown = names.find((name) => !outputModalities.some((known) => known === name));
-  if (unknown !== undefined) {
-    throw new GatewayError(400, `output_modalities must be all, or a list of ${outputModalities.join(', ')}`);
-  }
-  return outputModalities.filter((known) => names.includes(known));
+function isOn(field: string, text: string | undefined): boolean {
+  if (text === undefined || /^(?:false|0|no)?$/i.test(text)) return false;
+  if (/^(?:true|1|yes)$/i.test(text)) return true;
+  throw new GatewayError(400, `${field} must be true or false`);
 }
 
-/** The models with one of these outputs, newest first, as JSON. */
-export function modelList(catalog: Catalog, wanted: readonly OutputModality[]): string {
-  const models = catalog
-    .models()
-    .filter(({ output_modalities }) => wanted.some((modality) => output_modalities.includes(modality)));
-  return JSON.stringify({ data: models.map(describeModel) });
+/** One path for all that ask for the same feed, however they put it. */
+function feedPath({ modalities, parameters, category }: ModelQuery, chat_links: boolean): string {
+  const query = new URLSearchParams({ use_rss: 'true', output_modalities: modalities.join(',') });
+  if (chat_links) query.set('use_rss_chat_links', 'true');
+  if (parameters.length > 0) query.set('supported_parameters', parameters.join(','));
+  if (category !== undefined) query.set('category', category);
+  return `/api/v1/models?${query}`;
+}
+
+/** Where a reader of the feed finds this gateway: as configured, else as this reader found it. */
+function originOf(request: FastifyRequest, { public_origin }: Site): string {
+  return public_origin ?? `${request.protocol}://${request.host}`;
 }

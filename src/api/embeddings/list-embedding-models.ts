@@ -1,11 +1,13 @@
-import type { Catalog } from '../../catalog/catalog.ts';
+import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
-import { catalogCacheControl, ModelList, modelList } from '../catalog/list-models.ts';
+import { ModelList } from '../catalog/list-models.ts';
+import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from '../catalog/listings.ts';
+import { modelQuery, queryKey } from '../catalog/model-query.ts';
 
 /** `GET /embeddings/models`: the models that make vectors, newest first. */
-export function listEmbeddingModels(server: Server, { catalog }: { catalog: () => Catalog }): void {
-  const built = new WeakMap<Catalog, string>();
+export function listEmbeddingModels(server: Server, { listings: current }: { listings: () => Listings }): void {
+  const query = modelQuery({ output_modalities: 'embeddings' });
   server.route({
     method: 'GET',
     url: '/embeddings/models',
@@ -14,15 +16,15 @@ export function listEmbeddingModels(server: Server, { catalog }: { catalog: () =
       operationId: 'listEmbeddingModels',
       tags: ['Embeddings'],
       summary: 'Lists the embedding models that can be called.',
-      response: { 200: ModelList, ...errors(400, 500) },
+      response: { 200: ModelList, 304: NotModified, ...errors(400, 500) },
     },
-    handler: (_request, reply) => {
-      const source = catalog();
-      const body = built.get(source) ?? modelList(source, ['embeddings']);
-      built.set(source, body);
-      reply.header('cache-control', catalogCacheControl).type('application/json; charset=utf-8');
-      // A string is sent as it is; the schema stands for the document.
-      return body as unknown as ModelList;
+    handler: async (request, reply) => {
+      const listings = current();
+      const answer = listings.answer(queryKey(query), () => ({
+        text: modelListJson(listings.models(query)),
+        content_type: jsonContentType,
+      }));
+      return sendCached(request, reply, answer, catalogCacheControl);
     },
   });
 }

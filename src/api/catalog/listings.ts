@@ -1,0 +1,77 @@
+import type { Catalog } from '../../catalog/catalog.ts';
+import { describeModel } from '../../catalog/describe.ts';
+import type { Model } from '../../catalog/model.ts';
+import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
+import { limits } from '../../limits.ts';
+import { isWanted, type ModelQuery } from './model-query.ts';
+
+/** What the public service sends for its catalog (api-facts 10). */
+export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
+export const jsonContentType = 'application/json; charset=utf-8';
+
+/** A model as it is listed. */
+export interface ListedModel {
+  model: Model;
+  supported_parameters: readonly string[];
+  json: string;
+}
+
+/** What is said of one catalog, made once. A reload or a change of prices makes another catalog, and another of these. */
+export interface Listings {
+  /** The models that a query wants, newest first. */
+  models(query: ModelQuery): ListedModel[];
+  /** The answer of this key, made when first asked for. The ones asked for longest ago are forgotten. */
+  answer(key: string, make: () => { text: string; content_type: string }): CachedAnswer;
+}
+
+/** What answers about catalogs are kept in. Only those of the last catalog asked for are, so that an old one can go. */
+export function createListings(): (catalog: Catalog) => Listings {
+  let last: { catalog: Catalog; listings: Listings } | undefined;
+  return (catalog) => {
+    if (last?.catalog !== catalog) last = { catalog, listings: listingsOf(catalog) };
+    return last.listings;
+  };
+}
+
+function listingsOf(catalog: Catalog): Listings {
+  const answers = new Map<string, CachedAnswer>();
+  let bytes = 0;
+  let listed: ListedModel[] | undefined;
+  const all = () => {
+    listed ??= catalog.models().map((model) => {
+      const shown = describeModel(model);
+      return { model, supported_parameters: shown.supported_parameters, json: JSON.stringify(shown) };
+    });
+    return listed;
+  };
+  const forget = (key: string, { body }: CachedAnswer) => {
+    answers.delete(key);
+    bytes -= body.byteLength;
+  };
+  return {
+    models: (query) => all().filter(({ model, supported_parameters }) => isWanted(model, supported_parameters, query)),
+    answer(key, make) {
+      const known = answers.get(key);
+      if (known !== undefined) {
+        answers.delete(key);
+        answers.set(key, known);
+        return known;
+      }
+      const { text, content_type } = make();
+      const made = cachedAnswer(text, content_type);
+      answers.set(key, made);
+      bytes += made.body.byteLength;
+      // A Map keeps the order of insertion.
+      for (const [oldest, answer] of answers) {
+        if (answers.size <= limits.catalog_answers_max && bytes <= limits.catalog_answers_bytes_max) break;
+        forget(oldest, answer);
+      }
+      return made;
+    },
+  };
+}
+
+/** Models as the list that clients read. */
+export function modelListJson(models: readonly ListedModel[]): string {
+  return `{"data":[${models.map(({ json }) => json).join(',')}]}`;
+}

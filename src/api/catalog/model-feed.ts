@@ -1,0 +1,85 @@
+import { detailsPath } from '../../catalog/describe.ts';
+import type { Model } from '../../catalog/model.ts';
+import { limits } from '../../limits.ts';
+
+export const feedContentType = 'application/rss+xml; charset=utf-8';
+
+/** Where the feed and what it points at are found. */
+export interface FeedPlace {
+  /** Without a slash at its end. */
+  origin: string;
+  /** Path and query of the feed itself. */
+  path: string;
+  /** Whether items lead to a conversation with the model rather than to its endpoints. */
+  chat_links: boolean;
+}
+
+/**
+ * Models as RSS 2.0 (https://www.rssboard.org/rss-specification), in the order given, which is newest first. What an item
+ * holds is what the public service's feed does (api-facts 10).
+ */
+export function modelFeed(models: readonly Model[], { origin, path, chat_links }: FeedPlace): string {
+  const items = models.map((model) => {
+    const link = `${origin}${chat_links ? `/?model=${encodeURIComponent(model.id)}` : detailsPath(model)}`;
+    return `<item>
+<title>${cdata(`${model.name} (${model.id})`)}</title>
+<link>${escaped(link)}</link>
+<guid isPermaLink="false">${escaped(model.canonical_slug)}</guid>
+<description>${cdata(asHtml(model.description))}</description>
+<pubDate>${new Date(model.created * 1000).toUTCString()}</pubDate>
+</item>`;
+  });
+  const newest = models.reduce((latest, { created }) => Math.max(latest, created), 0);
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom">
+<channel>
+<title>Models of this gateway</title>
+<link>${escaped(`${origin}/`)}</link>
+<description>The models that can be called here, newest first.</description>
+<language>en</language>
+<lastBuildDate>${new Date(newest * 1000).toUTCString()}</lastBuildDate>
+<ttl>60</ttl>
+<atom:link href="${escaped(`${origin}${path}`)}" rel="self" type="application/rss+xml"/>
+${items.join('\n')}
+</channel>
+</rss>
+`;
+}
+
+/** What XML 1.0 has no character for: controls, halves of pairs, and two that are none (section 2.2, `Char`). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNWRITABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
+
+function writable(text: string): string {
+  return text.toWellFormed().replace(UNWRITABLE, '\ufffd');
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Text as it stands between tags or in an attribute. */
+function escaped(text: string): string {
+  return writable(text).replace(/[&<>"']/g, (character) => entities[character] ?? '');
+}
+
+/** Text as it stands; its own end of a section would end this one. */
+function cdata(text: string): string {
+  return `<![CDATA[${writable(text).replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
+}
+
+/** The beginning of a text, as HTML that shows it and does nothing else. */
+function asHtml(text: string): string {
+  const characters = [...text];
+  const { feed_description_chars_max } = limits;
+  const start =
+    characters.length <= feed_description_chars_max
+      ? text
+      : `${characters.slice(0, feed_description_chars_max).join('').trimEnd()}...`;
+  const paragraphs = start.split(/\n\s*\n/).map((paragraph) => paragraph.trim());
+  return paragraphs.map((paragraph) => `<p>${escaped(paragraph)}</p>`).join('');
+}

@@ -1,0 +1,38 @@
+import { hash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+
+/** An answer as bytes, with a tag that is another one for any other bytes. */
+export interface CachedAnswer {
+  body: Buffer;
+  content_type: string;
+  etag: string;
+}
+
+/** Declares the answer to a client that has the current one already. */
+export const NotModified = Type.Null({ description: 'What the client has is the answer still (If-None-Match).' });
+
+/** Makes an answer that can be kept and sent any number of times. */
+export function cachedAnswer(text: string, content_type: string): CachedAnswer {
+  const body = Buffer.from(text);
+  return { body, content_type, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
+}
+
+/** Whether a client names this answer as one that it has (RFC 9110, section 13.1.2: by weak comparison). */
+function isKnown(if_none_match: string | undefined, etag: string): boolean {
+  if (if_none_match === undefined) return false;
+  if (if_none_match.trim() === '*') return true;
+  return if_none_match.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
+}
+
+/** Sends the answer, or 304 to a client that has it. */
+export function sendCached(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { body, content_type, etag }: CachedAnswer,
+  cache_control: string,
+): FastifyReply {
+  reply.header('cache-control', cache_control).header('etag', etag);
+  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  return reply.type(content_type).send(body);
+}
