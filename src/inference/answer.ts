@@ -11,6 +11,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import { createAttempts } from './attempts.ts';
 import type { Call } from './call.ts';
 import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
 import { ClientGone } from './exchange.ts';
@@ -77,7 +78,8 @@ export function createInference(options: InferenceOptions): Inference {
   const admission = createAdmission(options);
   const { cutReason } = admission;
   const measure = createMeasure(options.tokenizer);
-  const steps = createSteps(options, admission, settlement);
+  const attempts = createAttempts(options, admission, settlement);
+  const steps = createSteps(options, settlement, attempts);
   const { metadataOf, lateError } = steps;
 
   const chat = createChatWork(options);
