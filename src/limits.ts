@@ -207,8 +207,10 @@ export const limits = {
   /** Fetches at once: of one request, and of all. */
   media_fetches_per_request_max: 4,
   media_fetches_max: 16,
-  /** Fetches that wait for their turn. */
+  media_fetches_per_owner_max: 8,
+  /** Fetches that wait for their turn: all, and those of one key. */
   media_fetches_waiting_max: 256,
+  media_fetches_waiting_per_owner_max: 128,
   /** Bytes of an answer held for a reader that is slower than the upstream; above, the connection is paused. */
   upstream_unread_bytes_max: 64 * 1024,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
@@ -351,6 +353,13 @@ export const limits = {
   /** Percentiles are right to this share of their value. */
   sketch_accuracy: 0.01,
   sketch_chars_max: 12_000,
+  /** Of fewer calls no share is told, and fewer of the last five minutes are filled up with those of the last thirty. */
+  uptime_calls_min: 10,
+  percentile_calls_min: 10,
+  /** What routing knows of an endpoint is worked out anew so often, where it is asked for. */
+  performance_fresh_ms: 1_000,
+  /** Rows of statistics that a process keeps of others, or has to write. */
+  statistics_rows_max: 200_000,
 
   key_cache_entries_max: 10_000,
   key_cache_ms_max: 10_000,

@@ -22,7 +22,7 @@ test('what was ended because another could not be fetched is fetched anew for th
     },
   };
   const request: ChatRequest = { messages: [{ role: 'user', content: 'Hello' }] };
-  const call = { request, cancellation: createCancellation() } as unknown as Call;
+  const call = { request, principal: { key_hash: 'k' }, cancellation: createCancellation() } as unknown as Call;
   const media = createCallMedia(call, fetcher);
   for (let endpoint = 0; endpoint < 3; endpoint += 1) {
     const failure: unknown = await media.gather(needs).catch((error: unknown) => error);

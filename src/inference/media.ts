@@ -9,8 +9,8 @@ import { ClientGone } from './exchange.ts';
 /** What one call has fetched: each address once, whichever attempts need it. */
 export interface CallMedia {
   /**
-   * What an attempt needs, fetched where it is not there yet. Throws `GatewayError` 400 that names the field, `ClientGone`
-   * when the client left first.
+   * What an attempt needs, fetched where it is not there yet. Throws `GatewayError` 400 that names the field, 503 or 413 where
+   * there is no memory for it, `ClientGone` when the client left first.
    */
   gather(needs: readonly MediaNeed[]): Promise<Media>;
 }
@@ -49,6 +49,7 @@ function fieldOf(messages: readonly Message[], url: string, place: string): stri
 export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'messages'): CallMedia {
   const fetched = new Map<string, Promise<FetchedMedia>>();
   const under_way = new Set<string>();
+  const owner = call.principal.key_hash ?? call.principal.kind;
   let bytes = 0;
 
   function refuse(need: MediaNeed, reason: string, cause?: unknown): GatewayError {
@@ -59,7 +60,7 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
   async function fetchOne(need: MediaNeed, signal: AbortSignal): Promise<FetchedMedia> {
     const most = limits.media_request_bytes_max;
     try {
-      const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes) });
+      const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes), owner, room: call.room });
       bytes += found.bytes;
       if (bytes > most) throw new MediaRefused(`with the others of the request it is larger than ${most} bytes`);
       return found;

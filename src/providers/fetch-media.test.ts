@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { MediaNeed } from './dialect.ts';
 import { createMediaFetcher, type MediaRules, type Resolve } from './fetch-media.ts';
@@ -47,7 +48,8 @@ function fetcher(options: { rules?: Partial<MediaRules>; resolve?: Resolve; ms_m
 
 function get(url: string, options: Parameters<typeof fetcher>[0] & { kind?: MediaNeed['kind'] } = {}) {
   const signal = new AbortController().signal;
-  return fetcher(options).fetch({ url, kind: options.kind ?? 'image' }, { signal, bytes_max: limits.media_bytes_max });
+  const need: MediaNeed = { url, kind: options.kind ?? 'image' };
+  return fetcher(options).fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one' });
 }
 
 const refusal = (told: RegExp) =>
@@ -67,12 +69,76 @@ test('a client that has left already waits for no turn', async () => {
   const one = fetcher();
   const need: MediaNeed = { url: `http://files.test:${port}/a.png`, kind: 'image' };
   const ending = new AbortController();
-  const options = { signal: ending.signal, bytes_max: limits.media_bytes_max };
+  const options = { signal: ending.signal, bytes_max: limits.media_bytes_max, owner: 'one' };
   const held = Array.from({ length: limits.media_fetches_max }, () => one.fetch(need, options).catch(() => undefined));
   const gone = AbortSignal.abort(new Error('gone'));
   await expect(one.fetch(need, { ...options, signal: gone })).rejects.toThrow('gone');
   ending.abort();
   await Promise.all(held);
+});
+
+test('one key does not get all turns, and who has fewer comes next', async () => {
+  const open: ServerResponse[] = [];
+  answer = (_request, response) => void open.push(response);
+  const one = fetcher();
+  const signal = new AbortController().signal;
+  const ask = (owner: string, nth: number) =>
+    one
+      .fetch(
+        { url: `http://files.test:${port}/${owner}-${nth}`, kind: 'image' },
+        { signal, bytes_max: limits.media_bytes_max, owner },
+      )
+      .then(() => owner);
+  const path = (at: number) => visited[at]?.split('/')[1];
+  const greedy = Array.from({ length: 20 }, (_, nth) => ask('greedy', nth));
+  await expect.poll(() => open.length).toBe(limits.media_fetches_per_owner_max);
+  const modest = ask('modest', 0);
+  await expect.poll(() => open.length).toBe(limits.media_fetches_per_owner_max + 1);
+  expect(path(limits.media_fetches_per_owner_max)).toBe('modest-0');
+  const others = Array.from({ length: 7 }, (_, nth) => ask(`other-${nth}`, 0));
+  await expect.poll(() => open.length).toBe(limits.media_fetches_max);
+  const late = ask('late', 0);
+  // A turn of the greedy one's ends: it waits longest, but has more than who has none.
+  open[0]?.end(png);
+  await expect.poll(() => visited.length).toBe(limits.media_fetches_max + 1);
+  expect(path(limits.media_fetches_max)).toBe('late-0');
+  answer = (_request, response) => response.end(png);
+  for (const response of open.slice(1)) response.end(png);
+  expect(await Promise.all([...greedy, modest, ...others, late])).toHaveLength(29);
+});
+
+test('more of one key than may wait are refused, and another still waits', async () => {
+  answer = () => {};
+  const one = fetcher();
+  const ending = new AbortController();
+  const need: MediaNeed = { url: `http://files.test:${port}/a.png`, kind: 'image' };
+  const ask = (owner: string) =>
+    one.fetch(need, { signal: ending.signal, bytes_max: limits.media_bytes_max, owner }).catch((error: Error) => error);
+  const most = limits.media_fetches_per_owner_max + limits.media_fetches_waiting_per_owner_max;
+  const held = Array.from({ length: most }, () => ask('greedy'));
+  expect(await ask('greedy')).toEqual(refusal(/too much is being fetched/));
+  const other = ask('modest');
+  await expect.poll(() => visited.length).toBe(limits.media_fetches_per_owner_max + 1);
+  ending.abort(new Error('over'));
+  expect(await other).toMatchObject({ message: 'over' });
+  await Promise.all(held);
+});
+
+test('what finds no memory is not read', async () => {
+  const large = Buffer.alloc(4 * 1024 * 1024, png);
+  answer = (_request, response) => void response.writeHead(200, { 'content-length': large.length }).write(png);
+  const signal = new AbortController().signal;
+  const need: MediaNeed = { url: `http://files.test:${port}/a.png`, kind: 'image' };
+  const taken: number[] = [];
+  const room = {
+    take(bytes: number) {
+      taken.push(bytes);
+      throw new GatewayError(503, 'no memory');
+    },
+  };
+  const asked = fetcher().fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one', room });
+  await expect(asked).rejects.toMatchObject({ status: 503 });
+  expect(taken).toEqual([large.length * limits.media_copies]);
 });
 
 describe('addresses', () => {
@@ -222,7 +288,7 @@ describe('bodies', () => {
   test('a body that is longer than the bound is cut off, whether its length is told or not', async () => {
     const bytes_max = 10_000;
     const ask = () =>
-      fetcher().fetch({ url: url(), kind: 'image' }, { signal: new AbortController().signal, bytes_max });
+      fetcher().fetch({ url: url(), kind: 'image' }, { signal: new AbortController().signal, bytes_max, owner: 'one' });
     answer = (_request, response) => response.writeHead(200, { 'content-length': '10001' }).write(png);
     await expect(ask()).rejects.toEqual(refusal(/larger than 10000 bytes/));
     let sent = 0;
@@ -268,7 +334,10 @@ describe('bodies', () => {
         client.abort(left);
       };
     });
-    const asked = fetcher().fetch({ url: url(), kind: 'image' }, { signal: client.signal, bytes_max: 1_000_000 });
+    const asked = fetcher().fetch(
+      { url: url(), kind: 'image' },
+      { signal: client.signal, bytes_max: 1_000_000, owner: 'one' },
+    );
     await expect(asked).rejects.toBe(left);
     await closed;
   });
@@ -286,8 +355,8 @@ describe('bodies', () => {
     };
     const one = fetcher();
     const signal = new AbortController().signal;
-    const asked = Array.from({ length: 40 }, () =>
-      one.fetch({ url: url(), kind: 'image' }, { signal, bytes_max: 1e6 }),
+    const asked = Array.from({ length: 40 }, (_, nth) =>
+      one.fetch({ url: url(), kind: 'image' }, { signal, bytes_max: 1e6, owner: `key ${nth % 3}` }),
     );
     expect((await Promise.all(asked)).every(({ bytes }) => bytes === png.length)).toBe(true);
     expect(most).toBe(limits.media_fetches_max);

@@ -1,10 +1,12 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { isPublicAddress } from './addresses.ts';
 import type { MediaNeed } from './dialect.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
+import type { Room } from './room.ts';
 import { Client } from './undici.ts';
 
 /** What the operator allows beside the public internet at the usual ports. */
@@ -27,8 +29,17 @@ export class MediaRefused extends Error {
 }
 
 export interface MediaFetcher {
-  /** Throws `MediaRefused`, or the reason of the signal. */
-  fetch(need: MediaNeed, options: { signal: AbortSignal; bytes_max: number }): Promise<FetchedMedia>;
+  /** Throws `MediaRefused`, what the room throws, or the reason of the signal. */
+  fetch(need: MediaNeed, options: FetchOptions): Promise<FetchedMedia>;
+}
+
+export interface FetchOptions {
+  signal: AbortSignal;
+  bytes_max: number;
+  /** Whose request it is for: nobody gets all turns. */
+  owner: string;
+  /** Where what is read is counted. Absent: nowhere. */
+  room?: Room | undefined;
 }
 
 /** Every address of a host; throws, or finds none, where there is no such host. */
@@ -58,36 +69,89 @@ interface Target {
 
 const NOT_PUBLIC = 'its host does not resolve to a public address';
 
-/** Takes turns, so that many requests for media cannot hold all memory at once. */
+interface Waiting {
+  owner: string;
+  start(): void;
+}
+
+/** What each owner has, in numbers above zero. */
+class Counts {
+  readonly #counts = new Map<string, number>();
+
+  of(owner: string): number {
+    return this.#counts.get(owner) ?? 0;
+  }
+
+  add(owner: string, more: 1 | -1): void {
+    const count = this.of(owner) + more;
+    if (count === 0) this.#counts.delete(owner);
+    else this.#counts.set(owner, count);
+  }
+}
+
+/** Takes turns: some at once, fewer of each owner, and who has the fewest comes next. */
 function createTurns() {
   let running = 0;
-  const waiting: (() => void)[] = [];
+  const theirs = new Counts();
+  const waiting = new Set<Waiting>();
+  const queued = new Counts();
+
+  /** The next who may start: of those with the fewest turns, who waits longest. */
+  function next(): Waiting | undefined {
+    let found: Waiting | undefined;
+    for (const one of waiting) {
+      const turns = theirs.of(one.owner);
+      if (turns < limits.media_fetches_per_owner_max && (!found || turns < theirs.of(found.owner))) found = one;
+    }
+    return found;
+  }
+
+  function leaveQueue(one: Waiting): void {
+    waiting.delete(one);
+    queued.add(one.owner, -1);
+  }
+
+  function startNext(): void {
+    while (running < limits.media_fetches_max) {
+      const one = next();
+      if (one === undefined) return;
+      leaveQueue(one);
+      running += 1;
+      theirs.add(one.owner, 1);
+      one.start();
+    }
+  }
+
   return {
-    async take(signal: AbortSignal): Promise<void> {
+    async take(owner: string, signal: AbortSignal): Promise<void> {
       // An end that has come already is not told again to who waits.
       signal.throwIfAborted();
-      if (running < limits.media_fetches_max) {
-        running += 1;
-        return;
+      const is_full = waiting.size >= limits.media_fetches_waiting_max;
+      if (is_full || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
+        throw new MediaRefused('too much is being fetched');
       }
-      if (waiting.length >= limits.media_fetches_waiting_max) throw new MediaRefused('too much is being fetched');
       await new Promise<void>((resolve, reject) => {
         const leave = () => {
-          waiting.splice(waiting.indexOf(start), 1);
+          leaveQueue(one);
           reject(signal.reason as Error);
         };
-        const start = () => {
-          signal.removeEventListener('abort', leave);
-          resolve();
+        const one: Waiting = {
+          owner,
+          start() {
+            signal.removeEventListener('abort', leave);
+            resolve();
+          },
         };
-        waiting.push(start);
+        waiting.add(one);
+        queued.add(owner, 1);
         signal.addEventListener('abort', leave, { once: true });
+        startNext();
       });
     },
-    give(): void {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
+    give(owner: string): void {
+      running -= 1;
+      theirs.add(owner, -1);
+      startNext();
     },
   };
 }
@@ -125,10 +189,10 @@ export function createMediaFetcher(
     return { url, addresses: found };
   }
 
-  async function fetchFrom(need: MediaNeed, signal: AbortSignal, bytes_max: number): Promise<FetchedMedia> {
+  async function fetchFrom(need: MediaNeed, bounds: Bounds): Promise<FetchedMedia> {
     let url = parseUrl(need.url);
     for (let hops = 0; ; hops += 1) {
-      const answer = await visit(await targetOf(url, signal), signal, bytes_max);
+      const answer = await visit(await targetOf(url, bounds.signal), bounds);
       if ('bytes' in answer) return describe(answer, need.kind);
       if (hops === limits.media_redirects_max) {
         throw new MediaRefused(`it redirects more than ${limits.media_redirects_max} times`);
@@ -138,18 +202,19 @@ export function createMediaFetcher(
   }
 
   return {
-    async fetch(need, { signal, bytes_max }) {
+    async fetch(need, { signal, bytes_max, owner, room }) {
       const late = AbortSignal.timeout(ms_max);
       const either = AbortSignal.any([signal, late]);
       try {
-        await turns.take(either);
+        await turns.take(owner, either);
         try {
-          return await fetchFrom(need, either, Math.min(bytes_max, limits.media_bytes_max));
+          const most = Math.min(bytes_max, limits.media_bytes_max);
+          return await fetchFrom(need, { signal: either, bytes_max: most, room });
         } finally {
-          turns.give();
+          turns.give(owner);
         }
       } catch (error) {
-        if (error instanceof MediaRefused) throw error;
+        if (error instanceof MediaRefused || error instanceof GatewayError) throw error;
         if (signal.aborted) throw signal.reason;
         if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
         throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
@@ -192,7 +257,9 @@ type Visited = { location: string } | { bytes: Buffer; declared: string | undefi
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-async function visit({ url, addresses }: Target, signal: AbortSignal, bytes_max: number): Promise<Visited> {
+type Bounds = Omit<FetchOptions, 'owner'>;
+
+async function visit({ url, addresses }: Target, bounds: Bounds): Promise<Visited> {
   const client = new Client(url.origin, {
     connect: { lookup: pinned(addresses), timeout: limits.media_connect_ms_max },
     headersTimeout: limits.media_ms_max,
@@ -204,16 +271,16 @@ async function visit({ url, addresses }: Target, signal: AbortSignal, bytes_max:
       method: 'GET',
       path: `${url.pathname}${url.search}`,
       headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
-      signal,
+      signal: bounds.signal,
     });
-    return await readAnswer(answer, bytes_max);
+    return await readAnswer(answer, bounds);
   } finally {
     // What was not read is not waited for.
     await client.destroy();
   }
 }
 
-async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData, bytes_max: number): Promise<Visited> {
+async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData, bounds: Bounds): Promise<Visited> {
   // Whatever becomes of a body that is given up, nobody waits for it.
   body.on('error', () => {});
   const { location } = headers;
@@ -223,22 +290,26 @@ async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData
   if (encoding !== undefined && encoding !== 'identity') throw new MediaRefused('its server sent it compressed');
   const type = headers['content-type'];
   return {
-    bytes: await readBytes(body, Number(headers['content-length']), bytes_max),
+    bytes: await readBytes(body, Number(headers['content-length']), bounds),
     declared: typeof type === 'string' ? type : undefined,
   };
 }
 
 /** Reads into one piece of memory where the length is told, so that no second copy is made. */
-async function readBytes(body: AsyncIterable<Buffer>, told: number, bytes_max: number): Promise<Buffer> {
+async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max, room }: Bounds): Promise<Buffer> {
   const tooLarge = () => new MediaRefused(`it is larger than ${bytes_max} bytes`);
   if (told > bytes_max) throw tooLarge();
+  if (told > 0) await room?.take(told * limits.media_copies);
   const whole = told > 0 ? Buffer.allocUnsafeSlow(told) : undefined;
   const parts: Buffer[] = [];
   let length = 0;
   for await (const part of body) {
     if (length + part.length > (whole?.length ?? bytes_max)) throw tooLarge();
     if (whole) part.copy(whole, length);
-    else parts.push(part);
+    else {
+      await room?.take(part.length * limits.media_copies);
+      parts.push(part);
+    }
     length += part.length;
   }
   return whole ? whole.subarray(0, length) : Buffer.concat(parts, length);

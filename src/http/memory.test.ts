@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { type Claim, createMemory, structureBytes } from './memory.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** What becomes of a wish: `now`, `waits`, then `came`, or the status of its refusal. */
+function wish(claim: Claim, bytes: number) {
+  const told: { outcome: string | number } = { outcome: 'now' };
+  try {
+    const waiting = claim.take(bytes);
+    if (waiting === undefined) return told;
+    told.outcome = 'waits';
+    waiting.then(
+      () => {
+        told.outcome = 'came';
+      },
+      (error: GatewayError) => {
+        told.outcome = error.status;
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    told.outcome = error.status;
+  }
+  return told;
+}
+
+describe('memory', () => {
+  test('what fits is given at once, what does not waits for who holds it', async () => {
+    const memory = createMemory(1000);
+    const [one, other] = [memory.claim('one'), memory.claim('other')];
+    expect(wish(one, 600).outcome).toBe('now');
+    const waiting = wish(other, 500);
+    expect(waiting.outcome).toBe('waits');
+    one.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(waiting.outcome).toBe('came');
+    expect([memory.held_bytes, one.held_bytes, other.held_bytes]).toEqual([500, 0, 500]);
+  });
+
+  test('who waits in vain is refused with 503, and holds nothing', async () => {
+    const memory = createMemory(1000);
+    wish(memory.claim('one'), 700);
+    const other = memory.claim('other');
+    const waiting = wish(other, 400);
+    await vi.advanceTimersByTimeAsync(limits.memory_wait_ms_max + 1);
+    expect(waiting.outcome).toBe(503);
+    expect([memory.held_bytes, other.held_bytes]).toEqual([700, 0]);
+  });
+
+  test('what one request may never have is refused with 413, also in parts', () => {
+    const memory = createMemory(1000);
+    expect(wish(memory.claim('one'), 751).outcome).toBe(413);
+    const claim = memory.claim('one');
+    expect(wish(claim, 700).outcome).toBe('now');
+    expect(wish(claim, 100).outcome).toBe(413);
+  });
+
+  test('requests of one key leave room for others, who are not kept waiting by them', async () => {
+    const memory = createMemory(1000);
+    wish(memory.claim('greedy'), 400);
+    const second = memory.claim('greedy');
+    const more = wish(second, 400);
+    expect(more.outcome).toBe('waits');
+    const modest = wish(memory.claim('modest'), 200);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
+  });
+
+  test('a large wish is not overtaken for ever by small ones', async () => {
+    const memory = createMemory(1000);
+    const first = memory.claim('a');
+    wish(first, 600);
+    const large = wish(memory.claim('b'), 700);
+    const small = wish(memory.claim('c'), 100);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([large.outcome, small.outcome]).toEqual(['waits', 'waits']);
+    first.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect([large.outcome, small.outcome]).toEqual(['came', 'came']);
+  });
+
+  test('a claim that was released takes nothing, also where it waited', async () => {
+    const memory = createMemory(1000);
+    const holder = memory.claim('a');
+    wish(holder, 600);
+    const late = memory.claim('b');
+    const waiting = wish(late, 600);
+    late.release();
+    late.release();
+    holder.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(waiting.outcome).toBe('came');
+    expect(late.take(100)).toBeUndefined();
+    expect(memory.held_bytes).toBe(0);
+  });
+
+  test('more than may wait are refused at once', () => {
+    const memory = createMemory(1000);
+    wish(memory.claim('a'), 700);
+    for (let nth = 0; nth < limits.memory_waiting_max; nth += 1) wish(memory.claim('b'), 700);
+    expect(wish(memory.claim('c'), 700).outcome).toBe(503);
+  });
+
+  test('whatever comes and goes, never more is held than there is, and nothing is left at the end', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(3), fc.nat(900), fc.boolean(), fc.nat(3000)), { maxLength: 60 }),
+        async (steps) => {
+          const memory = createMemory(1000);
+          const claims: Claim[] = [];
+          for (const [owner, bytes, releases, ms] of steps) {
+            const claim = memory.claim(`owner ${owner}`);
+            claims.push(claim);
+            wish(claim, bytes);
+            if (releases) claims[bytes % claims.length]?.release();
+            await vi.advanceTimersByTimeAsync(ms % 7 === 0 ? ms : 0);
+            expect(memory.held_bytes).toBeLessThanOrEqual(1000);
+            expect(claims.reduce((sum, { held_bytes }) => sum + held_bytes, 0)).toBe(memory.held_bytes);
+          }
+          for (const claim of claims) claim.release();
+          await vi.advanceTimersByTimeAsync(limits.memory_wait_ms_max + 1);
+          expect(memory.held_bytes).toBe(0);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('the structure of a body', () => {
+  test('objects and lists count, and what stands in texts does not', () => {
+    const base = structureBytes('[]');
+    expect(structureBytes(`[${Array(1000).fill('{}').join()}]`)).toBeGreaterThan(1000 * 100 + base);
+    expect(structureBytes(JSON.stringify('{}[],:'.repeat(1000)))).toBe(structureBytes('""'));
+    expect(structureBytes(JSON.stringify('\\"{}\\\\'.repeat(1000)))).toBe(structureBytes('""'));
+  });
+
+  test('a text with one wide character counts twice', () => {
+    const text = 'a'.repeat(10_000);
+    expect(structureBytes(`"${text}ü"`)).toBe(structureBytes('""'));
+    expect(structureBytes(`"${text}語"`)).toBeGreaterThan(10_000 * limits.body_copies);
+  });
+
+  test('a text that never ends is scanned once', () => {
+    expect(structureBytes(`["${'{'.repeat(1000)}`)).toBeLessThan(1000);
+    expect(structureBytes('"\\')).toBeGreaterThan(0);
+  });
+});
