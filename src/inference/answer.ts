@@ -1,5 +1,4 @@
-import type { GatewayError } from '../errors.ts';
-import { internalError } from '../errors.ts';
+import { GatewayError, internalError } from '../errors.ts';
 import { METERED, type Metered } from '../http/metered.ts';
 import { limits } from '../limits.ts';
 import { type Media, UpstreamError } from '../providers/dialect.ts';
@@ -101,7 +100,7 @@ export function createInference(options: InferenceOptions): Inference {
       prepare: (candidate, strip_state, spend) => chat.prepare(request, candidate, { strip_state, spend, media }),
       measure,
       send(prepared) {
-        session.bodies.push(prepared.encoded.body);
+        if (request.debug?.echo_upstream_body === true) session.bodies.push(prepared.encoded.body);
         return send(prepared);
       },
     });
@@ -194,7 +193,8 @@ export function createInference(options: InferenceOptions): Inference {
         stream.close();
         attempt.failure = 'internal';
         const usage = await settle(session, 'failed', answered);
-        yield { type: 'end', usage, metadata: metadataOf(session, candidate), error: internalError(error) };
+        const told = error instanceof GatewayError ? error : internalError(error);
+        yield { type: 'end', usage, metadata: metadataOf(session, candidate), error: told };
       } finally {
         stream.close();
         metrics.streamClosed();
