@@ -299,6 +299,8 @@ export const limits = {
   upstream_tail_ms_max: 1_000,
   upstream_total_ms_max: 3_600_000,
   attempts_max: 16,
+  /** Tokens of an answer, where only what it is expected to cost is told. */
+  expected_completion_tokens: 500,
   /** Inputs of one request for embeddings, and the dimensions asked for. */
   embedding_inputs_max: 10_000,
   embedding_dimensions_max: 100_000,
