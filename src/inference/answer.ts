@@ -14,6 +14,7 @@ import { createAttempts } from './attempts.ts';
 import type { Call } from './call.ts';
 import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
 import { ClientGone } from './exchange.ts';
+import { createExplain, type Explanation } from './explain.ts';
 import { createMeasure } from './measure.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
@@ -66,6 +67,8 @@ export interface Inference extends Metered {
    * to the end, also after its client has left.
    */
   stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
+  /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */
+  explain(call: Call): Promise<Explanation>;
   /** A call that is not chat. Throws `GatewayError`; `ClientGone` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
@@ -148,6 +151,8 @@ export function createInference(options: InferenceOptions): Inference {
       const kept = keeperOf(session, candidate)?.whole(completion) ?? completion;
       return { completion: kept, served: served(candidate), usage, metadata: metadataOf(session, candidate) };
     },
+
+    explain: createExplain(options, steps, chat, measure),
 
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 

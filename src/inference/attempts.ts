@@ -68,7 +68,7 @@ function mayHaveAnswered(error: UpstreamError): boolean {
  * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
  * money is short a credential of the organization's own may serve, or an endpoint that asks for less.
  */
-function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
+export function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
   if (!(error instanceof GatewayError)) return undefined;
   if (error.status === 400) return 'Encode';
   if (error.status !== 402) return undefined;
