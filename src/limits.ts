@@ -362,6 +362,21 @@ export const limits = {
   performance_fresh_ms: 1_000,
   /** Rows of statistics that a process keeps of others, or has to write. */
   statistics_rows_max: 200_000,
+  /** Statistics are written, and those of others read, so often; so many rows at a time, and so many batches in one go. */
+  statistics_exchange_ms: 5_000,
+  statistics_batch_rows: 200,
+  statistics_batches_max: 20,
+  statistics_page_rows: 2_000,
+  /** Read again what was written up to so long before the last reading: a slow transaction shows late. */
+  statistics_overlap_ms: 15_000,
+  statistics_sweep_ms: 60_000,
+  statistics_sweep_rows_max: 10_000,
+  /** Rows of minutes and of quarter hours are kept in the store so long, and so many in all. */
+  statistics_minutes_keep_ms: 45 * 60_000,
+  statistics_quarters_keep_ms: 26 * 3_600_000,
+  statistics_stored_rows_max: 1_000_000,
+  /** How long a stopping process tries to write its last. */
+  statistics_stop_ms_max: 2_000,
 
   key_cache_entries_max: 10_000,
   key_cache_ms_max: 10_000,
@@ -444,6 +459,10 @@ export const limits = {
   database_statement_ms_max: 30_000,
 
   config_bytes_max: 8 * 1024 * 1024,
+  /** How often the configuration file is looked at; it is read once it has stayed as it is from one look to the next. */
+  config_watch_ms: 500,
+  /** Lines of what a reload changed; what is beyond them is counted. */
+  reload_lines_max: 100,
   /** A price of one token, image, request or search; above it, pico-USD no longer fit an exact JavaScript integer. */
   unit_price_usd_max: 9_007,
   management_key_chars_min: 32,

@@ -1,0 +1,126 @@
+import { Sketch } from './sketch.ts';
+
+/** How often what happened. Own accounts of organizations count nowhere. */
+export interface Counts {
+  successes: number;
+  errors: number;
+  /** Apart: neither a success nor an error. */
+  rate_limited: number;
+  tool_calls: number;
+  tool_calls_valid: number;
+}
+
+export function zeroCounts(): Counts {
+  return { successes: 0, errors: 0, rate_limited: 0, tool_calls: 0, tool_calls_valid: 0 };
+}
+
+/** Streamed answers, and whole ones, whose first token nobody sees: their times are those of the whole answer. */
+export type SketchName = 'latency' | 'throughput' | 'whole_latency' | 'whole_throughput';
+
+/** What one attempt tells of its endpoint. Without a result it was ended by the client, or refused for its content. */
+export interface Sample {
+  result?: 'success' | 'error' | 'rate_limited' | undefined;
+  is_streamed?: boolean | undefined;
+  latency_ms?: number | undefined;
+  tokens_per_second?: number | undefined;
+  tool_calls?: number | undefined;
+  tool_calls_valid?: number | undefined;
+}
+
+/** What one process counted of one endpoint in one minute, or in a quarter of an hour without the sketches. */
+export interface BucketRow extends Counts {
+  endpoint_id: string;
+  /** Minutes. */
+  span: number;
+  /** Minutes since 1970. */
+  start: number;
+  /** Rises with each sample, so that a row tells which of them are in it. */
+  version: number;
+  /** Packed. */
+  sketches: Partial<Record<SketchName, string>>;
+}
+
+/** Gathers one row. */
+export class Bucket {
+  readonly place: { endpoint_id: string; span: number; start: number };
+  readonly counts: Counts = zeroCounts();
+  version = 0;
+  #live: Map<SketchName, Sketch> | undefined;
+  /** What `#live` was, once nothing is added any more: many times shorter. */
+  #packed: Map<SketchName, string> | undefined;
+
+  constructor(place: { endpoint_id: string; span: number; start: number }) {
+    this.place = place;
+  }
+
+  get span(): number {
+    return this.place.span;
+  }
+
+  get start(): number {
+    return this.place.start;
+  }
+
+  count({ result, is_streamed, latency_ms, tokens_per_second, tool_calls, tool_calls_valid }: Sample): void {
+    const { counts } = this;
+    this.version += 1;
+    if (result === 'success') counts.successes += 1;
+    else if (result === 'error') counts.errors += 1;
+    else if (result === 'rate_limited') counts.rate_limited += 1;
+    counts.tool_calls += tool_calls ?? 0;
+    counts.tool_calls_valid += tool_calls_valid ?? 0;
+    if (this.place.span !== 1) return;
+    const name = is_streamed ? '' : 'whole_';
+    if (latency_ms !== undefined) this.#add(`${name}latency`, latency_ms);
+    if (tokens_per_second !== undefined) this.#add(`${name}throughput`, tokens_per_second);
+  }
+
+  #add(name: SketchName, value: number): void {
+    const live = this.#awake();
+    const known = live.get(name);
+    if (known !== undefined) {
+      known.add(value);
+      return;
+    }
+    const made = new Sketch();
+    made.add(value);
+    live.set(name, made);
+  }
+
+  #awake(): Map<SketchName, Sketch> {
+    this.#live ??= new Map();
+    for (const [name, text] of this.#packed ?? []) {
+      const sketch = new Sketch();
+      sketch.mergePacked(text);
+      this.#live.set(name, sketch);
+    }
+    this.#packed = undefined;
+    return this.#live;
+  }
+
+  /** Its time is over: what it keeps gets small. */
+  rest(): void {
+    if (this.#live === undefined) return;
+    this.#packed = new Map([...this.#live].map(([name, sketch]) => [name, sketch.pack()]));
+    this.#live = undefined;
+  }
+
+  eachSketch(each: (name: SketchName, sketch: Sketch) => void): void {
+    if (this.#live !== undefined) for (const [name, sketch] of this.#live) each(name, sketch);
+  }
+
+  eachPacked(each: (name: SketchName, text: string) => void): void {
+    if (this.#packed !== undefined) for (const [name, text] of this.#packed) each(name, text);
+  }
+
+  row(): BucketRow {
+    const sketches: BucketRow['sketches'] = {};
+    this.eachSketch((name, sketch) => {
+      sketches[name] = sketch.pack();
+    });
+    this.eachPacked((name, text) => {
+      sketches[name] = text;
+    });
+    return { ...this.place, ...this.counts, version: this.version, sketches };
+  }
+}

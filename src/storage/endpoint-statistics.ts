@@ -1,0 +1,141 @@
+import { sql } from 'kysely';
+import { limits } from '../limits.ts';
+import { bulkStatement } from './bulk.ts';
+import type { Database, Queries } from './database.ts';
+import { clockOf } from './ledger.ts';
+
+/** What one process counted of one endpoint in a stretch of time; times in minutes since 1970. */
+export interface StatisticsRow {
+  endpoint_id: string;
+  span: number;
+  start: number;
+  successes: number;
+  errors: number;
+  rate_limited: number;
+  tool_calls: number;
+  tool_calls_valid: number;
+  /** JSON, packed. */
+  sketches: string;
+}
+
+/** Where in the table a page ends. */
+type Place = readonly [endpoint_id: string, span: number, start: number, run: string];
+
+const COLUMNS = [
+  'endpoint_id',
+  'span',
+  'start',
+  'run',
+  'successes',
+  'errors',
+  'rate_limited',
+  'tool_calls',
+  'tool_calls_valid',
+  'sketches',
+] as const;
+
+/** Statistics of endpoints, for all processes of the gateway. `at`: the time, where the store has no clock of its own. */
+export function endpointStatisticsStore(queries: Queries, engine: Database['engine']) {
+  const upsert = bulkStatement<StatisticsRow & { run: string; written_at: number }, never>((tx, rows) =>
+    tx
+      .insertInto('endpoint_statistics')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['endpoint_id', 'span', 'start', 'run']).doUpdateSet(({ ref }) => ({
+          successes: ref('excluded.successes'),
+          errors: ref('excluded.errors'),
+          rate_limited: ref('excluded.rate_limited'),
+          tool_calls: ref('excluded.tool_calls'),
+          tool_calls_valid: ref('excluded.tool_calls_valid'),
+          sketches: ref('excluded.sketches'),
+          written_at: ref('excluded.written_at'),
+        })),
+      )
+      .compile(),
+  );
+
+  const now = async (at: number): Promise<number> => {
+    const { now } = await queries.selectNoFrom(clockOf(engine, at).as('now')).executeTakeFirstOrThrow();
+    return now;
+  };
+
+  /** Deletes rows that were written before a moment, the oldest first, not more than some at a time. */
+  const sweepBefore = async (before: number, span: number): Promise<void> => {
+    const last = await queries
+      .selectFrom('endpoint_statistics')
+      .select('written_at')
+      .where('written_at', '<', before)
+      .where('span', '=', span)
+      .orderBy('written_at')
+      .offset(limits.statistics_sweep_rows_max)
+      .limit(1)
+      .executeTakeFirst();
+    await queries
+      .deleteFrom('endpoint_statistics')
+      .where('written_at', last === undefined ? '<' : '<=', last?.written_at ?? before)
+      .where('span', '=', span)
+      .execute();
+  };
+
+  return {
+    /** Rows of this process that are there already are replaced. */
+    save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
+      const written_at = await now(at);
+      await upsert(
+        queries,
+        rows.map((row) => ({
+          endpoint_id: row.endpoint_id,
+          span: row.span,
+          start: row.start,
+          run,
+          successes: row.successes,
+          errors: row.errors,
+          rate_limited: row.rate_limited,
+          tool_calls: row.tool_calls,
+          tool_calls_valid: row.tool_calls_valid,
+          sketches: row.sketches,
+          written_at,
+        })),
+      );
+    },
+
+    now,
+
+    /** A page of what other processes wrote since a moment of the store's clock, in the order of the key, behind a place. */
+    findOthers: async (
+      run: string,
+      since: number,
+      after: Place | undefined,
+      rows_max: number,
+    ): Promise<(StatisticsRow & { run: string })[]> => {
+      let query = queries
+        .selectFrom('endpoint_statistics')
+        .select(COLUMNS)
+        .where('written_at', '>=', since)
+        .where('run', '<>', run);
+      if (after !== undefined) {
+        const [endpoint_id, span, start, last] = after;
+        query = query.where(
+          sql<boolean>`(endpoint_id, span, start, run) > (${endpoint_id}, ${span}, ${start}, ${last})`,
+        );
+      }
+      return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rows_max).execute();
+    },
+
+    /** Deletes what no window reaches any more, and the oldest beyond a number. */
+    sweep: async (at: number, rows_max: number): Promise<void> => {
+      const time = await now(at);
+      await sweepBefore(time - limits.statistics_minutes_keep_ms, 1);
+      await sweepBefore(time - limits.statistics_quarters_keep_ms, 15);
+      const surplus = await queries
+        .selectFrom('endpoint_statistics')
+        .select('written_at')
+        .orderBy('written_at', 'desc')
+        .offset(rows_max)
+        .limit(1)
+        .executeTakeFirst();
+      if (surplus === undefined) return;
+      await queries.deleteFrom('endpoint_statistics').where('written_at', '<=', surplus.written_at).execute();
+    },
+  };
+}
