@@ -221,6 +221,9 @@ export const limits = {
   template_tokens_max: 256,
   template_tools_tokens_max: 1_024,
   template_schema_tokens_max: 512,
+  /** No token of a known vocabulary is longer, so that a prompt has at least so many; and about how long tokens are. */
+  chars_per_token_max: 128,
+  chars_per_token: 4,
   /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */

@@ -54,6 +54,8 @@ export interface Model {
   model_hub_id: string | null;
   /** What it is known to be good for; absent: nothing is known. */
   categories?: readonly Category[];
+  /** Whether its author lets others train on its output; absent: not known. */
+  is_distillable?: boolean;
   endpoints: readonly Endpoint[];
 }
 

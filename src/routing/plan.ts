@@ -1,22 +1,30 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
-import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
-import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
-import { isPriced, type Prices } from '../schemas/prices.ts';
-import { type Candidate, healthId, type Strategy } from './candidate.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { Candidate, Strategy } from './candidate.ts';
+import { cutoffsOf } from './cutoffs.ts';
 import type { Health } from './health.ts';
+import { isNamed } from './names.ts';
+import { needsOf } from './needs.ts';
+import { inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
+import { refuse } from './refusal.ts';
+import { type Asked, laterSteps, listsOf, type Preference, rules, soft } from './rules.ts';
+import { sendsFor, tiersOf, tierWish } from './tiers.ts';
+import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
 export type { Candidate, Place, Strategy } from './candidate.ts';
 export { healthId, pricesOf, tagOf } from './candidate.ts';
+export { unsupportedParameters } from './needs.ts';
+export { NoEndpoint } from './refusal.ts';
+export type { Sort } from './wish.ts';
 
 /** How one request will be tried: endpoints in order, and everything that was considered. */
 export interface Plan {
   requested: string;
   strategy: Strategy;
-  /** What the endpoints of each model are sorted by; absent: by a weighted draw. */
+  /** What the endpoints are sorted by, where the request or its caller's default says so; absent: by a weighted draw. */
   sort?: Sort;
   candidates: Candidate[];
   /** The candidates to try, in order. Empty only in a `NoEndpoint`. */
@@ -25,13 +33,13 @@ export interface Plan {
   funnel: { step: string; endpoint_count: number }[];
 }
 
-export type Sort = 'price' | 'throughput' | 'latency' | 'exacto';
-
 export interface PlanContext {
   /** The models that the request names, in order, found in the catalog. Not empty. */
   models: readonly Model[];
+  /** What their names ask for beside them. */
+  wishes?: ReadonlyMap<Model, Wish> | undefined;
   provider(slug: string): Provider | undefined;
-  health: Health;
+  health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
   now_ms: number;
   /** From 0 to 1, drawn by the caller: which of the endpoints that stand alike comes first. */
   draw: number;
@@ -52,291 +60,197 @@ export interface PlanContext {
   strategy?: Strategy | undefined;
 }
 
-type Filter = { step: string; reason(candidate: Candidate): string | undefined };
-
-/** Whether a name of a client's list means this endpoint: a provider's slug or display name, or an endpoint's own tag. */
-function names(name: string, candidate: Candidate): boolean {
-  const wanted = name.toLowerCase();
-  const { provider, endpoint } = candidate;
-  return wanted === provider.slug || wanted === provider.name.toLowerCase() || wanted === endpoint.tag.toLowerCase();
+function isSort(text: string): text is Sort {
+  return (sorts as readonly string[]).includes(text);
 }
 
-function listed(list: readonly string[] | null | undefined, candidate: Candidate): boolean {
-  return (list ?? []).some((name) => names(name, candidate));
+/** What the request itself says to sort by. */
+function sortOf({ provider }: ChatRequest): Sort | undefined {
+  const sort = provider?.sort;
+  const by = typeof sort === 'string' ? sort : sort?.by;
+  return by !== undefined && isSort(by) ? by : undefined;
 }
 
-/** USD per million tokens, or per unit, as pico-USD per token or unit. */
-function picoLimit(value: number | string, per_million: boolean): number {
-  const usd = typeof value === 'number' ? value : Number(value);
-  if (!Number.isFinite(usd) || usd < 0) throw new GatewayError(400, 'provider.max_price must hold numbers of USD');
-  return usd * (per_million ? 1e6 : 1e12);
+/** Whether the endpoints of all models are one list (`route: sort` is the older word for it). */
+function isUnparted({ provider, route }: ChatRequest): boolean {
+  const sort = provider?.sort;
+  const partition = typeof sort === 'object' && sort !== null ? sort.partition : undefined;
+  return partition == null ? route === 'sort' : partition === 'none';
 }
 
-const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio', boolean][] = [
-  ['prompt', true],
-  ['completion', true],
-  ['request', false],
-  ['image', false],
-  ['audio', false],
-];
-
-function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
-  for (const [name, per_million] of CAPPED) {
-    const cap = preferences.max_price?.[name];
-    if (cap === undefined || cap === null) continue;
-    if ((prices[name] ?? 0) > picoLimit(cap, per_million))
-      return `its ${name} price is above provider.max_price.${name}`;
-  }
-  return undefined;
-}
-
-/** Kinds of content that the request holds, beyond text. */
-function inputModalities(request: ChatRequest): Set<string> {
-  const found = new Set<string>();
-  for (const message of request.messages) {
-    if (!Array.isArray(message.content)) continue;
-    for (const part of message.content as InnerPart[]) {
-      if (part.type === 'image_url') found.add('image');
-      else if (part.type === 'input_audio') found.add('audio');
-      else if (part.type === 'video_url') found.add('video');
+/** Every endpoint, in each service tier that may serve, with every credential that it could be called with. */
+function candidatesOf(
+  request: ChatRequest,
+  context: PlanContext,
+  lists: Pick<Asked, 'allowed' | 'order'>,
+): Candidate[] {
+  const { models, provider: find, own: credentials = [], caller, wishes } = context;
+  const named = lists.order === undefined ? lists.allowed : [...lists.allowed, lists.order];
+  const candidates: Candidate[] = [];
+  for (const model of models) {
+    const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
+    const wish = wishes?.get(model);
+    const tiers = tierWish(request, wish, lists.order);
+    const add = (endpoint: Endpoint, provider: Provider, tier: string | undefined): void => {
+      const sends = sendsFor(request, tier, wish?.sends);
+      const facts = {
+        model,
+        endpoint,
+        provider,
+        ...(tier === undefined ? {} : { tier }),
+        ...(sends === undefined ? {} : { sends }),
+        excluded: undefined,
+      };
+      for (const credential of own) {
+        if (credential.provider === provider.slug) candidates.push({ ...facts, own: credential });
+      }
+      if (!provider.is_own_only) candidates.push(facts);
+    };
+    for (const endpoint of model.endpoints) {
+      const provider = find(endpoint.provider);
+      if (!provider) continue;
+      const in_tiers = tiersOf(endpoint, tiers, named);
+      for (const tier of in_tiers) add(endpoint, provider, tier);
+      if (in_tiers.length === 0 || !tiers.alone) add(endpoint, provider, undefined);
     }
   }
-  return found;
+  return candidates;
 }
-
-type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;
-
-/** Request fields that an endpoint may not support. A bound is lowered rather than taken away; the last is no field. */
-const FIELDS = endpointParameters.filter(
-  (name): name is Field => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name),
-);
-
-/** The parameters of a request that this endpoint does not list as supported. */
-export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
-  const supported = endpoint.supported_parameters;
-  if (supported === undefined) return [];
-  const found: string[] = [];
-  for (const name of FIELDS) {
-    const value = request[name];
-    if (value === undefined || value === null || supported.includes(name)) continue;
-    // One capability under several names.
-    if (name === 'tool_choice' && supported.includes('tools')) continue;
-    if (name === 'parallel_tool_calls' && supported.includes('tools')) continue;
-    if (name === 'response_format' && supported.includes('structured_outputs')) continue;
-    if (/reasoning/.test(name) && supported.includes('reasoning')) continue;
-    found.push(name);
-  }
-  return found;
-}
-
-function filters(request: ChatRequest, context: PlanContext): Filter[] {
-  const preferences = request.provider ?? {};
-  const media = [...inputModalities(request)];
-  const output = request.modalities ?? [];
-  const list: Filter[] = [
-    ...(context.refuses ? [{ step: 'Filter by Operation', reason: context.refuses }] : []),
-    {
-      step: 'Filter by Input Modalities',
-      reason: ({ model, endpoint }) => {
-        const missing = media.find((kind) => !endpoint.input_modalities.includes(kind));
-        if (missing === undefined) return undefined;
-        return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not take ${missing} input`;
-      },
-    },
-    {
-      step: 'Filter by Model Output Modalities',
-      reason: ({ model }) => {
-        const missing = output.find((kind) => !model.output_modalities.includes(kind));
-        return missing === undefined ? undefined : `the model does not make ${missing} output`;
-      },
-    },
-  ];
-  if (!context.allow_unpriced) {
-    list.push({
-      step: 'Filter by Known Price',
-      reason: ({ endpoint }) => (isPriced(endpoint.pricing) ? undefined : 'its price is not known'),
-    });
-  }
-  if (preferences.only?.length) {
-    list.push({
-      step: 'Filter by Allowed Providers',
-      reason: (candidate) => (listed(preferences.only, candidate) ? undefined : 'it is not in provider.only'),
-    });
-  }
-  if (preferences.ignore?.length) {
-    list.push({
-      step: 'Filter by Ignored Providers',
-      reason: (candidate) => (listed(preferences.ignore, candidate) ? 'it is in provider.ignore' : undefined),
-    });
-  }
-  if (preferences.data_collection === 'deny') {
-    list.push({
-      step: 'Filter by Data Policy',
-      reason: ({ provider: { data_policy } }) =>
-        data_policy.training === false ? undefined : 'its provider may train on data',
-    });
-  }
-  if (preferences.zdr === true) {
-    list.push({
-      step: 'Filter by Zero Data Retention',
-      reason: ({ provider: { data_policy } }) =>
-        data_policy.retention_days === 0 ? undefined : 'its provider is not known to keep no data',
-    });
-  }
-  if (preferences.require_parameters === true) {
-    list.push({
-      step: 'Filter by Parameters',
-      reason: ({ endpoint }) => {
-        const missing = unsupportedParameters(request, endpoint);
-        return missing.length === 0 ? undefined : `it does not support ${missing.join(', ')}`;
-      },
-    });
-  }
-  if (preferences.quantizations?.length) {
-    list.push({
-      step: 'Filter by Quantization',
-      reason: ({ endpoint }) =>
-        preferences.quantizations?.includes(endpoint.quantization)
-          ? undefined
-          : `its quantization is ${endpoint.quantization}`,
-    });
-  }
-  if (preferences.max_price) {
-    list.push({ step: 'Filter by Max Price', reason: ({ endpoint }) => overPrice(preferences, endpoint.pricing) });
-  }
-  return list;
-}
-
-const OWN_CREDENTIALS = 'Filter by Own Credentials';
 
 /**
  * What own credentials leave of a request's candidates, after every other filter. A model that a credential stands first
  * for goes to the gateway's own accounts only where each such credential allows it, also when none of them can be used:
  * a dead credential must show, not cost money elsewhere.
  */
-function ownFilter(left: readonly Candidate[]): Filter {
+function refusedByOwn(left: readonly Candidate[]): (candidate: Candidate) => string | undefined {
   const bound = new Set(
     left.filter(({ own }) => own && !own.is_fallback && !own.allow_shared_fallback).map(({ model }) => model),
   );
-  return {
-    step: OWN_CREDENTIALS,
-    reason: ({ model, own }) => {
-      if (own !== undefined) return own.unusable;
-      if (!bound.has(model)) return undefined;
-      return "a credential of the workspace stands first, and does not allow the gateway's own accounts after it";
-    },
+  return ({ model, own }) => {
+    if (own !== undefined) return own.unusable;
+    if (!bound.has(model)) return undefined;
+    return "a credential of the workspace stands first, and does not allow the gateway's own accounts after it";
   };
 }
 
-/** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */
-export class NoEndpoint extends GatewayError {
-  readonly plan: Plan;
-
-  constructor(plan: Plan, message: string, metadata: Record<string, unknown>) {
-    super(404, message, { metadata });
-    this.plan = plan;
+/** How many endpoints candidates are of: those of one endpoint stand side by side, one for each credential. */
+function endpointCount(candidates: readonly Candidate[]): number {
+  let count = 0;
+  let before: Candidate | undefined;
+  for (const one of candidates) {
+    if (one.endpoint !== before?.endpoint || one.tier !== before.tier) count += 1;
+    before = one;
   }
+  return count;
 }
 
-const MESSAGES: Record<string, string> = {
-  'Filter by Max Price': 'No endpoints found that satisfy the max price for this request',
-  'Filter by Allowed Providers': 'No allowed providers are available for the selected model',
-  'Filter by Ignored Providers': 'All providers of the selected model are ignored by this request',
-  'Filter by Data Policy': 'No endpoints found matching your data policy',
-  'Filter by Zero Data Retention': 'No endpoints found with zero data retention',
-  'Filter by Parameters': 'No endpoints found that can handle the requested parameters',
-  'Filter by Quantization': 'No endpoints found with the requested quantizations',
-  'Filter by Provider Order': 'No provider of provider.order serves the selected model, and fallbacks are not allowed',
-  [OWN_CREDENTIALS]: 'No credential of the workspace can be used for the selected model',
-  'Filter by Known Price':
-    'The price of the selected model is not known; the operator can set it or allow unpriced models',
-};
+/** What is left of a plan's candidates, step by step. */
+class Sieve {
+  readonly funnel: Plan['funnel'];
+  left: readonly Candidate[];
 
-function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint {
-  const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? 'Initial Endpoints';
-  const reasons = [...new Set(plan.candidates.flatMap((candidate) => candidate.excluded?.reason ?? []))];
-  const message =
-    MESSAGES[failed] ??
-    (failed === 'Initial Endpoints'
-      ? `No endpoints found for ${plan.requested}; no provider that serves it is configured`
-      : `No endpoints found for ${plan.requested}: ${reasons.join('; ')}`);
-  const metadata: Record<string, unknown> = { routing_funnel: plan.funnel, failed_routing_step: failed };
-  if (request.provider?.only?.length) {
-    metadata['available_providers'] = [...new Set(plan.candidates.map((candidate) => candidate.provider.slug))];
-    metadata['requested_providers'] = request.provider.only;
+  constructor(candidates: readonly Candidate[]) {
+    this.left = candidates;
+    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: endpointCount(candidates) }];
   }
-  return new NoEndpoint({ ...plan, attempts: [] }, message, metadata);
-}
 
-/** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. */
-function typicalPrice({ prompt = 0, completion = 0, audio_second = 0 }: Prices): number {
-  return 3 * prompt + completion + audio_second;
-}
+  filter(step: string, reason: (candidate: Candidate) => string | undefined): void {
+    let refused = false;
+    for (const candidate of this.left) {
+      const why = reason(candidate);
+      if (why === undefined) continue;
+      candidate.excluded = { step, reason: why };
+      refused = true;
+    }
+    if (refused) this.left = this.left.filter((candidate) => candidate.excluded === undefined);
+    this.funnel.push({ step, endpoint_count: endpointCount(this.left) });
+  }
 
-/**
- * Those who made the conversation's state first, then ascending by what a typical call costs (three prompt tokens to one of
- * completion); endpoints that cool down come last.
- */
-function byRank({ health, now_ms, prefers }: PlanContext) {
-  const rank = (candidate: Candidate) => ({
-    cooling: health.coolingUntil(healthId(candidate), now_ms),
-    strange: prefers === undefined || prefers(candidate) ? 0 : 1,
-    price: typicalPrice(candidate.endpoint.pricing),
-  });
-  return (a: Candidate, b: Candidate) => {
-    const [left, right] = [rank(a), rank(b)];
-    return left.cooling - right.cooling || left.strange - right.strange || left.price - right.price;
-  };
-}
-
-/**
- * The order within one model: own credentials, the gateway's, own credentials that are a fallback (the public service's
- * documentation, "BYOK": own ones stand before the client's `order`).
- */
-function arrange(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
-  if (candidates.every(({ own }) => own === undefined)) return arrangeAlike(candidates, preferences, context);
-  const groups = [
-    candidates.filter(({ own }) => own?.is_fallback === false),
-    candidates.filter(({ own }) => own === undefined),
-    candidates.filter(({ own }) => own?.is_fallback === true),
-  ];
-  return groups.flatMap((group) => arrangeAlike(group, preferences, context));
-}
-
-/** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
-function arrangeAlike(candidates: Candidate[], preferences: ProviderPreferences, context: PlanContext): Candidate[] {
-  const ranked = [...candidates].sort(byRank(context));
-  if (!preferences.order?.length) return ranked;
-  const first = preferences.order.flatMap((name) => ranked.filter((candidate) => names(name, candidate)));
-  const chosen = [...new Set(first)];
-  if (preferences.allow_fallbacks === false) return chosen;
-  return [...chosen, ...ranked.filter((candidate) => !chosen.includes(candidate))];
+  /**
+   * Leaves out what lacks something that another candidate of the same model and kind of credential has. Endpoints that the client
+   * put in order stay: it named them.
+   */
+  prefer({ step, lacks }: Preference, asked: Asked): void {
+    const group = ({ model, own }: Candidate) => `${model.id} ${own === undefined ? '' : own.is_fallback}`;
+    const able = new Set<string>();
+    const lacking = new Map<Candidate, string>();
+    for (const candidate of this.left) {
+      const why = lacks(candidate, asked);
+      if (why === undefined) able.add(group(candidate));
+      else lacking.set(candidate, why);
+    }
+    if (lacking.size === 0 || able.size === 0) return;
+    this.filter(step, (candidate) => {
+      const why = lacking.get(candidate);
+      if (why === undefined || !able.has(group(candidate))) return undefined;
+      const is_ordered = asked.order !== undefined && isNamed(asked.order, candidate, asked.tiers_asked);
+      return is_ordered ? undefined : why;
+    });
+  }
 }
 
 /** The first endpoint alone, with every credential that stands as it does. */
 function firstAlone(group: Candidate[]): Candidate[] {
   const [first] = group;
   return group.filter(
-    ({ endpoint, own }) => endpoint === first?.endpoint && own?.is_fallback === first.own?.is_fallback,
+    ({ endpoint, tier, own }) =>
+      endpoint === first?.endpoint && tier === first.tier && own?.is_fallback === first.own?.is_fallback,
   );
 }
 
-/** Every endpoint with every credential that it could be called with. */
-function candidatesOf({ models, provider: find, own: credentials = [], caller }: PlanContext): Candidate[] {
-  const candidates: Candidate[] = [];
-  for (const model of models) {
-    const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
-    for (const endpoint of model.endpoints) {
-      const provider = find(endpoint.provider);
-      if (!provider) continue;
-      for (const credential of own) {
-        if (credential.provider !== provider.slug) continue;
-        candidates.push({ model, endpoint, provider, own: credential, excluded: undefined });
-      }
-      if (!provider.is_own_only) candidates.push({ model, endpoint, provider, excluded: undefined });
-    }
+function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
+  const { health, now_ms, draw, prefers, sticky, wishes, default_sort } = context;
+  const said = sortOf(request);
+  const tier = request.service_tier ?? undefined;
+  /** Endpoints in a tier that is asked for have an order of their own (api-facts 3.6). */
+  const in_tier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
+  return {
+    health,
+    now_ms,
+    draw,
+    prefers,
+    sticky,
+    cutoffs: cutoffsOf(request.provider ?? {}),
+    sortOf(candidate) {
+      if (said !== undefined) return said;
+      if (candidate.tier !== undefined && tier !== undefined) return in_tier;
+      return wishes?.get(candidate.model)?.sort ?? default_sort;
+    },
+  };
+}
+
+/** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
+function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[][] {
+  const order = orderContext(asked.request, context);
+  const is_first_only = asked.preferences.allow_fallbacks === false && asked.order === undefined;
+  const arranged = (among: readonly Candidate[]) => {
+    const all = inOrder(among, asked, order);
+    return is_first_only ? firstAlone(all) : all;
+  };
+  if (context.models.length === 1 || isUnparted(asked.request)) return [arranged(left)];
+  // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
+  const groups = context.models.map((model) => arranged(left.filter((candidate) => candidate.model === model)));
+  if (order.cutoffs === undefined) return groups;
+  const misses = ({ because }: Candidate) =>
+    because?.includes('below_preferred') === true && !because.includes('order');
+  return [
+    ...groups.map((group) => group.filter((candidate) => !misses(candidate))),
+    ...groups.map((group) => group.filter(misses)),
+  ];
+}
+
+/** Why what could serve is not tried. */
+function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[], is_cut: boolean): void {
+  if (left.length === attempts.length) return;
+  const tried = new Set(attempts);
+  const excluded = is_cut
+    ? { step: 'Limit Attempts', reason: `at most ${limits.attempts_max} are tried` }
+    : { step: 'Limit to First', reason: 'fallbacks are not allowed (provider.allow_fallbacks)' };
+  for (const candidate of left) {
+    if (tried.has(candidate)) continue;
+    candidate.excluded = excluded;
+    delete candidate.because;
   }
-  return candidates;
 }
 
 /**
@@ -344,47 +258,45 @@ function candidatesOf({ models, provider: find, own: credentials = [], caller }:
  * the funnel that shows which step left nothing, when no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
-  const candidates = candidatesOf(context);
-  const has_own = candidates.some(({ own }) => own !== undefined);
-  const count = (list: readonly Candidate[]) =>
-    has_own ? new Set(list.map(({ endpoint }) => endpoint)).size : list.length;
-  const funnel = [{ step: 'Initial Endpoints', endpoint_count: count(candidates) }];
-  let left = candidates;
-  const filter = ({ step, reason }: Filter) => {
-    let refused = false;
-    for (const candidate of left) {
-      const why = reason(candidate);
-      if (why === undefined) continue;
-      candidate.excluded = { step, reason: why };
-      refused = true;
-    }
-    if (refused) left = left.filter((candidate) => candidate.excluded === undefined);
-    funnel.push({ step, endpoint_count: count(left) });
+  const preferences = request.provider ?? {};
+  const lists = listsOf(preferences);
+  const { wishes, refuses, allow_unpriced } = context;
+  const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), lists.order).asked);
+  const asked: Asked = {
+    request,
+    preferences,
+    needs: needsOf(request),
+    wishes,
+    refuses,
+    allow_unpriced,
+    tiers_asked,
+    ...lists,
   };
-  for (const one of filters(request, context)) filter(one);
-  if (has_own) filter(ownFilter(left));
-  const requested = context.models[0]?.id ?? '';
+  const candidates = candidatesOf(request, context, lists);
+  const sieve = new Sieve(candidates);
+  for (const rule of rules) {
+    if (rule.applies(asked)) sieve.filter(rule.step, (candidate) => rule.reason(candidate, asked));
+  }
+  if (candidates.some(({ own }) => own !== undefined)) {
+    sieve.filter(laterSteps.own_credentials.step, refusedByOwn(sieve.left));
+  }
+  for (const preference of soft) if (preference.applies(asked)) sieve.prefer(preference, asked);
+
+  const { left, funnel } = sieve;
+  const sort = sortOf(request) ?? wishes?.get(context.models[0] as Model)?.sort ?? context.default_sort;
   const base = {
-    requested,
-    strategy: context.strategy ?? (context.models.length > 1 ? ('fallback' as const) : ('direct' as const)),
+    requested: context.models[0]?.id ?? '',
+    strategy: context.strategy ?? (context.models.length > 1 ? 'fallback' : 'direct'),
+    ...(sort === undefined ? {} : { sort }),
     candidates,
     funnel,
-  };
-  const preferences = request.provider ?? {};
-  const arranged = context.models.map((model) =>
-    arrange(
-      left.filter((candidate) => candidate.model === model),
-      preferences,
-      context,
-    ),
-  );
-  // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
-  const attempts = arranged.flatMap((group) =>
-    preferences.allow_fallbacks === false && !preferences.order?.length ? firstAlone(group) : group,
-  );
-  if (attempts.length === 0) {
-    if (left.length > 0) funnel.push({ step: 'Filter by Provider Order', endpoint_count: 0 });
+  } as const;
+  const all = overModels(left, asked, context).flat();
+  if (all.length === 0) {
+    if (left.length > 0) funnel.push({ step: laterSteps.order.step, endpoint_count: 0 });
     throw refuse(base, request);
   }
-  return { ...base, attempts: attempts.slice(0, limits.attempts_max) };
+  const attempts = all.slice(0, limits.attempts_max);
+  tellUntried(left, attempts, attempts.length < all.length);
+  return { ...base, attempts };
 }

@@ -1,0 +1,37 @@
+import type { Model } from '../catalog/model.ts';
+
+/** A word of a name that tells a version, not a family: `4.5`, `4o`, `v3`, `k2`, a date, `preview`. Sizes such as `70b` stay. */
+const VERSION = /^(?:v?\d+(?:\.\d+)*[a-z]?|[a-z]\d+(?:\.\d+)*|preview|exp|experimental|beta|latest|customtools)$/;
+const SIZE = /^\d+(?:\.\d+)?[bm]$/;
+
+/** `anthropic/claude-sonnet` of `anthropic/claude-sonnet-4.5`: the name without what tells one version from another. */
+export function familyOf(id: string): string {
+  const slash = id.indexOf('/');
+  const [first = '', ...rest] = id.slice(slash + 1).split('-');
+  const words = rest.filter((word) => SIZE.test(word) || !VERSION.test(word));
+  return `${id.slice(0, slash)}/${[first, ...words].join('-')}`;
+}
+
+const known = new WeakMap<readonly Model[], ReadonlyMap<string, Model>>();
+
+/**
+ * The aliases `~author/family-latest` of a catalog, each with the newest model of its family: by when it was made, then by
+ * name. Models that do not answer in text, and variants, are of no family. Made once for each list of models.
+ */
+export function latestModels(models: readonly Model[]): ReadonlyMap<string, Model> {
+  const made = known.get(models);
+  if (made !== undefined) return made;
+  const latest = new Map<string, Model>();
+  for (const model of models) {
+    if (model.id.includes(':') || !model.output_modalities.includes('text')) continue;
+    const alias = `~${familyOf(model.id)}-latest`;
+    const other = latest.get(alias);
+    if (other === undefined || isNewer(model, other)) latest.set(alias, model);
+  }
+  known.set(models, latest);
+  return latest;
+}
+
+function isNewer(one: Model, other: Model): boolean {
+  return one.created === other.created ? one.id > other.id : one.created > other.created;
+}

@@ -1,0 +1,108 @@
+import type { Endpoint } from '../catalog/model.ts';
+import { limits } from '../limits.ts';
+import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
+import type { ChatRequest, InnerPart } from '../schemas/inner.ts';
+
+/** What a request needs of whoever serves it, found once. */
+export interface Needs {
+  /** Kinds of content that it holds, beyond text. */
+  input: readonly string[];
+  /** Kinds of output that it asks for. */
+  output: readonly string[];
+  /** Tokens that its prompt has at least, whatever the tokenizer. */
+  prompt_tokens_min: number;
+  /** Tokens that it probably has. */
+  prompt_tokens: number;
+  /** The output bound that it names; 0: none. */
+  output_tokens: number;
+  /** Whether it offers tools. */
+  tools: boolean;
+  /** Parameters without which its answer would be another: a format, a verbosity. */
+  forms: readonly EndpointParameter[];
+}
+
+const MEDIA: Readonly<Partial<Record<InnerPart['type'], string>>> = {
+  image_url: 'image',
+  input_audio: 'audio',
+  video_url: 'video',
+};
+
+/** What this request needs. */
+export function needsOf(request: ChatRequest): Needs {
+  const input: string[] = [];
+  let chars = 0;
+  for (const { content } of request.messages) {
+    if (typeof content === 'string') chars += content.length;
+    else if (Array.isArray(content)) {
+      for (const part of content) {
+        if (part.type === 'text') chars += part.text.length;
+        const kind = MEDIA[part.type];
+        if (kind !== undefined && !input.includes(kind)) input.push(kind);
+      }
+    }
+  }
+  return {
+    input,
+    output: request.modalities ?? [],
+    prompt_tokens_min: Math.floor(chars / limits.chars_per_token_max),
+    prompt_tokens: Math.floor(chars / limits.chars_per_token),
+    output_tokens: request.max_completion_tokens ?? request.max_tokens ?? 0,
+    tools: (request.tools?.length ?? 0) > 0,
+    forms: formsOf(request),
+  };
+}
+
+const NO_FORMS: readonly EndpointParameter[] = [];
+
+function formsOf({ response_format, verbosity }: ChatRequest): readonly EndpointParameter[] {
+  const format = response_format?.type;
+  if ((format == null || format === 'text') && verbosity == null) return NO_FORMS;
+  const forms: EndpointParameter[] = [];
+  if (format === 'json_schema') forms.push('structured_outputs');
+  else if (format != null && format !== 'text') forms.push('response_format');
+  if (verbosity != null) forms.push('verbosity');
+  return forms;
+}
+
+/** Whether an endpoint takes a parameter; what takes schemas takes the plain JSON format as well. */
+export function supports({ supported_parameters: known }: Endpoint, name: EndpointParameter): boolean {
+  if (known === undefined || known.includes(name)) return true;
+  return name === 'response_format' && known.includes('structured_outputs');
+}
+
+/** The longest prompt that an endpoint reads, in tokens. */
+export function promptTokensMax({ context_length, max_prompt_tokens }: Endpoint): number {
+  return Math.min(context_length ?? Number.POSITIVE_INFINITY, max_prompt_tokens ?? Number.POSITIVE_INFINITY);
+}
+
+/** Whether prompt and output bound probably pass what an endpoint holds. */
+export function isTight(endpoint: Endpoint, { prompt_tokens, output_tokens }: Needs): boolean {
+  if (prompt_tokens > promptTokensMax(endpoint)) return true;
+  const output = Math.min(output_tokens, endpoint.max_completion_tokens ?? output_tokens);
+  return prompt_tokens + output > (endpoint.context_length ?? Number.POSITIVE_INFINITY);
+}
+
+type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;
+
+/** Request fields that an endpoint may not support. A bound is lowered rather than taken away; the last is no field. */
+const FIELDS = endpointParameters.filter(
+  (name): name is Field => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name),
+);
+
+/** The parameters of a request that this endpoint does not list as supported. */
+export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
+  const supported = endpoint.supported_parameters;
+  if (supported === undefined) return [];
+  const found: string[] = [];
+  for (const name of FIELDS) {
+    const value = request[name];
+    if (value === undefined || value === null || supported.includes(name)) continue;
+    // One capability under several names.
+    if (name === 'tool_choice' && supported.includes('tools')) continue;
+    if (name === 'parallel_tool_calls' && supported.includes('tools')) continue;
+    if (name === 'response_format' && supported.includes('structured_outputs')) continue;
+    if (/reasoning/.test(name) && supported.includes('reasoning')) continue;
+    found.push(name);
+  }
+  return found;
+}

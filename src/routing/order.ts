@@ -1,0 +1,199 @@
+import type { Prices } from '../schemas/prices.ts';
+import { type Candidate, healthId, type Place, pricesOf } from './candidate.ts';
+import { type Cutoffs, missesCutoff } from './cutoffs.ts';
+import type { Health } from './health.ts';
+import { means } from './names.ts';
+import { isTight } from './needs.ts';
+import type { Asked } from './rules.ts';
+import { PRIORITY_TIERS, type Sort } from './wish.ts';
+
+/** What the order of endpoints hangs on, beside the request. */
+export interface OrderContext {
+  health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
+  now_ms: number;
+  draw: number;
+  cutoffs: Cutoffs | undefined;
+  /** Absent: by a weighted draw. */
+  sortOf(candidate: Candidate): Sort | undefined;
+  prefers: ((candidate: Candidate) => boolean) | undefined;
+  sticky: ((candidate: Candidate) => boolean) | undefined;
+}
+
+/** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. An unknown price is the dearest. */
+export function typicalPrice({ prompt, completion, audio_second }: Prices): number {
+  if (prompt === undefined && completion === undefined && audio_second === undefined) return Number.POSITIVE_INFINITY;
+  return 3 * (prompt ?? 0) + (completion ?? 0) + (audio_second ?? 0);
+}
+
+/** How much each thing moves an endpoint back: the greater goes before all the smaller ones together. */
+const BEHIND = { below_preferred: 8, recent_outage: 4, prompt_may_not_fit: 2, state_elsewhere: 1 } as const;
+
+interface Ranked {
+  candidate: Candidate;
+  cooling: number;
+  behind: number;
+  /** By what it is sorted; the smaller stands first. */
+  key: number;
+  price: number;
+}
+
+/** By what an endpoint is sorted, smaller first; what nothing is known of comes last. */
+function keyOf({ endpoint }: Candidate, sort: Sort | undefined, price: number, context: OrderContext): number {
+  if (sort === undefined || sort === 'price') return price;
+  const known = context.health.performance(endpoint.id, context.now_ms);
+  if (sort === 'latency') return known.latency_ms?.p50 ?? Number.POSITIVE_INFINITY;
+  const speed = known.throughput?.p50;
+  if (sort === 'throughput') return speed === undefined ? Number.POSITIVE_INFINITY : -speed;
+  // Tool calls that differ by less than two in a hundred are told apart by speed.
+  if (known.tool_success === null) return Number.POSITIVE_INFINITY;
+  return -Math.round(known.tool_success * 50) - (speed === undefined ? 0 : speed / (speed + 1));
+}
+
+function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked {
+  const { health, now_ms, prefers, cutoffs } = context;
+  const id = healthId(candidate);
+  const price = typicalPrice(pricesOf(candidate));
+  const sort = context.sortOf(candidate);
+  let behind = 0;
+  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(candidate.endpoint.id, now_ms))) {
+    behind += BEHIND.below_preferred;
+  }
+  // Who says what to sort by gets that order, as long as nothing is known to be down.
+  if (sort === undefined && health.hadOutage(id, now_ms)) behind += BEHIND.recent_outage;
+  if (isTight(candidate.endpoint, asked.needs)) behind += BEHIND.prompt_may_not_fit;
+  if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
+  return {
+    candidate,
+    cooling: health.coolingUntil(id, now_ms),
+    behind,
+    key: keyOf(candidate, sort, price, context),
+    price,
+  };
+}
+
+function compare(a: Ranked, b: Ranked): number {
+  // Infinity minus itself is no number.
+  return a.cooling - b.cooling || a.behind - b.behind || less(a.key, b.key) || less(a.price, b.price);
+}
+
+function less(a: number, b: number): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** One of those that stand alike at the head, drawn by the inverse square of its price; each keeps its share. Free ones before all, evenly. */
+function drawn(head: readonly Ranked[], draw: number): number {
+  const least = head[0]?.price ?? 0;
+  const weights = head.map(({ price }) => {
+    if (price === least) return 1;
+    return least === 0 || price === Number.POSITIVE_INFINITY ? 0 : (least / price) ** 2;
+  });
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  let chosen = -1;
+  let rest = draw * total;
+  for (const [at, weight] of weights.entries()) {
+    const { candidate } = head[at] as Ranked;
+    candidate.weight = weight / total;
+    rest -= weight;
+    if (chosen === -1 && rest < 0) chosen = at;
+  }
+  return Math.max(chosen, 0);
+}
+
+const BY: Readonly<Record<Sort, readonly Place[]>> = {
+  price: ['price'],
+  throughput: ['throughput'],
+  latency: ['latency'],
+  exacto: ['exacto'],
+};
+const DRAWN: readonly Place[] = ['drawn'];
+const STICKY: readonly Place[] = ['sticky'];
+
+function explain({ candidate, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
+  const by = BY[context.sortOf(candidate) ?? 'price'];
+  const with_state = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
+  if (cooling === 0 && behind === 0 && !with_state) return by;
+  const because: Place[] = with_state ? ['state', ...by] : [...by];
+  if (cooling > 0) because.push('cooling_down');
+  if (behind & BEHIND.below_preferred) because.push('below_preferred');
+  if (behind & BEHIND.recent_outage) because.push('recent_outage');
+  if (behind & BEHIND.prompt_may_not_fit) because.push('prompt_may_not_fit');
+  return because;
+}
+
+/**
+ * By rank: cooling ones last, then those that something moves back, then what is sorted by. Without a sort the first is drawn
+ * among those that stand alike, or is the one that the conversation went to before; the others follow by price.
+ */
+function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
+  const all = candidates.map((candidate) => rank(candidate, asked, context)).sort(compare);
+  for (const one of all) one.candidate.because = explain(one, context);
+  const [first] = all;
+  if (first === undefined || context.sortOf(first.candidate) !== undefined || first.cooling > 0) {
+    return all.map(({ candidate }) => candidate);
+  }
+  let alike = all.findIndex((one) => one.cooling > 0 || one.behind !== first.behind || context.sortOf(one.candidate));
+  if (alike === -1) alike = all.length;
+  const head = all.slice(0, alike);
+  const is_known = (one: Ranked) => context.sticky?.(one.candidate) === true;
+  const kept = head.length < 2 || asked.order !== undefined ? -1 : head.findIndex(is_known);
+  const to_front =
+    head.length < 2 ? -1 : kept !== -1 ? kept : asked.order === undefined ? drawn(head, context.draw) : -1;
+  if (to_front === -1) return all.map(({ candidate }) => candidate);
+  const [chosen] = all.splice(to_front, 1) as [Ranked];
+  chosen.candidate.because = [...(kept === -1 ? DRAWN : STICKY), ...(chosen.candidate.because ?? [])];
+  return [chosen.candidate, ...all.map(({ candidate }) => candidate)];
+}
+
+function withPlace(candidate: Candidate, place: Place): void {
+  candidate.because = [place, ...(candidate.because ?? [])];
+}
+
+/** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
+function alike(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
+  const by_rank = tiersFirst(ranked(candidates, asked, context), asked);
+  const { order } = asked;
+  if (order === undefined) return by_rank;
+  const chosen = new Set<Candidate>();
+  for (const name of order) {
+    for (const candidate of by_rank) if (means(name, candidate, asked.tiers_asked)) chosen.add(candidate);
+  }
+  for (const candidate of chosen) withPlace(candidate, 'order');
+  if (asked.preferences.allow_fallbacks === false) return [...chosen];
+  return [...chosen, ...by_rank.filter((candidate) => !chosen.has(candidate))];
+}
+
+/** A request for the priority tier goes to endpoints that have it first (api-facts 3.6). */
+function tiersFirst(candidates: Candidate[], { request: { service_tier } }: Asked): Candidate[] {
+  if (service_tier == null || !PRIORITY_TIERS.includes(service_tier)) return candidates;
+  const in_tier = candidates.filter(({ tier }) => tier !== undefined);
+  if (in_tier.length === 0) return candidates;
+  for (const candidate of in_tier) withPlace(candidate, 'service_tier');
+  return [...in_tier, ...candidates.filter(({ tier }) => tier === undefined)];
+}
+
+/**
+ * The order of these candidates: own credentials, the gateway's, own credentials that are a fallback (the public service's
+ * documentation, "BYOK": own ones stand before the client's `order`).
+ */
+export function inOrder(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
+  if (candidates.every(({ own }) => own === undefined)) return alike(candidates, asked, context);
+  const own = alike(
+    candidates.filter(({ own }) => own?.is_fallback === false),
+    asked,
+    context,
+  );
+  for (const candidate of own) withPlace(candidate, 'own_credential');
+  const shared = alike(
+    candidates.filter(({ own }) => own === undefined),
+    asked,
+    context,
+  );
+  const later = alike(
+    candidates.filter(({ own }) => own?.is_fallback === true),
+    asked,
+    context,
+  );
+  for (const candidate of later) withPlace(candidate, 'own_credential_fallback');
+  return [...own, ...shared, ...later];
+}

@@ -1,0 +1,293 @@
+import { GatewayError } from '../errors.ts';
+import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
+import { isPriced, type Prices } from '../schemas/prices.ts';
+import { type Candidate, pricesOf, tagOf } from './candidate.ts';
+import { isNamed, type NameList, nameList } from './names.ts';
+import { type Needs, promptTokensMax, supports, unsupportedParameters } from './needs.ts';
+import type { Wish } from './wish.ts';
+
+/** What the rules of one request look at. */
+export interface Asked {
+  request: ChatRequest;
+  preferences: ProviderPreferences;
+  needs: Needs;
+  /** What the name of each model asks for beside it. */
+  wishes: ReadonlyMap<Candidate['model'], Wish> | undefined;
+  refuses: ((candidate: Candidate) => string | undefined) | undefined;
+  allow_unpriced: boolean;
+  /** Lists of providers, each of which must have an endpoint: the request's own; a policy's would stand beside it. */
+  allowed: readonly NameList[];
+  /** Lists of providers, none of which may have it. */
+  ignored: readonly NameList[];
+  order: NameList | undefined;
+  /** The request asks for service tiers other than by naming their endpoints. */
+  tiers_asked: boolean;
+}
+
+/** What a caller would have to change for a rule to let more through. */
+export interface Constraint {
+  field: string;
+  detail: string;
+}
+
+/** One rule that leaves endpoints out. */
+export interface Rule {
+  /** As the routing funnel names it (api-facts 7.3, where the public service has the step as well). */
+  step: string;
+  /** What a caller is told when it leaves nothing. Absent: the reasons of the endpoints. */
+  message?: string;
+  constraint: Constraint;
+  applies(asked: Asked): boolean;
+  /** Why it leaves the candidate out; undefined: it does not. */
+  reason(candidate: Candidate, asked: Asked): string | undefined;
+}
+
+/** USD per million tokens, or per unit, as pico-USD per token or unit. */
+function picoLimit(value: number | string, per_million: boolean): number {
+  const usd = typeof value === 'number' ? value : Number(value);
+  if (!Number.isFinite(usd) || usd < 0) throw new GatewayError(400, 'provider.max_price must hold numbers of USD');
+  return usd * (per_million ? 1e6 : 1e12);
+}
+
+const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio', boolean][] = [
+  ['prompt', true],
+  ['completion', true],
+  ['request', false],
+  ['image', false],
+  ['audio', false],
+];
+
+function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
+  for (const [name, per_million] of CAPPED) {
+    const cap = preferences.max_price?.[name];
+    if (cap === undefined || cap === null) continue;
+    if ((prices[name] ?? 0) > picoLimit(cap, per_million))
+      return `its ${name} price is above provider.max_price.${name}`;
+  }
+  return undefined;
+}
+
+/** What a wider number format is asked for by covers its kin (public service's documentation, "Quantization"). */
+const COVERS: Readonly<Record<string, readonly string[]>> = { fp4: ['mxfp4', 'nvfp4'], fp8: ['mxfp8'] };
+
+function isQuantized(wanted: readonly string[], quantization: string): boolean {
+  return wanted.includes(quantization) || wanted.some((name) => COVERS[name]?.includes(quantization) === true);
+}
+
+/** Every parameter of the request that an endpoint lacks; a schema for the answer is one of its own. */
+function missingParameters(request: ChatRequest, { endpoint }: Candidate): string[] {
+  const missing = unsupportedParameters(request, endpoint);
+  const known = endpoint.supported_parameters;
+  const wants_schema = request.response_format?.type === 'json_schema';
+  if (wants_schema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
+  return missing;
+}
+
+function longestContext({ model }: Candidate): number {
+  return Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
+}
+
+function isFree(prices: Prices): boolean {
+  return isPriced(prices) && Object.entries(prices).every(([name, price]) => name === 'discount' || price === 0);
+}
+
+/** The rules, in the order in which they are kept. Each stands by itself: another source of a list is another list. */
+export const rules: readonly Rule[] = [
+  {
+    step: 'Filter by Operation',
+    constraint: { field: 'model', detail: 'name a model that serves this operation' },
+    applies: ({ refuses }) => refuses !== undefined,
+    reason: (candidate, { refuses }) => refuses?.(candidate),
+  },
+  {
+    step: 'Filter by Input Modalities',
+    constraint: { field: 'messages', detail: 'name a model that takes this kind of content, or send text alone' },
+    applies: () => true,
+    reason({ model, endpoint }, { needs }) {
+      const missing = needs.input.find((kind) => !endpoint.input_modalities.includes(kind));
+      if (missing === undefined) return undefined;
+      return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not take ${missing} input`;
+    },
+  },
+  {
+    step: 'Filter by Model Output Modalities',
+    constraint: { field: 'modalities', detail: 'ask for an output that the model makes' },
+    applies: () => true,
+    reason({ model }, { needs }) {
+      const missing = needs.output.find((kind) => !model.output_modalities.includes(kind));
+      return missing === undefined ? undefined : `the model does not make ${missing} output`;
+    },
+  },
+  {
+    step: 'Filter by Context Length',
+    message: 'The prompt is longer than the context of every endpoint of the selected model',
+    constraint: { field: 'messages', detail: 'send less, or name a model with a longer context' },
+    applies: ({ needs, wishes }) => needs.prompt_tokens_min > 0 || wishes !== undefined,
+    reason(candidate, { needs, wishes }) {
+      const most = promptTokensMax(candidate.endpoint);
+      if (needs.prompt_tokens_min > most) return `it reads at most ${most} tokens`;
+      const is_short =
+        wishes?.get(candidate.model)?.extended === true &&
+        (candidate.endpoint.context_length ?? 0) < longestContext(candidate);
+      return is_short ? 'its context is not the longest' : undefined;
+    },
+  },
+  {
+    step: 'Filter by Known Price',
+    message: 'The price of the selected model is not known; the operator can set it or allow unpriced models',
+    constraint: { field: 'model', detail: 'name a model with a price, or ask the operator to set this one’s' },
+    applies: ({ allow_unpriced }) => !allow_unpriced,
+    reason: (candidate) => (isPriced(pricesOf(candidate)) ? undefined : 'its price is not known'),
+  },
+  {
+    step: 'Filter by Free Endpoints',
+    message: 'No endpoint of the selected model is free of charge',
+    constraint: { field: 'model', detail: 'name the model without :free' },
+    applies: ({ wishes }) => wishes !== undefined,
+    reason(candidate, { wishes }) {
+      if (wishes?.get(candidate.model)?.free !== true) return undefined;
+      return isFree(pricesOf(candidate)) ? undefined : 'it is not free of charge';
+    },
+  },
+  {
+    step: 'Filter by Distillable Models',
+    message: 'The selected model is not known to allow training on its output',
+    constraint: { field: 'provider.enforce_distillable_text', detail: 'leave it out, or name a model that allows it' },
+    applies: ({ preferences }) => preferences.enforce_distillable_text === true,
+    reason: ({ model }) =>
+      model.is_distillable === true ? undefined : 'its author is not known to allow training on its output',
+  },
+  {
+    step: 'Filter by Allowed Providers',
+    message: 'No allowed providers are available for the selected model',
+    constraint: { field: 'provider.only', detail: 'name more of the providers that serve the model' },
+    applies: ({ allowed }) => allowed.length > 0,
+    reason(candidate, { allowed, tiers_asked }) {
+      const is_allowed = allowed.every((list) => isNamed(list, candidate, tiers_asked));
+      return is_allowed ? undefined : 'it is not in provider.only';
+    },
+  },
+  {
+    step: 'Filter by Ignored Providers',
+    message: 'All providers of the selected model are ignored by this request',
+    constraint: { field: 'provider.ignore', detail: 'ignore fewer of the providers that serve the model' },
+    applies: ({ ignored }) => ignored.length > 0,
+    reason(candidate, { ignored, tiers_asked }) {
+      const is_ignored = ignored.some((list) => isNamed(list, candidate, tiers_asked));
+      return is_ignored ? 'it is in provider.ignore' : undefined;
+    },
+  },
+  {
+    step: 'Filter by Data Policy',
+    message: 'No endpoints found matching your data policy',
+    constraint: {
+      field: 'provider.data_collection',
+      detail: 'allow it, or name a model of a provider that trains on nothing',
+    },
+    applies: ({ preferences }) => preferences.data_collection === 'deny',
+    reason: ({ provider: { data_policy } }) =>
+      data_policy.training === false ? undefined : 'its provider may train on data',
+  },
+  {
+    step: 'Filter by Zero Data Retention',
+    message: 'No endpoints found with zero data retention',
+    constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps nothing' },
+    applies: ({ preferences }) => preferences.zdr === true,
+    reason: ({ provider: { data_policy } }) =>
+      data_policy.retention_days === 0 ? undefined : 'its provider is not known to keep no data',
+  },
+  {
+    step: 'Filter by Parameters',
+    message: 'No endpoints found that can handle the requested parameters',
+    constraint: { field: 'provider.require_parameters', detail: 'leave it out, or leave out what is not supported' },
+    applies: ({ preferences }) => preferences.require_parameters === true,
+    reason(candidate, { request }) {
+      const missing = missingParameters(request, candidate);
+      return missing.length === 0 ? undefined : `it does not support ${missing.join(', ')}`;
+    },
+  },
+  {
+    step: 'Filter by Quantization',
+    message: 'No endpoints found with the requested quantizations',
+    constraint: { field: 'provider.quantizations', detail: 'name more of them, or leave it out' },
+    applies: ({ preferences }) => (preferences.quantizations?.length ?? 0) > 0,
+    reason: ({ endpoint: { quantization } }, { preferences }) =>
+      isQuantized(preferences.quantizations ?? [], quantization) ? undefined : `its quantization is ${quantization}`,
+  },
+  {
+    step: 'Filter by Max Price',
+    message: 'No endpoints found that satisfy the max price for this request',
+    constraint: { field: 'provider.max_price', detail: 'raise it, or name a cheaper model' },
+    applies: ({ preferences }) => preferences.max_price != null,
+    reason: (candidate, { preferences }) => overPrice(preferences, pricesOf(candidate)),
+  },
+];
+
+/** Steps that are not rules of one endpoint by itself, with what they tell. */
+export const laterSteps = {
+  own_credentials: {
+    step: 'Filter by Own Credentials',
+    message: 'No credential of the workspace can be used for the selected model',
+    constraint: { field: 'model', detail: 'mend the credential, or allow the gateway’s own accounts after it' },
+  },
+  order: {
+    step: 'Filter by Provider Order',
+    message: 'No provider of provider.order serves the selected model, and fallbacks are not allowed',
+    constraint: { field: 'provider.order', detail: 'name a provider that serves the model, or allow fallbacks' },
+  },
+  initial: {
+    step: 'Initial Endpoints',
+    constraint: { field: 'model', detail: 'name a model that a configured provider serves' },
+  },
+} as const;
+
+/** The lists of names in a request's preferences. */
+export function listsOf(preferences: ProviderPreferences): Pick<Asked, 'allowed' | 'ignored' | 'order'> {
+  const only = nameList(preferences.only);
+  const ignore = nameList(preferences.ignore);
+  return {
+    allowed: only === undefined ? NO_LISTS : [only],
+    ignored: ignore === undefined ? NO_LISTS : [ignore],
+    order: nameList(preferences.order),
+  };
+}
+
+const NO_LISTS: readonly NameList[] = [];
+
+/** A step that leaves endpoints out where others of the same model do better: it never takes the last one. */
+export interface Preference {
+  step: string;
+  applies(asked: Asked): boolean;
+  /** Why it stands behind those that do better; undefined: it does as well as can be. */
+  lacks(candidate: Candidate, asked: Asked): string | undefined;
+}
+
+/** What serves a request as it is goes before what would change it (public service's documentation, "Provider selection"). */
+export const soft: readonly Preference[] = [
+  {
+    step: 'Filter by Service Tier',
+    applies: ({ request }) => request.service_tier === 'flex',
+    lacks: (candidate) => (candidate.tier === undefined ? `${tagOf(candidate)} has no tier flex` : undefined),
+  },
+  {
+    step: 'Filter by Tool Compatibility',
+    applies: ({ needs }) => needs.tools,
+    lacks: ({ endpoint }) => (supports(endpoint, 'tools') ? undefined : 'it does not take tools, and others do'),
+  },
+  {
+    step: 'Filter by Answer Format',
+    applies: ({ needs }) => needs.forms.length > 0,
+    lacks({ endpoint }, { needs }) {
+      const missing = needs.forms.find((name) => !supports(endpoint, name));
+      return missing === undefined ? undefined : `it does not support ${missing}, and others do`;
+    },
+  },
+  {
+    step: 'Filter by Output Tokens',
+    applies: ({ needs }) => needs.output_tokens > 0,
+    lacks({ endpoint: { max_completion_tokens: most } }, { needs }) {
+      if (most === undefined || most >= needs.output_tokens) return undefined;
+      return `it makes at most ${most} output tokens, and others make more`;
+    },
+  },
+];

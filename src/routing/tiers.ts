@@ -1,0 +1,57 @@
+import type { Endpoint } from '../catalog/model.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { NameList } from './names.ts';
+import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';
+
+/** What a request wants of service tiers. */
+export interface TierWish {
+  /** The tiers that it asks for. */
+  names: readonly string[];
+  /** Asked for other than by naming their endpoints. */
+  asked: boolean;
+  /** An endpoint that has the tier serves in it alone. */
+  alone: boolean;
+}
+
+const NONE: TierWish = { names: [], asked: false, alone: false };
+const FLEX: TierWish = { names: FLEX_TIERS, asked: true, alone: true };
+const PRIORITY: TierWish = { names: PRIORITY_TIERS, asked: true, alone: false };
+
+/**
+ * The service tiers of a request for a model: `service_tier`, else what its variant lets in, unless `provider.order` or another
+ * `service_tier` says otherwise (public service's documentation, "Service tiers").
+ */
+export function tierWish({ service_tier }: ChatRequest, wish: Wish | undefined, order: NameList | undefined): TierWish {
+  if (service_tier != null) {
+    if (FLEX_TIERS.includes(service_tier)) return FLEX;
+    return PRIORITY_TIERS.includes(service_tier) ? PRIORITY : NONE;
+  }
+  if (wish?.tiers === undefined || order !== undefined) return NONE;
+  return { names: wish.tiers, asked: true, alone: false };
+}
+
+/** The tiers of an endpoint that may serve: those that are wished for, and those that a list names with the endpoint's tag. */
+export function tiersOf(
+  { service_tiers, tag }: Endpoint,
+  { names }: TierWish,
+  lists: readonly NameList[],
+): readonly string[] {
+  if (service_tiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
+  return Object.keys(service_tiers).filter(
+    (tier) => names.includes(tier) || lists.some((list) => list.includes(`${tag}/${tier}`.toLowerCase())),
+  );
+}
+
+const NO_TIERS: readonly string[] = [];
+
+/** What of a request differs in a tier, or outside of the tier that it asks for; undefined: nothing. */
+export function sendsFor(
+  { service_tier }: ChatRequest,
+  tier: string | undefined,
+  own: Partial<ChatRequest> | undefined,
+): Partial<ChatRequest> | undefined {
+  const told = service_tier ?? undefined;
+  const is_priority = told !== undefined && PRIORITY_TIERS.includes(told);
+  if (tier === undefined) return is_priority ? { ...own, service_tier: null } : own;
+  return told === tier ? own : { ...own, service_tier: tier };
+}
