@@ -17,6 +17,7 @@ import { health } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
 import { createOwnCredentials } from './api/own-credentials.ts';
 import { recentOutcomes } from './api/recent-outcomes.ts';
+import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { GatewayError } from './errors.ts';
@@ -192,6 +193,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings });
+      explainRoute(api, { inference, clock });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });

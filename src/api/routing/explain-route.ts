@@ -1,0 +1,37 @@
+import Type from 'typebox';
+import type { Server } from '../../http/server.ts';
+import type { Inference } from '../../inference/answer.ts';
+import type { Clock } from '../../inference/call.ts';
+import { ChatCompletionBody } from '../../schemas/chat.ts';
+import { errors } from '../../schemas/error.ts';
+import { RouteExplanation } from '../../schemas/route-explanation.ts';
+import { callOf } from '../chat/call-of.ts';
+import { chatRequest } from '../chat/door.ts';
+import { describeExplanation } from './describe-explanation.ts';
+
+/**
+ * `POST /route/explain`: what would become of a chat completion. A request that no endpoint may serve, or that no budget pays
+ * for, is explained as well: its `error` says what the client would be told.
+ */
+export function explainRoute(server: Server, { inference, clock }: { inference: Inference; clock: Clock }): void {
+  server.route({
+    method: 'POST',
+    url: '/route/explain',
+    config: { metered: inference },
+    schema: {
+      operationId: 'explainRoute',
+      tags: ['Routing'],
+      summary: 'Explains where a chat completion would go, and what would be set aside for it.',
+      description:
+        'Takes the body of a chat completion. Nothing is sent, fetched, set aside or recorded. The answer is of this moment: ' +
+        'a draw among endpoints that stand alike may fall otherwise for the next request, with the chances that `weight` tells.',
+      body: ChatCompletionBody,
+      response: { 200: Type.Object({ data: RouteExplanation }), ...errors(400, 401, 403, 413, 500) },
+    },
+    handler: async (request, reply) => {
+      reply.header('cache-control', 'private, no-store');
+      const call = { ...callOf(request, chatRequest(request.body), clock), wants_metadata: false };
+      return { data: describeExplanation(await inference.explain(call)) };
+    },
+  });
+}

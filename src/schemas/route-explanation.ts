@@ -1,0 +1,121 @@
+import Type, { type Static, type TSchema } from 'typebox';
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+const Usd = (description: string) =>
+  nullable(Type.Number({ description: `USD, exact to a billionth. ${description}` }));
+
+/** Whose credential an endpoint is called with. */
+const own = {
+  is_byok: Type.Boolean({ description: "Called with a credential of the organization's own." }),
+  byok: Type.Optional(Type.Object({ id: Type.String(), label: Type.String(), name: nullable(Type.String()) })),
+};
+
+const endpoint = {
+  endpoint_id: Type.String(),
+  provider: Type.String(),
+  model: Type.String(),
+  tag: Type.String({ description: 'What `provider.order`, `only` and `ignore` call it.' }),
+  ...own,
+};
+
+/** Something of the request that an endpoint does not get as it was sent. */
+const AdjustedParameter = Type.Object({
+  kind: Type.Enum(['dropped', 'clamped', 'changed']),
+  field: Type.String(),
+  reason: Type.String(),
+});
+
+const Refusal = Type.Object({
+  code: Type.Integer(),
+  message: Type.String(),
+  metadata: nullable(Type.Object({}, { additionalProperties: true })),
+});
+
+const Budget = Type.Object({
+  scope: Type.Enum(['key', 'guardrail', 'workspace', 'organization']),
+  label: Type.String(),
+  limit: Type.Number(),
+  spent: Type.Number({ description: 'In the window that is open.' }),
+  available: Type.Number({ description: 'Neither spent nor set aside for other requests.' }),
+  resets_at: nullable(Type.String()),
+});
+
+const Hold = Type.Object(
+  {
+    amount: Type.Number({ description: 'What would be set aside; 0 where the request would be refused.' }),
+    wanted: Type.Number({ description: 'With the whole output bound: the worst case.' }),
+    least: Type.Number({ description: 'With the smallest output bound that is worth sending; below it: 402.' }),
+    lowers_output: Type.Boolean({
+      description: 'The budgets pay for less than the worst case, so that the output bound is lowered.',
+    }),
+    budgets: Type.Array(Budget, { description: 'Each of them has to have it.' }),
+  },
+  { title: 'Hold' },
+);
+
+const Percentiles = nullable(
+  Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }),
+);
+const percent = nullable(Type.Number());
+
+const Health = Type.Object({
+  cooling_down_until: nullable(Type.String()),
+  had_recent_outage: Type.Boolean(),
+  latency: Percentiles,
+  throughput: Percentiles,
+  uptime_last_5m: percent,
+  uptime_last_30m: percent,
+  uptime_last_1d: percent,
+  tool_success: percent,
+});
+
+const ExplainedEndpoint = Type.Object(
+  {
+    position: Type.Integer({ description: 'From 1, in the order in which they would be tried.' }),
+    ...endpoint,
+    weight: nullable(
+      Type.Number({
+        description: 'The chance of the first place among those that stand alike; null: nothing was drawn.',
+      }),
+    ),
+    because: Type.Array(Type.String(), { description: 'What puts it where it stands.' }),
+    service_tier: nullable(Type.String()),
+    refusal: nullable(Refusal),
+    is_reached: Type.Boolean({ description: 'False: the refusal of one before it would end the request.' }),
+    output_tokens: nullable(Type.Integer({ description: 'The output bound that would be sent.' })),
+    adjusted_parameters: Type.Array(AdjustedParameter),
+    worst_case_cost: Usd('Null: a price or the longest answer is not known, or media would have to be fetched first.'),
+    expected_cost: Usd('The prompt by our count and an answer of `expected_completion_tokens`, nothing cached.'),
+    unfetched_media: Type.Integer({ description: 'Addresses that would be fetched for it, and were not.' }),
+    hold: nullable(Hold),
+    health: Health,
+  },
+  { title: 'ExplainedEndpoint' },
+);
+
+/** What would become of a request, and why. */
+export const RouteExplanation = Type.Object(
+  {
+    requested: Type.String({ description: 'The model or alias that the request names first.' }),
+    models: Type.Array(Type.String(), { description: 'The models that it stands for, in order.' }),
+    strategy: Type.Enum(['direct', 'auto', 'free', 'latest', 'alias', 'fallback']),
+    sort: nullable(Type.String({ description: 'Null: by a draw, weighted by price.' })),
+    expected_prompt_tokens: Type.Integer(),
+    expected_completion_tokens: Type.Integer(),
+    endpoints: Type.Object({
+      total: Type.Integer(),
+      planned: Type.Array(ExplainedEndpoint),
+      unplanned: Type.Array(Type.Object(endpoint), {
+        description: 'Allowed, and not in the plan: too many, or no fallbacks are wanted.',
+      }),
+      excluded: Type.Array(Type.Object({ ...endpoint, step: Type.String(), reason: Type.String() })),
+    }),
+    routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
+    adjusted_parameters: Type.Array(AdjustedParameter, { description: 'What is changed wherever the request goes.' }),
+    hold: nullable(Hold),
+    error: nullable(Refusal),
+  },
+  { title: 'RouteExplanation' },
+);
+export type RouteExplanation = Static<typeof RouteExplanation>;
