@@ -82,6 +82,11 @@ function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { prici
   return prices.some((name) => (one[name] ?? 0) < (other[name] ?? 0));
 }
 
+/** Whether the client gave the order: nothing that happens meanwhile changes it. */
+function isOrdered({ call }: Session): boolean {
+  return (call.request.provider?.order?.length ?? 0) > 0;
+}
+
 export function createAttempts(
   { clock, health, recorder }: { clock: Clock; health: Health; recorder: Recorder },
   { admit }: Pick<Admission, 'admit'>,
@@ -132,14 +137,26 @@ export function createAttempts(
     work: Work<P, T>,
   ): Promise<Reached<P, T> | Ended> {
     let refused: GatewayError | undefined;
-    for (const candidate of candidates) {
+    let order = candidates;
+    for (let at = 0; at < order.length; at += 1) {
+      const candidate = order[at] as Candidate;
+      const turn = health.begin(healthId(candidate), clock.now_ms());
+      // Another call is just trying whether it is well again: until that is known, the others go before it.
+      if (turn === 'busy' && at < candidates.length && at + 1 < order.length && !isOrdered(session)) {
+        order = [...order, candidate];
+        continue;
+      }
       for (let strip_state = false; ; strip_state = true) {
         session.is_sent = false;
         try {
           const { value, prepared } = await tryOne(session, candidate, strip_state, work);
-          health.succeeded(healthId(candidate), clock.now_ms());
+          const now_ms = clock.now_ms();
+          health.succeeded(healthId(candidate), now_ms, now_ms - (clock.monotonic_ms() - session.sent_ms));
           return { value, prepared, candidate };
         } catch (error) {
+          const is_again = error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state;
+          // Where it tells nothing of the endpoint, the next call may try it.
+          if (turn === 'trial' && !is_again) health.left(healthId(candidate));
           if (!session.is_sent) {
             const step = stepPassed(error, candidate, session.plan);
             if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
@@ -149,7 +166,7 @@ export function createAttempts(
           }
           const ended = failed(session, candidate, work, error);
           if (ended !== undefined) return ended;
-          if (error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state) continue;
+          if (is_again) continue;
           break;
         }
       }
