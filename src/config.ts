@@ -11,10 +11,12 @@ import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
 import { modelWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
-import { type ReadFile, readConfigFile } from './config/read-file.ts';
+import { readRateRules } from './config/rate-limits.ts';
+import { readConfigFile } from './config/read-file.ts';
 import { limits } from './limits.ts';
 import type { MediaRules } from './providers/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
+import type { RateRules } from './schemas/rate-limit.ts';
 
 export type { Environment };
 export { ConfigError };
@@ -31,6 +33,8 @@ export interface Config {
   database_url: string | undefined;
   /** Absolute path of the file that was read. */
   config_file: string | undefined;
+  /** Whether the file is read again when it changes. */
+  config_watch: boolean;
   management_key: string | undefined;
   secret: string | undefined;
   body_bytes_max: number;
@@ -69,6 +73,8 @@ export interface Config {
   media: MediaRules;
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
   reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
+  /** How many requests and tokens are let through to models. */
+  rate_limits: RateRules;
   /** What one management credential may ask in a minute. */
   management_requests_per_minute: number;
   /** Unix seconds. */
@@ -82,6 +88,7 @@ const settings = [
   'GATEWAY_PORT',
   'GATEWAY_DATA_DIR',
   'GATEWAY_CONFIG',
+  'GATEWAY_CONFIG_WATCH',
   'GATEWAY_MANAGEMENT_KEY',
   'GATEWAY_SECRET',
   'GATEWAY_BODY_BYTES_MAX',
@@ -96,9 +103,16 @@ export function processEnvironment(): Environment {
 }
 
 /** Builds the configuration from the environment and the YAML file; throws a `ConfigError` that says what is wrong where. */
-export function loadConfig(environment: Environment, options: { config_file?: string } = {}): Config {
-  const file = openFile(environment, options.config_file);
-  const read = file?.read;
+export function loadConfig(
+  environment: Environment,
+  options: {
+    config_file?: string | undefined;
+    /** What was found already; null: that there is none. */
+    found?: FoundFile | null;
+  } = {},
+): Config {
+  const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
+  const read = file ? readConfigFile(file.path, file.text) : undefined;
   const providers = resolveProviders(environment, read);
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
   const bundled_catalog = read?.value.bundled_catalog ?? true;
@@ -112,6 +126,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
     data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
     database_url: databaseUrl(environment),
     config_file: file?.path,
+    config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
     management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
     secret: longSecret(environment, 'GATEWAY_SECRET'),
     body_bytes_max:
@@ -147,6 +162,7 @@ export function loadConfig(environment: Environment, options: { config_file?: st
       keep: read?.value.reasoning_state?.keep ?? 'store',
       hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
     },
+    rate_limits: readRateRules(read),
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
@@ -180,6 +196,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     store: config.database_url === undefined ? 'embedded' : 'PostgreSQL',
     data_dir: config.data_dir,
     config_file: config.config_file ?? 'none',
+    config_watch: config.config_watch,
     management_key: presence(config.management_key),
     secret: presence(config.secret),
     body_bytes_max: config.body_bytes_max,
@@ -202,18 +219,32 @@ export function describeConfig(config: Config): Record<string, unknown> {
   };
 }
 
-function openFile(environment: Environment, option: string | undefined): { path: string; read: ReadFile } | undefined {
+/** A configuration file as it was read. */
+export interface FoundFile {
+  path: string;
+  text: string;
+}
+
+/** Where the configuration file is, or would be. */
+export function configPath(environment: Environment, option?: string): { path: string; is_named: boolean } {
   const named = option ?? variable(environment, 'GATEWAY_CONFIG');
-  const path = resolve(named ?? './gateway.yaml');
-  if (named === undefined && !existsSync(path)) return undefined;
-  let text: string;
+  return { path: resolve(named ?? './gateway.yaml'), is_named: named !== undefined };
+}
+
+/** The configuration file, or null where none is named and none is there; throws a `ConfigError` for one that cannot be read. */
+export function findConfigFile(environment: Environment, option?: string): FoundFile | null {
+  const { path, is_named } = configPath(environment, option);
+  return !is_named && !existsSync(path) ? null : openConfigFile(path);
+}
+
+/** The file at this path; throws a `ConfigError` where it cannot be read. */
+export function openConfigFile(path: string): FoundFile {
   try {
-    text = readFileSync(path, 'utf8');
+    return { path, text: readFileSync(path, 'utf8') };
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     throw new ConfigError(`The configuration file ${path} cannot be read (${code ?? 'unknown error'})`, { cause });
   }
-  return { path, read: readConfigFile(path, text) };
 }
 
 function integer(

@@ -1,9 +1,11 @@
 import cluster from 'node:cluster';
 import { flushCompileCache } from 'node:module';
-import { type Environment, loadConfig } from '../config.ts';
+import { type Config, configPath, type Environment, findConfigFile, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { announce, announceKey, onceSignalled } from './announce.ts';
+import { followConfig } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
+import { createReloader, tellReload } from './reload.ts';
 import { serveWorkers, workerSide } from './workers.ts';
 
 export interface ServeOptions {
@@ -14,13 +16,17 @@ export interface ServeOptions {
 
 /** Runs a gateway until a signal ends it: in this process, or in several workers of it. */
 export async function serve(environment: Environment, options: ServeOptions): Promise<void> {
-  const config = loadConfig(environment, options.config_file === undefined ? {} : { config_file: options.config_file });
+  const worker = cluster.isWorker ? workerSide() : undefined;
+  // What the parent has checked, not what the file has become since.
+  const found = worker ? (await worker.settings()).found : findConfigFile(environment, options.config_file);
+  const config = loadConfig(environment, { found });
   const log = createLog(config.log_level);
+  const { path } = configPath(environment, options.config_file);
+  const file = { path, is_watched: config.config_watch };
   if (options.workers > 1 && cluster.isPrimary) {
-    await serveWorkers({ config, log, workers: options.workers });
+    await serveWorkers({ config, log, workers: options.workers, environment, file, found });
     return;
   }
-  const worker = cluster.isWorker ? workerSide() : undefined;
   // The parent of workers never needs it.
   const { startGateway } = await import('./start-gateway.ts');
   const lost = Promise.withResolvers<Error>();
@@ -34,8 +40,14 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     onStoreLost: lost.resolve,
     onBuilt: giveBackMemory,
   });
-  if (worker) worker.serving(gateway.url);
-  else announce(config, gateway.url, log);
+  if (worker) {
+    worker.serving(gateway.url);
+    worker.onReload(environment, log, gateway.replace);
+  } else {
+    announce(config, gateway.url, log);
+    const apply = (next: Config) => tellReload(log, gateway.replace(next));
+    followConfig(file, createReloader({ environment, path, found, log, apply }));
+  }
   flushCompileCache();
   const fail = onceSignalled(async (reason) => {
     log.info({ reason }, 'draining');

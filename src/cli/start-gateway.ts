@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp, type Served } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
+import { catalogChanges } from '../catalog/changes.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
@@ -16,13 +17,16 @@ import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
 import { firstStart } from './first-start.ts';
+import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
-import { withSandbox } from './with-sandbox.ts';
+import { addSandbox, withSandbox } from './with-sandbox.ts';
 
 /** A gateway that serves. */
 export interface Gateway {
   url: string;
   app: App;
+  /** Puts another configuration in force, as far as it can be while the gateway runs. What it throws changes nothing. */
+  replace(config: Config): Reloaded;
   /** Drains, flushes the ledger, closes the store. */
   stop(): Promise<void>;
 }
@@ -82,14 +86,14 @@ function servedOf(config: Config): Served {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
   try {
-    const { app, config } = await build(options, opened);
+    const { app, config, replace } = await build(options, opened);
     options.onBuilt?.();
     // On Linux the kernel deals connections out to workers that listen each for themselves. Elsewhere the parent hands
     // them on, and a client whose connection is on its way to a worker that dies waits for ever.
     const reusePort = options.share_port === true && process.platform === 'linux';
     await app.server.listen({ host: config.host, port: config.port, ...(reusePort ? { reusePort } : {}) });
     const [address] = app.server.addresses();
-    return { url: urlOf(address, config), app, stop: () => opened.disposeAsync() };
+    return { url: urlOf(address, config), app, replace, stop: () => opened.disposeAsync() };
   } catch (error) {
     await opened.disposeAsync().catch((err: unknown) => options.log.warn({ err }, 'not everything could be closed'));
     throw error;
@@ -97,7 +101,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 /** Everything but the listener. What is opened goes onto the stack, so that it closes in the opposite order. */
-async function build(options: GatewayOptions, opened: AsyncDisposableStack): Promise<{ app: App; config: Config }> {
+async function build(
+  options: GatewayOptions,
+  opened: AsyncDisposableStack,
+): Promise<Pick<Gateway, 'app' | 'replace'> & { config: Config }> {
   const { log, clock = systemClock } = options;
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
   if (sandbox) opened.defer(() => sandbox.stop());
@@ -120,7 +127,7 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     onReturn: () => log.info('changes of others are heard again'),
   });
   opened.defer(() => changes.stop());
-  const served = servedOf(config);
+  let served = servedOf(config);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
     store: ledgerStore(database.queries, database.engine),
@@ -148,5 +155,17 @@ async function build(options: GatewayOptions, opened: AsyncDisposableStack): Pro
     metrics_source: options.metrics_source ?? own,
   });
   opened.defer(() => app.drain());
-  return { app, config };
+  return {
+    app,
+    config,
+    replace(next) {
+      const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
+      const taken = takeOver(served.config, adapted, served.catalog);
+      const made = servedOf(taken.config);
+      const changes = catalogChanges(served.catalog, made.catalog);
+      // From here on whoever asks finds all of it.
+      served = made;
+      return { ...taken, changes };
+    },
+  };
 }

@@ -4,14 +4,16 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
-import type { Config } from '../config.ts';
+import { type Config, type Environment, type FoundFile, loadConfig, readBundledCatalog } from '../config.ts';
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { announce, announceKey, onceSignalled } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { firstStart } from './first-start.ts';
+import { followConfig } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
+import { createReloader, type Reloaded, tellReload } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './workers-metrics.ts';
@@ -20,6 +22,10 @@ import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './worker
 interface Settings {
   port: number;
   sandbox_url: string | undefined;
+  /** The configuration file that the parent has checked; null: there is none. */
+  found: FoundFile | null;
+  /** When the parent read it, so that all workers say the same of a model without a date. */
+  loaded_at: number;
 }
 
 type ToParent =
@@ -31,19 +37,29 @@ type ToWorker =
   | { type: 'count'; id: number }
   | { type: 'metrics'; id: number; text: string }
   | { type: 'settings'; settings: Settings }
+  /** One worker tells for all what changed. */
+  | { type: 'reload'; settings: Settings; tells: boolean }
   | { type: 'drain' };
 
 /**
  * The parent of several workers: makes the store ready, starts one worker and, once that serves, the others; replaces
  * those that die, adds up their metrics. Fails when the first cannot start.
  */
-export async function serveWorkers(options: { config: Config; log: Logger; workers: number }): Promise<void> {
-  const { config, log } = options;
+export async function serveWorkers(options: {
+  config: Config;
+  log: Logger;
+  workers: number;
+  environment: Environment;
+  file: { path: string; is_watched: boolean };
+  found: FoundFile | null;
+}): Promise<void> {
+  const { config, log, environment, file, found } = options;
   prepareDataDir(config.data_dir);
   const port = await freePort(config);
   await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
-  const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url } });
+  const { loaded_at } = config;
+  const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url, found, loaded_at } });
   try {
     announce(config, await family.first(), log);
   } catch (error) {
@@ -52,6 +68,18 @@ export async function serveWorkers(options: { config: Config; log: Logger; worke
   }
   for (let slot = 1; slot < options.workers; slot += 1) family.start(slot);
   giveBackMemory();
+  const reload = createReloader({
+    environment,
+    path: file.path,
+    found,
+    log,
+    apply(next, found) {
+      // Read here too, so that a file that is wrong stops before any worker has taken it.
+      readBundledCatalog();
+      family.reload({ found, loaded_at: next.loaded_at });
+    },
+  });
+  followConfig(file, reload);
 
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');
@@ -62,7 +90,8 @@ export async function serveWorkers(options: { config: Config; log: Logger; worke
 }
 
 /** The workers of this process, each in a slot that is filled again when its worker dies. */
-function createFamily({ log, settings }: { log: Logger; settings: Settings }) {
+function createFamily({ log, settings: first }: { log: Logger; settings: Settings }) {
+  let settings = first;
   const metrics = addUpMetrics((worker, id) => tell(worker, { type: 'count', id }));
   let stopping = false;
 
@@ -109,6 +138,13 @@ function createFamily({ log, settings }: { log: Logger; settings: Settings }) {
         });
       }),
     start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
+    /** Hands another configuration to those that run, and to all that start from now on. */
+    reload(changed: Pick<Settings, 'found' | 'loaded_at'>) {
+      settings = { ...settings, ...changed };
+      for (const [index, worker] of Object.values(cluster.workers ?? {}).entries()) {
+        if (worker) tell(worker, { type: 'reload', settings, tells: index === 0 });
+      }
+    },
     /** Drains them all; those that are not gone by then are killed. */
     async stop(bound_ms: number) {
       stopping = true;
@@ -159,10 +195,14 @@ async function answerMetrics(metrics: WorkersMetrics, worker: Worker, id: number
 
 /** What a worker knows of its parent. */
 export interface WorkerSide {
+  /** What the parent settled. */
+  settings(): Promise<Settings>;
   /** The configuration with the parent's port, and its sandbox in place of one of its own. */
   adapt(config: Config): Promise<Config>;
   /** Tells the parent that this worker serves. */
   serving(url: string): void;
+  /** Puts in force with `replace` what the parent hands on, now and later. */
+  onReload(environment: Environment, log: Logger, replace: (config: Config) => Reloaded): void;
   metrics_source: MetricsSource;
   /** Tells the parent what this registry counts, whenever it asks. */
   count(registry: Registry): void;
@@ -178,6 +218,12 @@ export function workerSide(): WorkerSide {
   let asked = 0;
   const settled = Promise.withResolvers<Settings>();
   let counted: Registry | undefined;
+  type Reload = Extract<ToWorker, { type: 'reload' }>;
+  /** What came before this worker was ready for it. */
+  let missed: Reload | undefined;
+  let take = (message: Reload) => {
+    missed = message;
+  };
   process.on('message', (message: ToWorker) => {
     if (message?.type === 'metrics') {
       waiting.get(message.id)?.(message.text);
@@ -191,15 +237,32 @@ export function workerSide(): WorkerSide {
       drain();
     } else if (message?.type === 'settings') {
       settled.resolve(message.settings);
+    } else if (message?.type === 'reload') {
+      take(message);
     }
   });
   // A worker must not outlive its parent: nobody would stop it.
   process.on('disconnect', drain);
+  process.send?.({ type: 'settings' } satisfies ToParent);
+  const adapted = (config: Config, { port, sandbox_url, loaded_at }: Settings): Config => ({
+    ...(sandbox_url === undefined ? config : addSandbox(config, sandbox_url)),
+    port,
+    sandbox: false,
+    loaded_at,
+  });
   return {
-    async adapt(config) {
-      process.send?.({ type: 'settings' } satisfies ToParent);
-      const { port, sandbox_url } = await settled.promise;
-      return { ...(sandbox_url === undefined ? config : addSandbox(config, sandbox_url)), port, sandbox: false };
+    settings: () => settled.promise,
+    adapt: async (config) => adapted(config, await settled.promise),
+    onReload(environment, log, replace) {
+      take = ({ settings, tells }) => {
+        try {
+          const reloaded = replace(adapted(loadConfig(environment, { found: settings.found }), settings));
+          if (tells) tellReload(log, reloaded);
+        } catch (error) {
+          log.error({ err: error }, 'this worker cannot reload the configuration; nothing was changed in it');
+        }
+      };
+      if (missed !== undefined) take(missed);
     },
     serving(url) {
       process.send?.({ type: 'serving', url } satisfies ToParent);

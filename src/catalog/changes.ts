@@ -1,0 +1,116 @@
+import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
+import type { Catalog } from './catalog.ts';
+import type { Endpoint, EndpointPrices, Model } from './model.ts';
+import { usdText } from './price.ts';
+
+/** One thing that another catalog has otherwise. */
+export interface CatalogChange {
+  what: 'provider' | 'model' | 'endpoint' | 'price';
+  how: 'added' | 'removed' | 'changed';
+  name: string;
+  /** What of it changed: names of fields, and prices, never a credential. */
+  detail?: string;
+}
+
+/** What differs between two catalogs: providers, models, their endpoints, and what those ask. Pure. */
+export function catalogChanges(before: Catalog, after: Catalog): CatalogChange[] {
+  const [old, now] = [endpointsOf(before), endpointsOf(after)];
+  return [
+    ...compared('provider', by(before.providers(), 'slug'), by(after.providers(), 'slug'), changedFields),
+    ...compared('model', by(before.models(), 'id'), by(after.models(), 'id'), (one, other) =>
+      changedFields(modelFacts(one), modelFacts(other)),
+    ),
+    ...compared('endpoint', old, now, (one, other) => changedFields(endpointFacts(one), endpointFacts(other))),
+    ...[...now].flatMap(([name, endpoint]): CatalogChange[] => {
+      const detail = priceChanges(old.get(name) ?? endpoint, endpoint);
+      return detail === undefined ? [] : [{ what: 'price', how: 'changed', name, detail }];
+    }),
+  ];
+}
+
+/** A change as one line: `+ model acme/fast`, `~ price acme|acme/fast: prompt 0.25 -> 0.3`. */
+export function changeLine({ what, how, name, detail }: CatalogChange): string {
+  const sign = how === 'added' ? '+' : how === 'removed' ? '-' : '~';
+  return `${sign} ${what} ${name}${detail === undefined ? '' : `: ${detail}`}`;
+}
+
+function by<K extends string, T extends Record<K, string>>(items: readonly T[], key: K): Map<string, T> {
+  return new Map(items.map((item) => [item[key], item]));
+}
+
+function endpointsOf(catalog: Catalog): Map<string, Endpoint> {
+  return by(catalog.endpoints(), 'id');
+}
+
+function compared<T>(
+  what: CatalogChange['what'],
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  changes: (one: T, other: T) => string[],
+): CatalogChange[] {
+  const removed = [...before.keys()].filter((name) => !after.has(name));
+  return [
+    ...removed.map((name) => ({ what, how: 'removed' as const, name })),
+    ...[...after].flatMap(([name, item]): CatalogChange[] => {
+      const known = before.get(name);
+      if (known === undefined) return [{ what, how: 'added', name }];
+      const fields = changes(known, item);
+      return fields.length === 0 ? [] : [{ what, how: 'changed', name, detail: fields.join(', ') }];
+    }),
+  ];
+}
+
+/** Names of the fields whose values differ. The values may be secrets. */
+function changedFields(one: object, other: object): string[] {
+  const [before, after] = [new Map(Object.entries(one)), new Map(Object.entries(other))];
+  return [...new Set([...before.keys(), ...after.keys()])].filter(
+    (name) => JSON.stringify(before.get(name)) !== JSON.stringify(after.get(name)),
+  );
+}
+
+function modelFacts({ endpoints, ...facts }: Model): object {
+  return facts;
+}
+
+/** What an endpoint is, without what it asks; a provider's own change shows at the provider. */
+function endpointFacts({ pricing, price_tiers, service_tiers, price_changes, ...facts }: Endpoint): object {
+  return facts;
+}
+
+/** What an endpoint asks now in place of before; undefined: the same. */
+function priceChanges(before: Endpoint, after: Endpoint): string | undefined {
+  const changed = [
+    ...[...tokenPrices, ...unitPrices].flatMap((name) => {
+      const [from, to] = [shown(before.pricing, name), shown(after.pricing, name)];
+      return from === to ? [] : [`${name} ${from} -> ${to}`];
+    }),
+    ...(before.pricing.discount === after.pricing.discount
+      ? []
+      : [`discount ${before.pricing.discount ?? 0} -> ${after.pricing.discount ?? 0}`]),
+    ...(['price_tiers', 'service_tiers', 'price_changes'] as const satisfies (keyof Endpoint)[]).flatMap((name) =>
+      JSON.stringify(before[name]) === JSON.stringify(after[name]) ? [] : [laterNames[name]],
+    ),
+  ];
+  return changed.length === 0 ? undefined : changed.join(', ');
+}
+
+const laterNames = {
+  price_tiers: 'prices of long prompts',
+  service_tiers: 'prices of service tiers',
+  price_changes: 'prices from later days on',
+} as const satisfies Partial<Record<keyof EndpointPrices | 'price_changes', string>>;
+
+/** As operators write it: USD per million tokens, or each. */
+function shown(prices: Prices, name: (typeof tokenPrices)[number] | (typeof unitPrices)[number]): string {
+  const price = prices[name];
+  if (price === undefined) return 'none';
+  const is_of_tokens = tokenPrices.some((token) => token === name);
+  return usdText(is_of_tokens ? price * 1_000_000 : price);
+}
+
+/** How many of each there are: `{"models_added": 2}`. */
+export function changeCounts(changes: readonly CatalogChange[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { what, how } of changes) counts[`${what}s_${how}`] = (counts[`${what}s_${how}`] ?? 0) + 1;
+  return counts;
+}

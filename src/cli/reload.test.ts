@@ -1,0 +1,223 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { startGateway, type TestGateway } from '../../test/harness.ts';
+import { findConfigFile, loadConfig } from '../config.ts';
+import { createLog } from '../telemetry/log.ts';
+import { followConfig } from './follow-config.ts';
+import { createReloader, type Reloaded, tellReload } from './reload.ts';
+
+const acme = (fields: { price?: number; key?: string; more?: string; timeouts?: string } = {}) => `
+providers:
+  acme: { name: Acme AI, dialect: openai-chat, base_url: "http://127.0.0.1:9/v1", api_key: ${fields.key ?? 'first-key'} }
+models:
+  acme/fast: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: ${fields.price ?? 1}, completion: 2 } }] }
+${fields.more ?? ''}
+${fields.timeouts ?? ''}
+`;
+
+describe('a configuration that is replaced', () => {
+  let gateway: TestGateway;
+  let directory: string;
+
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'reload-test-'));
+    gateway = await startGateway({ yaml: acme() });
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  function replace(yaml: string): Reloaded {
+    const path = join(directory, 'gateway.yaml');
+    writeFileSync(path, yaml);
+    return gateway.gateway.replace(loadConfig({}, { config_file: path }));
+  }
+
+  const listed = async (): Promise<Record<string, { created: number; pricing: { prompt: string } }>> => {
+    const answer = await gateway.call('GET', '/models');
+    const { data } = (await answer.json()) as { data: { id: string; created: number; pricing: { prompt: string } }[] };
+    return Object.fromEntries(data.map((model) => [model.id, model]));
+  };
+
+  test('takes effect at once, and tells what changed of it without any secret', async () => {
+    const etag = (await gateway.call('GET', '/models')).headers.get('etag') ?? '';
+    const { changes, needs_restart } = replace(
+      acme({
+        price: 1.5,
+        key: 'second-key',
+        more: '  acme/slow: { endpoints: [{ provider: acme, upstream_model: s, pricing: { prompt: 0, completion: 0 } }] }',
+      }),
+    );
+    expect(changes).toEqual([
+      { what: 'provider', how: 'changed', name: 'acme', detail: 'credential' },
+      { what: 'model', how: 'added', name: 'acme/slow' },
+      { what: 'endpoint', how: 'added', name: 'acme|acme/slow' },
+      { what: 'price', how: 'changed', name: 'acme|acme/fast', detail: 'prompt 1 -> 1.5' },
+    ]);
+    expect(needs_restart).toEqual([]);
+    expect((await listed())['acme/fast']?.pricing.prompt).toBe('0.0000015');
+    const known = await gateway.call('GET', '/models', undefined, { 'if-none-match': etag });
+    expect(known.status).toBe(200);
+    expect(known.headers.get('etag')).not.toBe(etag);
+    const log = createLog('info', { write: (line) => void gateway.log_lines.push(line) });
+    tellReload(log, { changes, needs_restart, warnings: [] });
+    const line = JSON.parse(gateway.log_lines.at(-1) ?? '');
+    expect(line).toMatchObject({ models_added: 1, prices_changed: 1, providers_changed: 1 });
+    expect(line.changes).toContain('~ price acme|acme/fast: prompt 1 -> 1.5');
+    expect(gateway.log_lines.join('')).not.toContain('second-key');
+  });
+
+  test('a tag comes back with the catalog that it was of', async () => {
+    const first = (await gateway.call('GET', '/models')).headers.get('etag');
+    replace(acme({ price: 7 }));
+    replace(acme());
+    expect((await gateway.call('GET', '/models')).headers.get('etag')).toBe(first);
+  });
+
+  test('a model without a date stays as old as it is', async () => {
+    const before = (await listed())['acme/fast']?.created ?? 0;
+    await sleep(1_100);
+    replace(acme({ price: 3 }));
+    expect((await listed())['acme/fast']?.created).toBe(before);
+  });
+
+  test('settings that need a restart stay as they are, and are named', () => {
+    const { changes, needs_restart } = replace(
+      acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }\nauth: { public_url: "https://x.example" }' }),
+    );
+    expect(changes).toEqual([]);
+    expect(needs_restart.toSorted()).toEqual(['auth', 'timeouts']);
+    // What is in force has not changed, so that the same is told again.
+    expect(replace(acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }' })).needs_restart).toEqual(['timeouts']);
+  });
+
+  test('a model that is gone is no longer answered for', async () => {
+    replace(acme().replace('acme/fast', 'acme/other'));
+    const answer = await gateway.call('POST', '/chat/completions', {
+      model: 'acme/fast',
+      messages: [{ role: 'user', content: 'Hello' }],
+    });
+    expect(answer.status).toBe(400);
+  });
+
+  test('a provider can be named as soon as it is there', async () => {
+    replace(acme().replace('name: Acme AI', 'name: Apex'));
+    const answer = await gateway.call(
+      'POST',
+      '/guardrails',
+      { name: 'g', allowed_providers: ['apex'] },
+      { authorization: `Bearer ${gateway.management_key}` },
+    );
+    expect(answer.status).toBe(201);
+    expect(await answer.json()).toMatchObject({ data: { allowed_providers: ['acme'] } });
+  });
+});
+
+describe('a configuration file that is followed', () => {
+  let directory: string;
+  let path: string;
+  let lines: string[];
+  let applied: string[];
+  let stop: () => void;
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'follow-test-'));
+    path = join(directory, 'gateway.yaml');
+    lines = [];
+    applied = [];
+    writeFileSync(path, acme());
+  });
+  afterEach(() => {
+    stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  function follow(is_watched = true): void {
+    const found = findConfigFile({}, path);
+    const reload = createReloader({
+      environment: {},
+      path,
+      found,
+      log: createLog('info', { write: (line) => void lines.push(line) }),
+      apply: (config) => void applied.push(config.models.map(({ id }) => id).join(',')),
+    });
+    stop = followConfig({ path, is_watched }, reload);
+  }
+
+  const other = acme().replace('acme/fast', 'acme/other');
+  const seen = (expected: string[]) => vi.waitFor(() => expect(applied).toEqual(expected), { timeout: 10_000 });
+
+  test('is read again when it is written in place', async () => {
+    follow();
+    writeFileSync(path, other);
+    await seen(['acme/other']);
+  });
+
+  test('is read again when another takes its name, as editors do it', async () => {
+    follow();
+    writeFileSync(`${path}.new`, other);
+    renameSync(`${path}.new`, path);
+    await seen(['acme/other']);
+    // Written after it was moved away: the name was gone for a while.
+    renameSync(path, `${path}~`);
+    await sleep(100);
+    writeFileSync(path, acme());
+    await seen(['acme/other', 'acme/fast']);
+  });
+
+  test('is read again when a link on the way to it leads elsewhere, as Kubernetes does it', async () => {
+    rmSync(path);
+    for (const [name, text] of [
+      ['v1', acme()],
+      ['v2', other],
+    ] as const) {
+      mkdirSync(join(directory, name));
+      writeFileSync(join(directory, name, 'gateway.yaml'), text);
+    }
+    symlinkSync('v1', join(directory, '..data'));
+    symlinkSync('..data/gateway.yaml', path);
+    follow();
+    symlinkSync('v2', join(directory, '..data_tmp'));
+    renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+    await seen(['acme/other']);
+  });
+
+  test('is read again at SIGHUP, also where it is not watched', async () => {
+    follow(false);
+    writeFileSync(path, other);
+    await sleep(1_500);
+    expect(applied).toEqual([]);
+    process.kill(process.pid, 'SIGHUP');
+    await seen(['acme/other']);
+  });
+
+  test('changes nothing where it is wrong, and the log says what is expected where', async () => {
+    follow();
+    writeFileSync(path, acme().replace('prompt: 1', 'prompt: cheap'));
+    await vi.waitFor(() => expect(lines.join('')).toContain('nothing was changed'), { timeout: 10_000 });
+    const line = JSON.parse(lines.at(-1) ?? '');
+    expect(line).toMatchObject({ level: 'error', config_file: path });
+    expect(line.reason).toMatch(
+      /gateway\.yaml, line 5: models\.acme\/fast\.endpoints\[0\]\.pricing\.prompt must be a price/,
+    );
+    expect(applied).toEqual([]);
+    writeFileSync(path, acme());
+    await vi.waitFor(() => expect(lines.join('')).toContain('again what is in force'), { timeout: 10_000 });
+    writeFileSync(path, other);
+    await seen(['acme/other']);
+  });
+
+  test('changes nothing when it is gone', async () => {
+    follow();
+    await sleep(1_500);
+    rmSync(path);
+    await vi.waitFor(() => expect(lines.join('')).toContain('cannot be read (ENOENT)'), { timeout: 10_000 });
+    process.kill(process.pid, 'SIGHUP');
+    await vi.waitFor(() => expect(lines).toHaveLength(2), { timeout: 10_000 });
+    expect(applied).toEqual([]);
+  });
+});

@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Catalog } from '../catalog/catalog.ts';
+import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes.ts';
+import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
+import { limits } from '../limits.ts';
+import type { Logger } from '../telemetry/log.ts';
+
+/**
+ * What becomes of each setting when the file is read again. `live`: it is in force at once. A name: it needs a restart, and
+ * is named in the log when it changed. `fixed`: it comes from the environment or the command line, which no reload changes.
+ */
+const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string }> = {
+  bundled_catalog: 'live',
+  providers: 'live',
+  providers_own_only: 'live',
+  providers_off: 'live',
+  models: 'live',
+  warnings: 'live',
+  loaded_at: 'live',
+  auth: { needs_restart: 'auth' },
+  timeouts: { needs_restart: 'timeouts' },
+  ledger: { needs_restart: 'ledger' },
+  media: { needs_restart: 'media' },
+  reasoning_state: { needs_restart: 'reasoning_state' },
+  management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
+  memory_bytes_max: { needs_restart: 'limits.memory_bytes' },
+  log_level: { needs_restart: 'logging.level' },
+  host: 'fixed',
+  port: 'fixed',
+  data_dir: 'fixed',
+  database_url: 'fixed',
+  config_file: 'fixed',
+  config_watch: 'fixed',
+  management_key: 'fixed',
+  secret: 'fixed',
+  body_bytes_max: 'fixed',
+  default_model: 'fixed',
+  // Follows from the providers that are on; one that runs goes on, and none is started later.
+  sandbox: 'fixed',
+};
+
+/** What a reload did. */
+export interface Reloaded {
+  changes: readonly CatalogChange[];
+  /** Settings that changed and stay as they were until a restart. */
+  needs_restart: readonly string[];
+  /** Warnings that were not there before. */
+  warnings: readonly string[];
+}
+
+/** The configuration that is in force once `next` is taken over while `running` runs. */
+export function takeOver(
+  running: Config,
+  next: Config,
+  served: Catalog,
+): { config: Config } & Omit<Reloaded, 'changes'> {
+  const names = Object.keys(settings) as (keyof Config)[];
+  const live = names.filter((name) => settings[name] === 'live');
+  const needs_restart = names.flatMap((name) => {
+    const fate = settings[name];
+    return typeof fate === 'object' && !isDeepStrictEqual(running[name], next[name]) ? [fate.needs_restart] : [];
+  });
+  return {
+    config: {
+      ...running,
+      ...Object.fromEntries(live.map((name) => [name, next[name]])),
+      // A model without a date is as old as the gateway knows it.
+      models: next.models.map((model) => {
+        const created = model.created ?? served.find(model.id)?.created;
+        return created === undefined ? model : { ...model, created };
+      }),
+    },
+    needs_restart,
+    warnings: next.warnings.filter((warning) => !running.warnings.includes(warning)),
+  };
+}
+
+/** Tells in the log what a reload did. */
+export function tellReload(log: Logger, { changes, needs_restart, warnings }: Reloaded): void {
+  const lines = changes.slice(0, limits.reload_lines_max).map(changeLine);
+  const more = changes.length - lines.length;
+  log.info(
+    { ...changeCounts(changes), changes: more === 0 ? lines : [...lines, `and ${more} more`] },
+    changes.length === 0 ? 'the configuration was read again; the catalog is the same' : 'the catalog was reloaded',
+  );
+  if (needs_restart.length > 0) {
+    log.warn({ needs_restart }, 'these settings have changed and stay as they were until a restart');
+  }
+  for (const warning of warnings) log.warn(warning);
+}
+
+/** Why the configuration is read again. */
+export type ReloadCause = 'file' | 'signal';
+
+export interface ReloaderOptions {
+  environment: Environment;
+  path: string;
+  /** What is in force. */
+  found: FoundFile | null;
+  log: Logger;
+  /** Puts a configuration in force that was checked. What it throws changes nothing. */
+  apply(config: Config, found: FoundFile | null): void;
+}
+
+/**
+ * Makes what reads the configuration again and puts it in force, or, where anything is wrong with it, changes nothing and
+ * says what in the log. A file that was read once and is gone changes nothing either: an editor may be at work.
+ */
+export function createReloader(options: ReloaderOptions): (cause: ReloadCause) => void {
+  const { environment, path, log } = options;
+  let current = options.found;
+  let is_refused = false;
+  return (cause) => {
+    try {
+      // Without a file there is still the bundled catalog to read again.
+      const found = current === null && cause === 'signal' ? openIfThere(path) : openConfigFile(path);
+      if (cause === 'file' && found?.text === current?.text) {
+        if (is_refused) log.info({ config_file: path }, 'the configuration file is again what is in force');
+        is_refused = false;
+        return;
+      }
+      options.apply(loadConfig(environment, { found }), found);
+      current = found;
+      is_refused = false;
+    } catch (error) {
+      is_refused = true;
+      const told = error instanceof ConfigError ? { reason: error.message } : { err: error };
+      log.error({ config_file: path, ...told }, 'the configuration cannot be reloaded; nothing was changed');
+    }
+  };
+}
+
+function openIfThere(path: string): FoundFile | null {
+  try {
+    return openConfigFile(path);
+  } catch (error) {
+    if ((error as { cause?: NodeJS.ErrnoException }).cause?.code === 'ENOENT') return null;
+    throw error;
+  }
+}
