@@ -1,0 +1,194 @@
+import { Value } from 'typebox/value';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { startWireServer, type WireServer } from '../../../test/wire-server.ts';
+import { limits } from '../../limits.ts';
+import { RouteExplanation } from '../../schemas/route-explanation.ts';
+
+let wire: WireServer;
+let gateway: TestGateway;
+let requests = 0;
+
+const model = (...endpoints: object[]) => ({ context_length: 100_000, endpoints });
+const at = (provider: string, prompt: number, completion: number, more: object = {}) => ({
+  provider,
+  upstream_model: 'scripted',
+  pricing: { prompt, completion },
+  max_completion_tokens: 20_000,
+  ...more,
+});
+
+beforeAll(async () => {
+  wire = await startWireServer(() => {
+    requests += 1;
+    return [{ send: 'HTTP/1.1 500 Broken\r\ncontent-length: 0\r\n\r\n' }] as never;
+  });
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      logging: { level: 'warn' },
+      providers: {
+        chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url, data_policy: { training: false } },
+        claude: { name: 'Claude', dialect: 'anthropic-messages', base_url: wire.url },
+        gemini: { name: 'Gemini', dialect: 'gemini-generate-content', base_url: wire.url },
+      },
+      models: {
+        'wire/both': model(
+          at('chat', 1, 2, { supported_parameters: ['max_tokens'] }),
+          at('claude', 3, 4, { max_completion_tokens: 200 }),
+        ),
+        'wire/images': { ...model(at('gemini', 1, 2)), input_modalities: ['text', 'image', 'file'] },
+        'wire/unpriced': model({ provider: 'chat', upstream_model: 'm' }),
+      },
+      ledger: { journal_sync: 'os', default_output_tokens: 1_000 },
+    }),
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await wire.stop();
+});
+beforeEach(() => {
+  requests = 0;
+});
+
+const text = (content: unknown) => [{ role: 'user', content }];
+
+async function explain(body: object, key = gateway.key) {
+  const answer = await gateway.call('POST', '/route/explain', body, { authorization: `Bearer ${key}` });
+  expect(answer.status).toBe(200);
+  const { data } = (await answer.json()) as { data: RouteExplanation };
+  expect([...Value.Errors(RouteExplanation, data)]).toEqual([]);
+  return data;
+}
+
+async function limitedKey(limit: number): Promise<string> {
+  const authorization = `Bearer ${gateway.management_key}`;
+  const made = await gateway.call('POST', '/keys', { name: 'limited', limit }, { authorization });
+  return ((await made.json()) as { key: string }).key;
+}
+
+describe('explains', () => {
+  test('the order, with weights and reasons, what each would cost and would not get', async () => {
+    const told = await explain({ model: 'wire/both', messages: text('Hello'), temperature: 1, max_tokens: 100 });
+    expect(told).toMatchObject({ requested: 'wire/both', models: ['wire/both'], strategy: 'direct', error: null });
+    const [first, second] = told.endpoints.planned;
+    expect(first).toMatchObject({
+      position: 1,
+      endpoint_id: 'chat|wire/both',
+      provider: 'Chat',
+      output_tokens: 100,
+      adjusted_parameters: [{ kind: 'dropped', field: 'temperature' }],
+      refusal: null,
+      is_reached: true,
+      hold: null,
+      health: { cooling_down_until: null, had_recent_outage: false },
+    });
+    expect(second).toMatchObject({
+      position: 2,
+      endpoint_id: 'claude|wire/both',
+      output_tokens: 100,
+      adjusted_parameters: [],
+    });
+    expect((first?.weight ?? 0) + (second?.weight ?? 0)).toBeCloseTo(1);
+    expect(first?.because.length).toBeGreaterThan(0);
+    const { expected_prompt_tokens: prompt, expected_completion_tokens: completion } = told;
+    expect(completion).toBe(100);
+    expect(first?.expected_cost).toBe((prompt * 1 + 100 * 2) / 1e6);
+    expect(second?.expected_cost).toBe((prompt * 3 + 100 * 4) / 1e6);
+    expect(first?.worst_case_cost).toBeGreaterThan(first?.expected_cost ?? 1);
+    expect(requests).toBe(0);
+  });
+
+  test('what an answer of unknown length is expected to cost', async () => {
+    const told = await explain({ model: 'wire/both', messages: text('Hello') });
+    expect(told.expected_completion_tokens).toBe(limits.expected_completion_tokens);
+  });
+
+  test('who was left out, at which step and why, and how many each step left', async () => {
+    const told = await explain({ model: 'wire/both', messages: text('Hello'), provider: { ignore: ['claude'] } });
+    expect(told.endpoints.excluded).toMatchObject([
+      { endpoint_id: 'claude|wire/both', step: 'Filter by Ignored Providers', reason: 'it is in provider.ignore' },
+    ]);
+    expect(told.routing_funnel).toContainEqual({ step: 'Filter by Ignored Providers', endpoint_count: 1 });
+    expect(told.endpoints.total).toBe(2);
+  });
+
+  test('a request that no endpoint may serve, with the error that it would get', async () => {
+    const body = { model: 'wire/unpriced', messages: text('Hello') };
+    const told = await explain(body);
+    const refused = (await (await gateway.call('POST', '/chat/completions', body)).json()) as { error: object };
+    expect(told).toMatchObject({
+      endpoints: { planned: [], excluded: [{ step: 'Filter by Known Price' }] },
+      hold: null,
+    });
+    expect(told.error).toEqual(refused.error);
+    expect(told.error).toMatchObject({ code: 404, metadata: { failed_routing_step: 'Filter by Known Price' } });
+  });
+
+  test('what would be set aside, where, and what is left there', async () => {
+    const key = await limitedKey(0.01);
+    const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key);
+    expect(told.hold).toMatchObject({
+      lowers_output: false,
+      budgets: [{ scope: 'key', limit: 0.01, spent: 0, available: 0.01, resets_at: null }],
+    });
+    expect(told.hold?.amount).toBe(told.hold?.wanted);
+    expect(told.hold?.amount).toBe(told.endpoints.planned[0]?.worst_case_cost);
+    expect(await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key)).toMatchObject({
+      hold: told.hold,
+    });
+  });
+
+  test('that a budget lowers the output bound', async () => {
+    const key = await limitedKey(0.002);
+    const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 20_000 }, key);
+    expect(told.hold).toMatchObject({ lowers_output: true, wanted: expect.closeTo(0.04, 2) });
+    expect(told.hold?.amount).toBeLessThanOrEqual(0.002);
+    expect(told.endpoints.planned[0]?.output_tokens).toBeLessThan(1_000);
+    expect(told.endpoints.planned[0]?.adjusted_parameters).toContainEqual(
+      expect.objectContaining({ kind: 'clamped', field: 'max_tokens' }),
+    );
+  });
+
+  test('that a budget pays for nothing of it', async () => {
+    const key = await limitedKey(0.0000001);
+    const body = { model: 'wire/both', messages: text('Hello'), max_tokens: 100 };
+    const told = await explain(body, key);
+    const refused = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
+    expect(told.error).toEqual(((await refused.json()) as { error: object }).error);
+    expect(told.error).toMatchObject({ code: 402, metadata: { budget: 'key' } });
+    expect(told.hold).toMatchObject({ amount: 0, lowers_output: false });
+  });
+
+  test('media without fetching them: what a picture costs is known, what a file costs is not', async () => {
+    const picture = { type: 'image_url', image_url: { url: `${wire.url}/a.png` } };
+    const file = { type: 'file', file: { file_data: `${wire.url}/a.pdf`, filename: 'a.pdf' } };
+    const ask = async (...parts: object[]) => {
+      const told = await explain({ model: 'wire/images', messages: text(parts), max_tokens: 100 });
+      return told.endpoints.planned[0];
+    };
+    expect(await ask(picture)).toMatchObject({ unfetched_media: 1, worst_case_cost: expect.any(Number) });
+    expect(await ask(picture, file)).toMatchObject({ unfetched_media: 2, worst_case_cost: null, hold: null });
+    expect(requests).toBe(0);
+  });
+});
+
+test.each([
+  ['a body that is not valid', { model: 'wire/both', messages: 1 }, 400],
+  ['a model that there is not', { model: 'wire/none', messages: text('Hello') }, 400],
+])('%s is refused as it would be', async (_title, body, status) => {
+  const explained = await gateway.call('POST', '/route/explain', body);
+  const asked = await gateway.call('POST', '/chat/completions', body);
+  expect(explained.status).toBe(status);
+  expect(((await explained.json()) as { error: object }).error).toEqual(
+    ((await asked.json()) as { error: object }).error,
+  );
+});
+
+test('management keys cannot ask, nor can nobody', async () => {
+  const body = { model: 'wire/both', messages: text('Hello') };
+  const ask = (authorization: string) => gateway.call('POST', '/route/explain', body, { authorization });
+  expect((await ask(`Bearer ${gateway.management_key}`)).status).toBe(403);
+  expect((await ask('')).status).toBe(401);
+});
