@@ -228,6 +228,14 @@ export const limits = {
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
   web_searches_assumed: 10,
+  /** Text of an answer that broke off, up to which another endpoint may go on with it; and how often in one call. */
+  continued_chars_max: 64 * 1024,
+  continuations_max: 2,
+  /** Text at the beginning of a continuation that repeats what was shown counts as such from so many characters on; and where it is all that was shown. */
+  overlap_chars_min: 16,
+  overlap_whole_chars_min: 4,
+  /** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
+  restart_chars_min: 32,
   /** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
   hold_slice_tokens: 1_024,
   hold_slice_tokens_min: 32,
@@ -344,6 +352,17 @@ export const limits = {
   log_gather_chars: 64 * 1024,
   log_gather_ms_max: 100,
 
+  /** A conversation that was silent for so long may go elsewhere; so many are remembered by a process; so much of a message tells them apart. */
+  sticky_ms: 600_000,
+  sticky_conversations_max: 50_000,
+  conversation_chars_max: 4_096,
+  /** Patterns of models in the plugin `auto-router` (api-facts 2.4). */
+  model_patterns_max: 1_024,
+  model_pattern_chars_max: 1_024,
+  model_patterns_chars_max: 65_536,
+  /** Models that a router chooses among. */
+  router_models_max: 100,
+
   health_endpoints_max: 10_000,
   /** Values of one label of a metric; further ones are counted as `other`. */
   metric_label_values_max: 2_000,
@@ -361,6 +380,8 @@ export const limits = {
   /** Of fewer calls no share is told, and fewer of the last five minutes are filled up with those of the last thirty. */
   uptime_calls_min: 10,
   percentile_calls_min: 10,
+  /** An answer that came in less time after its first token came in one piece. */
+  throughput_ms_min: 20,
   /** What routing knows of an endpoint is worked out anew so often, where it is asked for. */
   performance_fresh_ms: 1_000,
   /** Rows of statistics that a process keeps of others, or has to write. */

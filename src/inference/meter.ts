@@ -30,6 +30,14 @@ export interface Meter {
   outputTokens(): number;
   /** What was used so far, for the journal and for what is set aside. */
   progress(request: ChatRequest): TokenClasses;
+  /** The calls of tools in the answer; undefined: none, or cut in the middle. */
+  toolCalls(): ToolCallCount | undefined;
+}
+
+/** How many tools an answer called, and how many with arguments that are JSON. */
+export interface ToolCallCount {
+  count: number;
+  valid: number;
 }
 
 /** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
@@ -86,6 +94,8 @@ class AnswerMeter implements Meter {
   readonly #reasoning_tokens = new TokenCount();
   #prompt_tokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
+  /** Arguments of tools, by the index of the call. */
+  #arguments: Map<number, string> | undefined = undefined;
 
   chunk(chunk: ChatChunk): void {
     this.#delta(chunk.delta);
@@ -125,6 +135,8 @@ class AnswerMeter implements Meter {
     for (const call of part.tool_calls ?? []) {
       this.#text += call.function.name ?? '';
       this.#text += call.function.arguments ?? '';
+      this.#arguments ??= new Map();
+      this.#arguments.set(call.index, (this.#arguments.get(call.index) ?? '') + (call.function.arguments ?? ''));
     }
   }
 
@@ -153,12 +165,30 @@ class AnswerMeter implements Meter {
     return { ...this.#inputs(request), ...this.#count(), estimated: true };
   }
 
+  toolCalls(): ToolCallCount | undefined {
+    if (this.#arguments === undefined || this.finish_reason === 'length') return undefined;
+    let valid = 0;
+    for (const text of this.#arguments.values()) if (isJson(text)) valid += 1;
+    return { count: this.#arguments.size, valid };
+  }
+
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
     if (!this.produced && (this.finish_reason === null || this.finish_reason === 'error')) return null;
     if (reported && isComplete(reported, this.produced)) return reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
+  }
+}
+
+/** A tool without parameters may be called with nothing at all. */
+function isJson(text: string): boolean {
+  if (text.trim() === '') return true;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

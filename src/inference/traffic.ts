@@ -1,0 +1,81 @@
+import { limits } from '../limits.ts';
+import type { UpstreamError } from '../providers/dialect.ts';
+import type { Sample } from '../routing/endpoint-bucket.ts';
+import type { EndpointStatistics } from '../routing/endpoint-statistics.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import { outputTokens } from '../schemas/usage.ts';
+import type { ToolCallCount } from './meter.ts';
+
+/** When an answer came, in monotonic milliseconds, and what it was. */
+export interface AnswerFacts {
+  is_streamed: boolean;
+  sent_ms: number;
+  first_token_ms: number | undefined;
+  end_ms: number;
+  usage: TokenClasses | null;
+  tool_calls: ToolCallCount | undefined;
+  /** Whether it came to its end; one that the client left is neither a success nor an error. */
+  is_completed: boolean;
+}
+
+/** What calls tell of the endpoints that they went to. */
+export interface Traffic {
+  /** An attempt that its endpoint is to blame for. */
+  failed(candidate: Candidate, error: UpstreamError): void;
+  /** An answer that is over and did not fail. */
+  answered(candidate: Candidate, facts: AnswerFacts): void;
+}
+
+/**
+ * Tokens a second: those after the first, from it to the end. What came in one piece tells nothing of that; then all of them,
+ * over the whole time.
+ */
+function tokensPerSecond({ usage, is_streamed, sent_ms, first_token_ms, end_ms }: AnswerFacts): number | undefined {
+  const tokens = usage === null ? 0 : outputTokens(usage);
+  if (tokens < 2) return undefined;
+  const flow_ms = end_ms - (first_token_ms ?? end_ms);
+  if (is_streamed && flow_ms >= limits.throughput_ms_min) return ((tokens - 1) / flow_ms) * 1000;
+  const whole_ms = end_ms - sent_ms;
+  return whole_ms > 0 ? (tokens / whole_ms) * 1000 : undefined;
+}
+
+/** What a finished answer tells. */
+export function sampleOf(facts: AnswerFacts): Sample {
+  const { is_streamed, is_completed, sent_ms, first_token_ms, tool_calls } = facts;
+  const latency_ms = first_token_ms === undefined ? undefined : first_token_ms - sent_ms;
+  return {
+    result: is_completed ? 'success' : undefined,
+    is_streamed,
+    // Earlier than the send: the first token was another attempt's.
+    latency_ms: latency_ms !== undefined && latency_ms >= 0 ? latency_ms : undefined,
+    tokens_per_second: is_completed ? tokensPerSecond(facts) : undefined,
+    tool_calls: is_completed ? tool_calls?.count : undefined,
+    tool_calls_valid: is_completed ? tool_calls?.valid : undefined,
+  };
+}
+
+/** How a failure that is the endpoint's counts; undefined: not at all, as a refusal of where the call comes from. */
+function resultOf({ failure, status }: UpstreamError): Sample['result'] {
+  if (failure === 'rate_limited') return 'rate_limited';
+  return failure === 'conflict' || status === 403 ? undefined : 'error';
+}
+
+/**
+ * Counts what happens at the gateway's own accounts. What an organization's own account does stays out of it: its limits and
+ * its speed are its own, and what it is used for is nobody else's business.
+ */
+export function createTraffic(
+  statistics: Pick<EndpointStatistics, 'observe'>,
+  { now_ms }: { now_ms(): number },
+): Traffic {
+  return {
+    failed({ endpoint, own }, error) {
+      const result = resultOf(error);
+      if (own === undefined && result !== undefined) statistics.observe(endpoint.id, { result }, now_ms());
+    },
+    answered({ endpoint, own }, facts) {
+      if (own === undefined) statistics.observe(endpoint.id, sampleOf(facts), now_ms());
+    },
+  };
+}
