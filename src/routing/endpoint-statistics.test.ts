@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import type { BucketRow, Sample } from './endpoint-bucket.ts';
+import { createEndpointStatistics, type EndpointStatistics } from './endpoint-statistics.ts';
+
+const MINUTE = 60_000;
+/** Some midnight, so that quarters of an hour begin where one expects. */
+const T0 = Date.UTC(2026, 0, 1);
+
+const success: Sample = { result: 'success' };
+const error: Sample = { result: 'error' };
+const streamed = (latency_ms: number, tokens_per_second = 50): Sample => ({
+  result: 'success',
+  is_streamed: true,
+  latency_ms,
+  tokens_per_second,
+});
+
+function observeMany(statistics: EndpointStatistics, sample: Sample, count: number, now_ms: number): void {
+  for (let n = 0; n < count; n += 1) statistics.observe('e', sample, now_ms);
+}
+
+/** What a process has to write, as another reads it. */
+function rowsOf(statistics: EndpointStatistics, run: string): (BucketRow & { run: string })[] {
+  return statistics.unwritten(10_000).map((row) => ({ ...row, run }));
+}
+
+describe('uptime', () => {
+  test('is the share of successes among successes and errors, in percent', () => {
+    const statistics = createEndpointStatistics();
+    observeMany(statistics, success, 15, T0);
+    observeMany(statistics, error, 5, T0);
+    const uptime = { uptime_last_5m: 75, uptime_last_30m: 75, uptime_last_1d: 75 };
+    expect(statistics.figures('e', T0)).toMatchObject(uptime);
+    expect(statistics.performance('e', T0)).toMatchObject({ uptime_5m: 75, uptime_30m: 75, uptime_1d: 75 });
+  });
+
+  test('leaves out rate limits, and what has no result', () => {
+    const statistics = createEndpointStatistics();
+    observeMany(statistics, success, 10, T0);
+    observeMany(statistics, { result: 'rate_limited' }, 50, T0);
+    observeMany(statistics, { result: undefined, latency_ms: 5 }, 50, T0);
+    expect(statistics.figures('e', T0).uptime_last_5m).toBe(100);
+  });
+
+  test('is not told of few calls', () => {
+    const statistics = createEndpointStatistics();
+    observeMany(statistics, error, limits.uptime_calls_min - 1, T0);
+    expect(statistics.figures('e', T0).uptime_last_1d).toBeNull();
+    observeMany(statistics, error, 1, T0);
+    expect(statistics.figures('e', T0).uptime_last_1d).toBe(0);
+    expect(statistics.figures('other', T0).uptime_last_1d).toBeNull();
+  });
+
+  test.each([
+    ['uptime_last_5m', 4, 5],
+    ['uptime_last_30m', 29, 30],
+    ['uptime_last_1d', 23 * 60 + 44, 24 * 60],
+  ] as const)('%s reaches back as far as it says', (name, inside_minutes, outside_minutes) => {
+    const statistics = createEndpointStatistics();
+    observeMany(statistics, error, 20, T0);
+    expect(statistics.figures('e', T0 + inside_minutes * MINUTE)[name]).toBe(0);
+    expect(statistics.figures('e', T0 + outside_minutes * MINUTE)[name]).toBeNull();
+  });
+});
+
+describe('percentiles', () => {
+  test('are told from the first sample on, to one percent', () => {
+    const statistics = createEndpointStatistics();
+    statistics.observe('e', streamed(200, 40), T0);
+    const { latency_last_30m, throughput_last_30m } = statistics.figures('e', T0);
+    for (const value of Object.values(latency_last_30m ?? {})) expect(Math.abs(value - 200)).toBeLessThan(4);
+    for (const value of Object.values(throughput_last_30m ?? {})) expect(Math.abs(value - 40)).toBeLessThan(1);
+  });
+
+  test('reach back half an hour', () => {
+    const statistics = createEndpointStatistics();
+    statistics.observe('e', streamed(200), T0);
+    expect(statistics.figures('e', T0 + 29 * MINUTE).latency_last_30m).not.toBeNull();
+    expect(statistics.figures('e', T0 + 30 * MINUTE).latency_last_30m).toBeNull();
+  });
+
+  test('of throughput are those of the values in the listing; to routing, what that share reaches', () => {
+    const statistics = createEndpointStatistics();
+    for (let n = 1; n <= 100; n += 1) statistics.observe('e', streamed(100, n), T0);
+    const listed = statistics.figures('e', T0).throughput_last_30m;
+    expect(listed?.p90).toBeGreaterThan(85);
+    const known = statistics.performance('e', T0).throughput;
+    expect(known?.p90).toBeLessThan(12);
+    expect(Math.abs((known?.p50 ?? 0) - (listed?.p50 ?? 0))).toBeLessThan(3);
+  });
+
+  test('to routing are of five minutes; where these tell little, of thirty', () => {
+    const statistics = createEndpointStatistics();
+    for (let n = 0; n < 20; n += 1) statistics.observe('e', streamed(1000), T0);
+    const later = T0 + 10 * MINUTE;
+    for (let n = 1; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(10), later);
+    expect(statistics.performance('e', later).latency_ms?.p50).toBeGreaterThan(900);
+    statistics.observe('e', streamed(10), later);
+    const fresh = later + limits.performance_fresh_ms;
+    expect(statistics.performance('e', fresh).latency_ms?.p99).toBeLessThan(11);
+    expect(statistics.latencyMs('e', 0.95, fresh)).toBeLessThan(11);
+  });
+
+  test('are of streamed answers; whole ones stand in where there are none', () => {
+    const statistics = createEndpointStatistics();
+    statistics.observe('e', { result: 'success', is_streamed: false, latency_ms: 5000, tokens_per_second: 3 }, T0);
+    expect(statistics.figures('e', T0).latency_last_30m?.p50).toBeGreaterThan(4900);
+    statistics.observe('e', streamed(100), T0);
+    expect(statistics.figures('e', T0).latency_last_30m?.p99).toBeLessThan(102);
+  });
+});
+
+test('the share of valid tool calls is told of enough of them', () => {
+  const statistics = createEndpointStatistics();
+  statistics.observe('e', { result: 'success', tool_calls: 4, tool_calls_valid: 4 }, T0);
+  expect(statistics.performance('e', T0).tool_success).toBeNull();
+  statistics.observe('e', { result: 'success', tool_calls: 6, tool_calls_valid: 4 }, T0);
+  expect(statistics.performance('e', T0 + 1000).tool_success).toBe(0.8);
+});
+
+test('what routing is told is worked out once a second', () => {
+  const statistics = createEndpointStatistics();
+  observeMany(statistics, success, 10, T0);
+  const told = statistics.performance('e', T0);
+  observeMany(statistics, error, 10, T0);
+  expect(statistics.performance('e', T0 + limits.performance_fresh_ms - 1)).toBe(told);
+  expect(statistics.performance('e', T0 + limits.performance_fresh_ms).uptime_5m).toBe(50);
+});
+
+describe('what processes tell each other', () => {
+  const samples = fc.array(
+    fc.record({
+      minute: fc.integer({ min: 0, max: 40 }),
+      process: fc.integer({ min: 0, max: 2 }),
+      sample: fc.oneof(
+        fc.constantFrom<Sample>(success, error, { result: 'rate_limited' }),
+        fc.record({
+          result: fc.constant('success' as const),
+          is_streamed: fc.boolean(),
+          latency_ms: fc.double({ min: 1, max: 1e5, noNaN: true }),
+          tokens_per_second: fc.double({ min: 1, max: 1e3, noNaN: true }),
+          tool_calls: fc.constant(2),
+          tool_calls_valid: fc.integer({ min: 0, max: 2 }),
+        }),
+      ),
+      exchanges: fc.boolean(),
+    }),
+    { maxLength: 100 },
+  );
+
+  test('together is what one process would know', () => {
+    fc.assert(
+      fc.property(samples, (list) => {
+        const one = createEndpointStatistics();
+        const processes = [0, 1, 2].map(() => createEndpointStatistics());
+        const exchange = (from: number) => {
+          const source = processes[from] as EndpointStatistics;
+          const rows = rowsOf(source, `p${from}`);
+          for (const [to, other] of processes.entries()) if (to !== from) other.merge(rows);
+          source.written(rows);
+        };
+        for (const { minute, process, sample, exchanges } of list.toSorted((a, b) => a.minute - b.minute)) {
+          const now = T0 + minute * MINUTE;
+          one.observe('e', sample, now);
+          processes[process]?.observe('e', sample, now);
+          if (!exchanges) continue;
+          exchange(process);
+          processes[process]?.sweep(now);
+        }
+        for (const from of [0, 1, 2]) exchange(from);
+        const end = T0 + 41 * MINUTE;
+        for (const each of processes) {
+          expect(each.figures('e', end)).toEqual(one.figures('e', end));
+          expect(each.performance('e', end)).toEqual(one.performance('e', end));
+        }
+      }),
+    );
+  });
+
+  test('is written once, and again when it has grown', () => {
+    const statistics = createEndpointStatistics();
+    statistics.observe('e', success, T0);
+    const rows = statistics.unwritten(10);
+    expect(rows.map(({ span }) => span)).toEqual([1, 15]);
+    statistics.observe('e', success, T0);
+    statistics.written(rows);
+    expect(statistics.unwritten(10).map(({ successes }) => successes)).toEqual([2, 2]);
+    statistics.written(statistics.unwritten(10));
+    expect(statistics.unwritten(10)).toEqual([]);
+  });
+
+  test('waits while it cannot be written, until no window reaches it', () => {
+    const statistics = createEndpointStatistics();
+    statistics.observe('e', success, T0);
+    statistics.sweep(T0 + 29 * MINUTE);
+    expect(statistics.unwritten(10)).toHaveLength(2);
+    statistics.sweep(T0 + 31 * MINUTE);
+    expect(statistics.unwritten(10).map(({ span }) => span)).toEqual([15]);
+    statistics.sweep(T0 + 25 * 60 * MINUTE);
+    expect(statistics.unwritten(10)).toEqual([]);
+    expect([...statistics.known()]).toEqual([]);
+  });
+
+  test('is bounded, whoever writes it', () => {
+    const statistics = createEndpointStatistics();
+    const row = { ...rowsOfOne(), run: 'r' };
+    const rows = Array.from({ length: 300 }, (_, n) => ({ ...row, endpoint_id: `e${n % 3}`, run: `r${n}` }));
+    for (let n = 0; n < limits.health_endpoints_max + 10; n += 1) statistics.observe(`x${n}`, success, T0);
+    expect([...statistics.known()]).toHaveLength(limits.health_endpoints_max);
+    statistics.merge(rows);
+    expect([...statistics.known()]).toHaveLength(limits.health_endpoints_max);
+  });
+});
+
+function rowsOfOne(): BucketRow {
+  const statistics = createEndpointStatistics();
+  statistics.observe('e', success, T0);
+  const [row] = statistics.unwritten(1);
+  if (row === undefined) throw new Error('nothing is to write');
+  return row;
+}
+
+test('an endpoint in use is not forgotten for others that come once', () => {
+  const statistics = createEndpointStatistics();
+  for (let n = 0; n < 2 * limits.health_endpoints_max; n += 1) {
+    statistics.observe(`x${n}`, success, T0);
+    if (n % 100 === 0) observeMany(statistics, success, 1, T0);
+  }
+  expect(statistics.figures('e', T0).uptime_last_1d).toBe(100);
+});
