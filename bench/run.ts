@@ -14,11 +14,12 @@ import {
   startUpstream,
 } from './candidates.ts';
 import { chunkCpu, firstToken, latency, type Memory, memory, throughput, type Window, warm } from './measure.ts';
-import { pinSelf, stopAll } from './process.ts';
+import { type Cores, pinSelf, stopAll } from './process.ts';
 import { memoryTable, type Series, type StartRound, startTable, type WindowKind, windowTable } from './report.ts';
+import { measureRouting, ROUTING_KINDS, type RoutingKind } from './routing/run.ts';
 
 const USAGE = `npm run bench -- [options]
-  --only LIST      of start, throughput, latency, first_token, chunk_cpu, memory
+  --only LIST      of start, throughput, latency, first_token, chunk_cpu, memory, and ${ROUTING_KINDS.join(', ')}
   --servers LIST   of ${CANDIDATE_NAMES.join(', ')}
   --seconds N      length of one counted window
   --rounds N       rounds of each measurement
@@ -44,6 +45,8 @@ const WATCHDOG_MS = { quick: 15 * 60_000, full: 90 * 60_000 };
 
 interface Plan {
   kinds: readonly Kind[];
+  /** Without servers; measured only where they are named. */
+  routing_kinds: readonly RoutingKind[];
   names: readonly CandidateName[];
   window_ms: number;
   rounds: number;
@@ -83,8 +86,10 @@ function readPlan(): Plan {
     if (!(number > 0)) throw new Error(`${text} is not a positive number.`);
     return number;
   };
+  const only = values.only === undefined ? undefined : listed(values.only, [...KINDS, ...ROUTING_KINDS]);
   return {
-    kinds: listed(values.only, KINDS),
+    kinds: KINDS.filter((kind) => only?.includes(kind) ?? true),
+    routing_kinds: ROUTING_KINDS.filter((kind) => only?.includes(kind)),
     names: listed(values.servers, CANDIDATE_NAMES),
     window_ms: positive(values.seconds, full ? 10 : 1.5) * 1_000,
     rounds: positive(values.rounds, full ? 7 : 4),
@@ -205,11 +210,21 @@ async function run(plan: Plan, directory: string): Promise<void> {
     kernel: release(),
     pinned: cores !== undefined,
   };
-  const { window_ms, rounds } = plan;
   process.stdout.write(
-    `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n` +
-      `Windows of ${window_ms / 1_000} s, ${rounds} interleaved rounds, medians\n\n`,
+    `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n\n`,
   );
+  const measured = await measureRouting(plan.routing_kinds, { directory, core: cores?.server, full: plan.full, print });
+  if (plan.kinds.length > 0) await runServers(plan, directory, cores);
+  const file = join(import.meta.dirname, 'results/latest.json');
+  writeFileSync(
+    file,
+    `${JSON.stringify({ machine, plan, ...measured, starts, ...Object.fromEntries(windows), memories }, null, 2)}\n`,
+  );
+  process.stdout.write(`Every round is in ${file}\n`);
+}
+
+async function runServers(plan: Plan, directory: string, cores: Cores | undefined): Promise<void> {
+  process.stdout.write(`Windows of ${plan.window_ms / 1_000} s, ${plan.rounds} interleaved rounds, medians\n\n`);
   const upstream = await startUpstream(directory, cores?.ends);
   const site: Site = { directory, upstream_port: upstream.target.port, core: cores?.server };
   for (const name of plan.names) {
@@ -226,16 +241,10 @@ async function run(plan: Plan, directory: string): Promise<void> {
   for (const { name, program } of candidates) if (name !== 'direct') await program.stop();
   if (plan.kinds.includes('memory')) await measureMemory(able('memory'), site, plan);
   print(aimsTable({ windows, starts }));
-  const file = join(import.meta.dirname, 'results/latest.json');
-  writeFileSync(
-    file,
-    `${JSON.stringify({ machine, plan, starts, ...Object.fromEntries(windows), memories }, null, 2)}\n`,
-  );
-  process.stdout.write(`Every round is in ${file}\n`);
 }
 
 const plan = readPlan();
-installPeers();
+if (plan.kinds.length > 0) installPeers();
 const directory = join(import.meta.dirname, 'results', `run-${process.pid}.tmp`);
 mkdirSync(directory, { recursive: true });
 

@@ -62,6 +62,8 @@ export interface FarSide {
   providers: readonly ProviderFacts[];
   /** What the provider would do, were the request sent now; changes nothing. */
   foresee(provider: ProviderFacts, wanted: Wanted, nth: number): Reply;
+  /** No incident but slowness is under way there, so that luck is not needed. */
+  isWell(provider: ProviderFacts): boolean;
   send(provider: ProviderFacts, wanted: Wanted, nth: number): Exchange;
   /** What the providers charge for a request so far, in nano-USD. */
   billed_nano(index: number): number;
@@ -169,6 +171,7 @@ export function createFarSide(
     providers,
     sent: 0,
     foresee,
+    isWell: (provider) => running(provider).every(({ is }) => is === 'slow' || is === 'limited'),
     billed_nano: (index) => bills.get(index) ?? 0,
     send(provider, wanted, nth) {
       const reply = foresee(provider, wanted, nth);

@@ -98,42 +98,45 @@ export async function tryThem(
   }
 }
 
+const typical = { prompt_tokens: 3, completion_tokens: 1 };
+
 /** Ascending by what a request with three tokens of prompt for one of answer costs. */
 export function byCost(providers: readonly ProviderFacts[]): ProviderFacts[] {
-  const typical = { prompt_tokens: 3, completion_tokens: 1 };
   return providers.toSorted((a, b) => cost_nano(a, typical) - cost_nano(b, typical));
 }
 
-/** Knows beforehand which providers would answer, and takes the best of them: what no gateway can do. */
+/**
+ * Knows beforehand which providers are well and would answer, and takes the best of them: what no gateway can do. Where none
+ * is well it takes one that is lucky.
+ */
 function oracle(name: string, told: string, rank: (provider: ProviderFacts, first_ms: number) => number): Strategy {
   return {
     name,
     told,
     create: (world) => (wanted) => {
-      const able = world.farSide.providers.flatMap((provider) => {
-        const reply = world.farSide.foresee(provider, wanted, 0);
+      const { farSide } = world;
+      const able = farSide.providers.flatMap((provider) => {
+        const reply = farSide.foresee(provider, wanted, 0);
         if (reply.is !== 'stream' || reply.dies_ms !== undefined) return [];
-        return { provider, rank: rank(provider, reply.first_ms) };
+        return { provider, ill: farSide.isWell(provider) ? 0 : 1, rank: rank(provider, reply.first_ms) };
       });
-      const best = able.sort((a, b) => a.rank - b.rank)[0]?.provider;
+      const best = able.sort((a, b) => a.ill - b.ill || a.rank - b.rank)[0]?.provider;
       return tryThem(world, wanted, async (failed) => (failed ? undefined : best));
     },
   };
 }
 
-const typical = { prompt_tokens: 3, completion_tokens: 1 };
-
-/** The least that the answers can cost. */
+/** The least that answers cost where nobody gambles. */
 export const CHEAPEST_HEALTHY = oracle(
   'cheapest healthy (oracle)',
-  'knows which would answer, takes the cheapest',
+  'knows who is well, takes the cheapest',
   (provider) => cost_nano(provider, typical),
 );
 
 /** The soonest that first tokens can come. */
 export const FASTEST_HEALTHY = oracle(
   'fastest healthy (oracle)',
-  'knows which would answer, takes the fastest',
+  'knows who is well, takes the fastest',
   (_provider, first_ms) => first_ms,
 );
 

@@ -1,0 +1,131 @@
+import { catalogOf } from '../../src/cli/start-gateway.ts';
+import { loadConfig } from '../../src/config.ts';
+import { requestedModels } from '../../src/inference/requested-models.ts';
+import { UpstreamError } from '../../src/providers/dialect.ts';
+import { createHealth } from '../../src/routing/health.ts';
+import { healthId, plan } from '../../src/routing/plan.ts';
+import type { ChatRequest } from '../../src/schemas/inner.ts';
+import { Random } from '../../test/simulation/random.ts';
+import { modelName } from './large-catalog.ts';
+
+/** One kind of request, planned many times. */
+export interface PlanningRow {
+  kind: string;
+  /** Candidates that a plan weighs, on average. */
+  candidates: number;
+  p50_us: number;
+  p99_us: number;
+  /** The first hundred of a fresh process. */
+  cold_us: number;
+}
+
+const SAID = 'What do you make of this? '.repeat(20);
+
+function messages(turns: number): ChatRequest['messages'] {
+  return Array.from({ length: turns }, (_, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: SAID }));
+}
+
+/** What clients ask for, over all models or over those with most endpoints. */
+const KINDS: readonly { kind: string; among: number; more: (random: Random) => Partial<ChatRequest> }[] = [
+  { kind: 'a model', among: 2_000, more: () => ({}) },
+  { kind: 'a model of 25 endpoints', among: 20, more: () => ({}) },
+  { kind: 'tools, a bound, a schema', among: 200, more: () => ({ ...TOOLS, max_tokens: 1_000 }) },
+  { kind: 'order and ignore', among: 200, more: (random) => ({ provider: preferred(random) }) },
+  { kind: 'sort: price', among: 200, more: () => ({ provider: { sort: 'price' } }) },
+  { kind: 'sort: throughput', among: 200, more: () => ({ provider: { sort: 'throughput' } }) },
+  {
+    kind: 'every filter',
+    among: 200,
+    more: () => ({
+      provider: {
+        require_parameters: true,
+        data_collection: 'deny',
+        max_price: { prompt: 5, completion: 25 },
+        quantizations: ['fp8', 'bf16', 'int8', 'unknown'],
+      },
+    }),
+  },
+  { kind: 'five models', among: 200, more: (random) => ({ models: names(random, 4) }) },
+  { kind: '200 turns', among: 200, more: () => ({ messages: messages(200) }) },
+];
+
+const TOOLS: Partial<ChatRequest> = {
+  tools: [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }],
+  response_format: { type: 'json_object' },
+};
+
+function preferred(random: Random): NonNullable<ChatRequest['provider']> {
+  const provider = () => `provider-${random.whole(0, 49)}`;
+  return { order: [provider(), provider()], ignore: [provider(), provider(), provider()] };
+}
+
+function names(random: Random, count: number): string[] {
+  return Array.from({ length: count }, () => modelName(random.whole(0, 199)));
+}
+
+const WARM_UPS = 2_000;
+const COLD = 100;
+
+/** Times planning from a request's model name to the ordered plan, each call by itself. A tenth of the endpoints has failed lately. */
+export function measurePlanning(config_file: string, repeats: number): PlanningRow[] {
+  const config = loadConfig({}, { config_file });
+  const catalog = catalogOf(config);
+  const health = createHealth();
+  const now_ms = 1_000_000;
+  const random = new Random(5);
+  for (const endpoint of catalog.endpoints()) {
+    if (random.chance(0.1))
+      health.failed(healthId({ endpoint }), new UpstreamError('unavailable', '').failure, undefined, now_ms);
+  }
+
+  return KINDS.map(({ kind, among, more }) => {
+    const requests = Array.from(
+      { length: repeats },
+      (): ChatRequest => ({
+        model: modelName(random.whole(0, among - 1)),
+        messages: messages(1),
+        ...more(random),
+      }),
+    );
+    let candidates = 0;
+    const once = (request: ChatRequest): number => {
+      const began_ms = performance.now();
+      const { models } = requestedModels(request, catalog, undefined);
+      const planned = plan(request, {
+        models,
+        provider: (slug) => catalog.provider(slug),
+        health,
+        now_ms,
+        draw: 0.5,
+        allow_unpriced: false,
+      });
+      const took_ms = performance.now() - began_ms;
+      candidates += planned.candidates.length;
+      return took_ms * 1_000;
+    };
+    const able = requests.filter((request) => {
+      try {
+        once(request);
+        return true;
+      } catch {
+        // A filter left nothing: a refusal is another path.
+        return false;
+      }
+    });
+    const cold_us = middle(able.slice(0, COLD).map(once));
+    for (let warmed = 0; warmed < WARM_UPS; warmed += 1) once(able[warmed % able.length]!);
+    candidates = 0;
+    const times = able.map(once).sort((a, b) => a - b);
+    return {
+      kind,
+      candidates: candidates / able.length,
+      p50_us: middle(times),
+      p99_us: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
+      cold_us,
+    };
+  });
+}
+
+function middle(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
