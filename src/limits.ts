@@ -310,6 +310,8 @@ export const limits = {
   upstream_tail_ms_max: 1_000,
   upstream_total_ms_max: 3_600_000,
   attempts_max: 16,
+  /** Of a plan, and of what was left out of it, so many endpoints are kept in a generation's record. */
+  routing_recorded_max: 8,
   /** Tokens of an answer, where only what it is expected to cost is told. */
   expected_completion_tokens: 500,
   /** Inputs of one request for embeddings, and the dimensions asked for. */

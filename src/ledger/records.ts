@@ -49,6 +49,33 @@ export interface AttemptRecord {
   is_unpriced?: true;
 }
 
+/** One endpoint of a plan. */
+export interface RecordedEndpoint {
+  /** Of the endpoint; its tag alone, where the model is the record's. */
+  id: string;
+  tier?: string;
+  byok_id?: string;
+  weight?: number;
+  because?: readonly string[];
+  expected_nano?: number;
+}
+
+/** How a call was routed. Lists are cut at `limits.routing_recorded_max`. */
+export interface RoutingRecord {
+  strategy: string;
+  /** Absent: by a draw. */
+  sort?: string;
+  /** Of endpoints that were considered, each with every credential that it could be called with. */
+  total: number;
+  /** In order. */
+  plan: RecordedEndpoint[];
+  /** Ids, by the step that left them out. */
+  excluded?: Record<string, string[]>;
+  /** What was set aside for the last attempt, and in which budgets: scope and interval. */
+  hold_nano?: number;
+  held_in?: string[];
+}
+
 /** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
 export interface GenerationRecord {
   id: string;
@@ -92,6 +119,8 @@ export interface GenerationRecord {
   num_media_prompt: number | null;
   num_input_audio_prompt: number | null;
   attempts: AttemptRecord[];
+  /** Absent in records of older versions, and of calls whose end was never told. */
+  routing?: RoutingRecord;
 }
 
 /** One line of a hold: what is set aside in all, and what of it is the last attempt's grant. */

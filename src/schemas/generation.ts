@@ -36,6 +36,45 @@ export type PublicCharge = Static<typeof PublicCharge>;
 
 const cost = nullable(Type.Number({ description: 'Null where a price is not known, so that the cost is not either.' }));
 
+/** How the call was routed. */
+const GenerationRouting = Type.Object(
+  {
+    strategy: Type.String({ description: 'direct, auto, free, latest, alias or fallback.' }),
+    sort: nullable(Type.String({ description: 'Null: by a draw, weighted by price.' })),
+    endpoints: Type.Object({
+      total: Type.Integer({ description: 'That were considered. The lists keep the first of them.' }),
+      planned: Type.Array(
+        Type.Object({
+          endpoint_id: Type.String(),
+          service_tier: nullable(Type.String()),
+          byok_id: nullable(Type.String()),
+          weight: nullable(Type.Number({ description: 'The chance that it had of the first place in a draw.' })),
+          because: Type.Array(Type.String()),
+          expected_cost: nullable(
+            Type.Number({ description: 'The prompt, and an answer of usual length, at its price; nothing cached.' }),
+          ),
+          selected: Type.Boolean(),
+        }),
+        { description: 'In the order in which they were to be tried.' },
+      ),
+      excluded: Type.Array(Type.Object({ endpoint_id: Type.String(), step: Type.String() })),
+    }),
+    hold: nullable(
+      Type.Object(
+        {
+          amount: Type.Number(),
+          budgets: Type.Array(Type.String({ description: 'Scope and interval: `key never`.' })),
+        },
+        { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
+      ),
+    ),
+  },
+  {
+    title: 'GenerationRouting',
+    description: 'Null for records of older versions, and where the gateway ended in the middle of the call.',
+  },
+);
+
 /** The statistics of one finished call. Durations are milliseconds, money is USD. */
 export const Generation = Type.Object(
   {
@@ -96,6 +135,7 @@ export const Generation = Type.Object(
     charges: Type.Array(PublicCharge, {
       description: 'The arithmetic of the cost: amounts that are not `is_byok` add up to `total_cost` exactly.',
     }),
+    routing: nullable(GenerationRouting),
     provider_responses: Type.Array(
       Type.Object({
         id: nullable(Type.String()),

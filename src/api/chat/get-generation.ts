@@ -10,6 +10,7 @@ import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { describeCharges } from './describe-charges.ts';
+import { describeRouting, isRouter } from './describe-routing.ts';
 
 /** Where generations are found: first those not yet flushed, then the store. */
 export interface GenerationSource {
@@ -41,7 +42,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     categories: record.categories,
     user_agent: record.user_agent,
     origin: record.http_referer ?? '',
-    router: null,
+    router: isRouter(record.routing) ? record.requested_model : null,
     streamed: record.streamed,
     cancelled: record.cancelled,
     is_byok: record.is_byok,
@@ -72,6 +73,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     outcome: record.outcome,
     estimated: usage?.estimated === true || record.attempts.some(({ estimated }) => estimated === true),
     charges: describeCharges(record),
+    routing: describeRouting(record),
     provider_responses: record.attempts.map((attempt) => ({
       id: attempt.upstream_id,
       model_permaslug: attempt.model_permaslug,

@@ -1,0 +1,38 @@
+import type { Static } from 'typebox';
+import type { GenerationRecord, RoutingRecord } from '../../ledger/records.ts';
+import type { Generation } from '../../schemas/generation.ts';
+import { toUsd } from '../../schemas/money.ts';
+
+/** Whether the gateway chose the model, in place of the client. */
+export function isRouter(routing: RoutingRecord | undefined): boolean {
+  return routing?.strategy === 'auto' || routing?.strategy === 'free';
+}
+
+/** How a generation was routed, as far as its record tells. */
+export function describeRouting(record: GenerationRecord): Static<typeof Generation>['routing'] {
+  const { routing, model, endpoint_id, is_byok, outcome } = record;
+  if (routing === undefined) return null;
+  const { strategy, sort, total, plan, excluded, hold_nano, held_in } = routing;
+  const idOf = (id: string) => (id.includes('|') ? id : `${id}|${model}`);
+  const chosen = plan.find(({ id, byok_id }) => idOf(id) === endpoint_id && (byok_id !== undefined) === is_byok);
+  return {
+    strategy,
+    sort: sort ?? null,
+    endpoints: {
+      total,
+      planned: plan.map((one) => ({
+        endpoint_id: idOf(one.id),
+        service_tier: one.tier ?? null,
+        byok_id: one.byok_id ?? null,
+        weight: one.weight ?? null,
+        because: [...(one.because ?? [])],
+        expected_cost: one.expected_nano === undefined ? null : toUsd(one.expected_nano),
+        selected: outcome === 'completed' && one === chosen,
+      })),
+      excluded: Object.entries(excluded ?? {}).flatMap(([step, ids]) =>
+        ids.map((id) => ({ endpoint_id: idOf(id), step })),
+      ),
+    },
+    hold: hold_nano === undefined ? null : { amount: toUsd(hold_nano), budgets: held_in ?? [] },
+  };
+}

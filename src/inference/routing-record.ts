@@ -1,0 +1,71 @@
+import type { Hold } from '../ledger/hold.ts';
+import type { RecordedEndpoint, RoutingRecord } from '../ledger/records.ts';
+import { limits } from '../limits.ts';
+import type { Candidate, Plan } from '../routing/plan.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import { inputTokens } from '../schemas/usage.ts';
+import type { Call } from './call.ts';
+import { type ExpectedTokens, expectedCompletion, expectedCost } from './expected-cost.ts';
+import { estimatePrompt } from './meter.ts';
+
+/** What a call was expected to take, once its prompt may have been counted. */
+export function expectedTokens({ request, api_type }: Call, usage: TokenClasses | null): ExpectedTokens | undefined {
+  if (api_type !== 'completions') return undefined;
+  const prompt = usage === null ? estimatePrompt(request) : inputTokens(usage);
+  return { prompt, completion: expectedCompletion(request) };
+}
+
+/** An endpoint's id without the model, where that is the one that the record names anyway. */
+function shortId({ endpoint }: Candidate, model: string): string {
+  return endpoint.model === model ? endpoint.tag : endpoint.id;
+}
+
+function recorded(candidate: Candidate, call: Call, model: string, expected: ExpectedTokens | undefined) {
+  const { weight, because, own, tier } = candidate;
+  const told: RecordedEndpoint = { id: shortId(candidate, model) };
+  if (tier !== undefined) told.tier = tier;
+  if (own !== undefined) told.byok_id = own.id;
+  if (weight !== undefined) told.weight = Math.round(weight * 1000) / 1000;
+  if (because !== undefined && because.length > 0) told.because = because;
+  const cost_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
+  if (cost_nano !== undefined) told.expected_nano = cost_nano;
+  return told;
+}
+
+/** Who was left out at which step, as far as a record has room. */
+function exclusions(candidates: readonly Candidate[], model: string): RoutingRecord['excluded'] {
+  const excluded: Record<string, string[]> = {};
+  let room = limits.routing_recorded_max;
+  for (const candidate of candidates) {
+    if (candidate.excluded === undefined) continue;
+    if (room === 0) break;
+    room -= 1;
+    excluded[candidate.excluded.step] ??= [];
+    excluded[candidate.excluded.step]?.push(shortId(candidate, model));
+  }
+  return room === limits.routing_recorded_max ? undefined : excluded;
+}
+
+/** How a call was routed, as short as its generation's record keeps it. */
+export function routingRecord(
+  { call, plan, hold }: { call: Call; plan: Plan; hold: Hold },
+  model: string,
+  usage: TokenClasses | null,
+): RoutingRecord {
+  const expected = expectedTokens(call, usage);
+  const attempts = plan.attempts.slice(0, limits.routing_recorded_max);
+  const told: RoutingRecord = {
+    strategy: plan.strategy,
+    total: plan.candidates.length,
+    plan: attempts.map((candidate) => recorded(candidate, call, model, expected)),
+  };
+  if (plan.sort !== undefined) told.sort = plan.sort;
+  const excluded = exclusions(plan.candidates, model);
+  if (excluded !== undefined) told.excluded = excluded;
+  const counted = hold.lines.filter(({ granted }) => granted > 0);
+  if (counted.length > 0) {
+    told.hold_nano = hold.granted_nano;
+    told.held_in = counted.map(({ budget: { scope, reset_interval } }) => `${scope} ${reset_interval}`);
+  }
+  return told;
+}
