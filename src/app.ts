@@ -30,6 +30,7 @@ import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
+import { createRateLimits } from './inference/rate-limits.ts';
 import { createSealer } from './inference/state/seal.ts';
 import { createTurnStates } from './inference/state/states.ts';
 import { createTurnVault } from './inference/state/vault.ts';
@@ -48,6 +49,7 @@ import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import type { Home } from './storage/organizations.ts';
+import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
 import { isUnavailable } from './storage/unavailable.ts';
 import type { Logger } from './telemetry/log.ts';
@@ -100,6 +102,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
   const tokenizer = createTokenizer();
+  const memory = createMemory(config.memory_bytes_max);
+  metrics.watchMemory(() => memory.held_bytes);
   let draining = false;
 
   const authenticate = createAuthenticate({
@@ -114,9 +118,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     authenticate,
     logger: log,
     body_bytes_max: config.body_bytes_max,
-    memory: createMemory(config.memory_bytes_max),
+    memory,
     translate: storeRefusal,
-    limitManagement: createRateLimit(config.management_requests_per_minute, clock.monotonic_ms),
+    limitManagement: createRateLimit(config.management_requests_per_minute, clock),
     observe: (server) => logRequests(server, log, metrics),
   });
   server.addHook('onRequest', (request, _reply, done) => {
@@ -151,6 +155,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     keep_ms: config.reasoning_state.hours * 3_600_000,
     log,
   });
+  const rates = createRateLimits({
+    rules: config.rate_limits,
+    store: rateWindowStore(database.queries, database.engine),
+    clock,
+    log,
+    metrics,
+  });
   const inference = createInference({
     catalog,
     wholeCatalog,
@@ -164,6 +175,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       keeps: config.reasoning_state.keep !== 'off',
     }),
     recorder,
+    rates,
     tokenizer,
     health: createHealth(),
     clock,
@@ -171,6 +183,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
     rules: config.ledger,
+    continuation: config.routing.continuation,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
@@ -257,6 +270,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await upstream.close();
       await tokenizer.stop();
       await turns.stop();
+      await rates.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },
   };

@@ -68,6 +68,10 @@ export interface Config {
     /** An output bound is never lowered below it for want of money. */
     min_output_tokens: number;
   };
+  routing: {
+    /** Whether streams that break off are continued at the next endpoint that can, where the request does not say. */
+    continuation: boolean;
+  };
   auth: AuthConfig;
   /** Where media that requests point at may be fetched from. */
   media: MediaRules;
@@ -153,6 +157,7 @@ export function loadConfig(
       default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
       min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
+    routing: { continuation: read?.value.routing?.continuation ?? false },
     auth,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],

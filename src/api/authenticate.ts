@@ -35,6 +35,7 @@ function callerOf(key: StoredKey): Caller {
     kind: key.is_management ? 'management' : 'key',
     key_hash: key.hash,
     key_id: key.id,
+    key_name: key.name,
     organization_id: key.organization_id,
     workspace_id: key.workspace_id,
     user_id: key.creator_user_id,

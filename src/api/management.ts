@@ -150,7 +150,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     now: clock.now_ms,
     providerSlug,
     vault: createVault(secret),
-    limitExchanges: createRateLimit(limits.exchanges_per_minute, clock.monotonic_ms, 'exchanges of codes'),
+    limitExchanges: createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
     activity: activityStore(queries),
     assignments: assignmentStore(queries),
     audit: auditStore(queries),

@@ -23,6 +23,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
+  rate_limits: { needs_restart: 'rate_limits' },
   memory_bytes_max: { needs_restart: 'limits.memory_bytes' },
   log_level: { needs_restart: 'logging.level' },
   host: 'fixed',

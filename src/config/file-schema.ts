@@ -45,6 +45,7 @@ const names = (description: string) => Type.Array(text(), { description });
 /** Named options of a dialect; see `Quirks`. */
 const QuirksSection = Type.Object(
   {
+    prefill: Type.Optional(flag),
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
     no_stream_usage: Type.Optional(flag),
@@ -288,6 +289,59 @@ const AuthSection = Type.Object(
   { ...strict, description: 'an object with public_url and oidc' },
 );
 
+const rate = Type.Union([count, Type.Literal('unlimited')], {
+  description: 'a whole number of 1 or more, or unlimited',
+});
+const RateAmountsSection = Type.Object(
+  { requests_per_minute: Type.Optional(rate), tokens_per_minute: Type.Optional(rate) },
+  { ...strict, description: 'an object with requests_per_minute and tokens_per_minute' },
+);
+
+const RateLimitsSection = Type.Object(
+  {
+    per_key: Type.Optional(RateAmountsSection),
+    per_model: Type.Optional(RateAmountsSection),
+    per_key_and_model: Type.Optional(RateAmountsSection),
+    keys: Type.Optional(
+      Type.Record(Type.String(), RateAmountsSection, {
+        description: 'an object of limits by the hash or name of a key',
+      }),
+    ),
+    models: Type.Optional(
+      Type.Record(Type.String(), RateAmountsSection, {
+        description: 'an object of limits by the id of a model, or a pattern',
+      }),
+    ),
+    free_models: Type.Optional(
+      Type.Union(
+        [
+          Type.Literal('off'),
+          Type.Object(
+            {
+              requests_per_minute: Type.Optional(count),
+              requests_per_day: Type.Optional(count),
+              requests_per_day_funded: Type.Optional(count),
+              funded_usd: Type.Optional(
+                Type.Number({ minimum: 0, maximum: limits.usd_max, description: 'an amount of USD, 0 or more' }),
+              ),
+            },
+            strict,
+          ),
+        ],
+        {
+          description:
+            'off, or an object with requests_per_minute, requests_per_day, requests_per_day_funded and funded_usd',
+        },
+      ),
+    ),
+    uncounted: Type.Optional(oneOf(['refuse', 'allow'])),
+  },
+  {
+    ...strict,
+    description: 'an object with per_key, per_model, per_key_and_model, keys, models, free_models and uncounted',
+  },
+);
+
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const ConfigFile = Type.Object(
@@ -334,6 +388,10 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with management_requests_per_minute and memory_bytes' },
       ),
     ),
+    rate_limits: Type.Optional(RateLimitsSection),
+    routing: Type.Optional(
+      Type.Object({ continuation: Type.Optional(flag) }, { ...strict, description: 'an object with continuation' }),
+    ),
     media: Type.Optional(
       Type.Object(
         {
@@ -379,3 +437,4 @@ export type ModelSection = Static<typeof ModelSection>;
 export type EndpointSection = Static<typeof EndpointSection>;
 export type PricingSection = Static<typeof PricingSection>;
 export type TimeoutsSection = Static<typeof TimeoutsSection>;
+export type RateAmountsSection = Static<typeof RateAmountsSection>;

@@ -6,6 +6,8 @@ export interface Principal {
   /** Identity of the key; null for the management key of the environment. */
   key_hash: string | null;
   key_id: number | null;
+  /** What its owner calls the key; absent where it has no record. */
+  key_name?: string;
   organization_id: string;
   workspace_id: string;
   /** The user that owns the key, or the organization's owner for a management key without one. */

@@ -4,7 +4,7 @@ import { createRateLimit } from './rate-limit.ts';
 
 function setUp(per_minute: number) {
   let at_ms = 0;
-  const count = createRateLimit(per_minute, () => at_ms, 'calls');
+  const count = createRateLimit(per_minute, { now_ms: () => 1_000_000 + at_ms, monotonic_ms: () => at_ms }, 'calls');
   const isCounted = (caller: string) => {
     try {
       count(caller);
@@ -38,7 +38,18 @@ test('one too many is 429 and told when to come back, and may then', () => {
   expect(() => count('a')).toThrow(
     expect.objectContaining({
       status: 429,
-      headers: { 'retry-after': '30' },
+      headers: {
+        'retry-after': '30',
+        'retry-after-ms': '30000',
+        'x-ratelimit-limit': '2',
+        'x-ratelimit-remaining': '0',
+        'x-ratelimit-reset': '1030000',
+      },
+      metadata: {
+        provider_name: null,
+        retry_after_seconds: 30,
+        headers: { 'X-RateLimit-Limit': '2', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '1030000' },
+      },
       message: expect.stringContaining('calls'),
     }),
   );

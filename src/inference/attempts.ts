@@ -66,13 +66,18 @@ function mayHaveAnswered(error: UpstreamError): boolean {
 
 /**
  * Where a refusal before the send leaves other attempts to try: another endpoint's wire may carry the request, and where
- * money is short a credential of the organization's own may serve, or an endpoint that asks for less.
+ * money is short a credential of the organization's own may serve, or an endpoint that asks for less; a rate limit is one
+ * model's.
  */
 export function stepPassed(error: unknown, candidate: Candidate, { attempts }: Plan): string | undefined {
   if (!(error instanceof GatewayError)) return undefined;
   if (error.status === 400) return 'Encode';
-  if (error.status !== 402) return undefined;
   const later = attempts.slice(attempts.indexOf(candidate) + 1);
+  if (error.status === 429) {
+    const is_other = ({ model, own }: Candidate) => model !== candidate.model || !own !== !candidate.own;
+    return later.some(is_other) ? 'Rate Limit' : undefined;
+  }
+  if (error.status !== 402) return undefined;
   const may_serve = later.some((other) => other.own !== candidate.own || asksLess(other, candidate));
   return may_serve ? 'Admit' : undefined;
 }
@@ -101,6 +106,8 @@ export function createAttempts(
   ): Promise<{ value: T; prepared: P }> {
     const { call } = session;
     const begun_ms = clock.monotonic_ms();
+    const entering = session.passage.enter(candidate);
+    if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
     const { prepared, hold, grant } = await admit({

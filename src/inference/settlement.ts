@@ -1,3 +1,4 @@
+import type { Charge } from '../ledger/charge.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
@@ -6,14 +7,15 @@ import type { Candidate, Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
-import { inputTokens, outputTokens, type PublicUsage, publicUsage } from '../schemas/usage.ts';
+import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Grant, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
-import { closeRecord, type PricesOf, priceAttempt } from './generation.ts';
+import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
+import type { Passage } from './rate-limits.ts';
 import type { ModelSource } from './requested-models.ts';
 
 /** The public usage with what it cost, in USD. */
@@ -36,11 +38,15 @@ export interface Session {
   plan: Plan;
   requested: string;
   record: GenerationRecord | undefined;
+  /** What it was counted with against rate limits. */
+  passage: Passage;
   /** What is set aside for the call, in every budget that it counts against. */
   hold: Hold;
   /** What the last attempt was let in with; undefined where no budget counts it. */
   grant: Grant | undefined;
   attempts: AttemptRecord[];
+  /** Attempts whose text the next one goes on with. */
+  parts: Part[];
   shown: ShownAttempt[];
   failed: FailedAttempt[];
   /** What was changed of the request wherever it goes. */
@@ -65,6 +71,14 @@ export interface Answered {
   candidate: Candidate;
   prepared: Prepared;
   attempt: AttemptRecord;
+}
+
+/** An attempt that broke off in the middle of its answer: what of it was used, and costs. */
+interface Part {
+  candidate: Candidate;
+  record: GenerationRecord | undefined;
+  usage: TokenClasses | null;
+  charge: Charge;
 }
 
 /** What an answer says of itself at its end. */
@@ -104,6 +118,8 @@ export interface Settlement {
   note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
   /** What an answer has used and cost until now. */
   soFar(session: Session, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
+  /** An answer broke off, and another attempt is to go on with it: it is charged, and no more said of its end. */
+  breakOff(session: Session, answered: Answered, failure: string): void;
   /** Writes the record, once a call; the journal has it when this resolves. */
   settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
 }
@@ -116,6 +132,39 @@ export interface SettlementLog {
 /** The tier that served an attempt: what the upstream told, else what it was sent. */
 function tierOf({ meter, prepared }: Answered): string | null {
   return meter.service_tier ?? prepared.service_tier ?? null;
+}
+
+/** What the client is told: of all parts of the answer, those at the organization's own accounts apart. */
+function answerUsage(
+  { usage, parts }: { usage: TokenClasses | null; parts: readonly Pick<Part, 'candidate' | 'charge'>[] },
+  { own }: Candidate,
+): AnswerUsage {
+  const is_byok = own !== undefined;
+  if (usage === null) return { ...NO_USAGE, is_byok };
+  const sum = (amount: (charge: Charge) => number, of = parts) =>
+    toUsd(of.reduce((total, { charge }) => total + amount(charge), 0));
+  const paid = parts.filter(({ candidate }) => candidate.own === undefined);
+  if (parts.some(({ charge }) => charge.is_unpriced)) {
+    return { ...publicUsage(usage), ...(paid.length === 0 ? { cost: 0 } : {}), is_byok };
+  }
+  const theirs = parts.filter(({ candidate }) => candidate.own !== undefined);
+  return {
+    ...publicUsage(usage),
+    cost: sum(({ cost_nano }) => cost_nano, paid),
+    is_byok,
+    cost_details: {
+      upstream_inference_cost: theirs.length === 0 ? null : sum(({ cost_nano }) => cost_nano, theirs),
+      upstream_inference_prompt_cost: sum(({ input_nano }) => input_nano),
+      upstream_inference_completions_cost: sum(({ output_nano }) => output_nano),
+    },
+  };
+}
+
+/** What rate limits count of a call: what came of it, or what was set aside where its client left before that is known. */
+function endPassage(passage: Passage, { outcome, answered, candidate }: Closing, usage: TokenClasses | null): void {
+  if (usage !== null) passage.end(inputTokens(usage) + outputTokens(usage), candidate.model.id);
+  else if (answered === undefined && outcome === 'cancelled') passage.leave();
+  else passage.end(0, undefined);
 }
 
 export function createSettlement(options: {
@@ -192,6 +241,7 @@ export function createSettlement(options: {
       ...(wait === 0 ? {} : { wait }),
       is_byok: candidate.own !== undefined,
       ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
+      ...(session.parts.length === 0 ? {} : { continues: true as const }),
       upstream_id: null,
       failure,
       cost_nano: 0,
@@ -237,37 +287,57 @@ export function createSettlement(options: {
     });
   }
 
+  /** Prices an answer, and tells its attempt. */
+  function priceAnswer(session: Session, answered: Answered): { usage: TokenClasses | null; charge: Charge } {
+    const { attempt, meter, candidate, prepared } = answered;
+    const usage = meter.usage(prepared.request);
+    const charge = priceAttempt(usage, session.call.request, candidate, pricesOf(session), tierOf(answered));
+    attempt.cost_nano = charge.cost_nano;
+    if (usage !== null) attempt.tokens = [inputTokens(usage), outputTokens(usage)];
+    if (usage?.estimated) attempt.estimated = true;
+    attempt.charges = charge.lines;
+    if (charge.is_unpriced) attempt.is_unpriced = true;
+    attempt.upstream_id = boundedWord(meter.upstream_id);
+    return { usage, charge };
+  }
+
+  const breakOff: Settlement['breakOff'] = (session, answered, failure) =>
+    orLost(session, () => {
+      const { attempt, candidate } = answered;
+      attempt.failure = failure;
+      const { usage, charge } = priceAnswer(session, answered);
+      if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
+      session.parts.push({ candidate, record: session.record, usage, charge });
+      metrics.attempt(candidate.provider.slug, failure);
+    });
+
   /** The record of a call that has ended, and what it says of itself. */
-  function close(session: Session, record: GenerationRecord, { outcome, answered, candidate }: Closing) {
+  function close(session: Session, record: GenerationRecord, { outcome, answered }: Closing) {
     const { call } = session;
     const now = clock.monotonic_ms();
-    const usage: TokenClasses | null = answered?.meter.usage(answered.prepared.request) ?? null;
-    const charge = priceAttempt(usage, call.request, candidate, pricesOf(session), answered && tierOf(answered));
-    if (answered) {
-      answered.attempt.cost_nano = charge.cost_nano;
-      if (usage !== null) answered.attempt.tokens = [inputTokens(usage), outputTokens(usage)];
-      if (usage?.estimated) answered.attempt.estimated = true;
-      answered.attempt.charges = charge.lines;
-      if (charge.is_unpriced) answered.attempt.is_unpriced = true;
-      answered.attempt.upstream_id = answered.meter.upstream_id;
-    }
+    const last = answered && { candidate: answered.candidate, ...priceAnswer(session, answered) };
+    const parts: Pick<Part, 'candidate' | 'usage' | 'charge'>[] = last ? [...session.parts, last] : session.parts;
+    const told = parts.flatMap(({ usage }) => usage ?? []);
+    const usage = told.length > 1 ? sumClasses(told) : (told[0] ?? null);
+    const discounts = parts.flatMap(({ charge }) => charge.cache_discount_nano ?? []);
     const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
       meter: answered?.meter,
       usage,
-      charge,
+      cache_discount_nano: discounts.length === 0 ? null : discounts.reduce((sum, one) => sum + one, 0),
       attempts: session.attempts,
       outcome,
       latency: latency === null ? null : Math.round(latency),
       generation_time: answered ? Math.round(now - session.sent_ms) : null,
     });
-    return { closed, usage, charge, latency };
+    return { closed, usage, parts, latency };
   }
 
   function tell(session: Session, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
-    const { closed, usage, charge, latency } = ended;
+    const { closed, usage, parts, latency } = ended;
     if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
-    if (answered && usage !== null) tellOverrun(session, candidate, usage, charge.cost_nano);
+    const last = answered && parts.at(-1);
+    if (last?.usage) tellOverrun(session, candidate, last.usage, last.charge.cost_nano);
     metrics.generation({
       model: closed.model,
       provider: candidate.provider.slug,
@@ -284,31 +354,23 @@ export function createSettlement(options: {
     outcome: GenerationRecord['outcome'],
     answered: Answered | undefined,
   ): Promise<AnswerUsage> {
-    const { record } = session;
-    const candidate = answered?.candidate ?? session.plan.attempts[0];
-    if (record === undefined || candidate === undefined) return NO_USAGE;
+    const broken = answered === undefined ? session.parts.at(-1) : undefined;
+    const { record } = broken ?? session;
+    const candidate = answered?.candidate ?? broken?.candidate ?? session.plan.attempts[0];
+    if (record === undefined || candidate === undefined) {
+      session.passage.withdraw();
+      return NO_USAGE;
+    }
     const closing = { outcome, answered, candidate };
     const ended = orLost(session, () => {
       const made = close(session, record, closing);
       tell(session, closing, made);
+      endPassage(session.passage, closing, made.usage);
       return made;
     });
-    const { closed, usage, charge } = ended;
-    await recorder.outcome(closed, session.hold);
-    const is_byok = candidate.own !== undefined;
-    if (usage === null) return { ...NO_USAGE, is_byok };
-    if (charge.is_unpriced) return { ...publicUsage(usage), ...(is_byok ? { cost: 0 } : {}), is_byok };
-    return {
-      ...publicUsage(usage),
-      cost: is_byok ? 0 : toUsd(charge.cost_nano),
-      is_byok,
-      cost_details: {
-        upstream_inference_cost: is_byok ? toUsd(charge.cost_nano) : null,
-        upstream_inference_prompt_cost: toUsd(charge.input_nano),
-        upstream_inference_completions_cost: toUsd(charge.output_nano),
-      },
-    };
+    await recorder.outcome(ended.closed, session.hold);
+    return answerUsage(ended, candidate);
   }
 
-  return { note, soFar, settle };
+  return { note, soFar, breakOff, settle };
 }

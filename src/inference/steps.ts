@@ -13,6 +13,7 @@ import type { Call, Clock } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
 import { routingMetadata } from './metadata.ts';
+import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Session, Settlement } from './settlement.ts';
 
@@ -29,6 +30,8 @@ export interface StepsOptions {
   /** A number from 0 to 1, below 1: routing has no chance of its own. */
   chance(): number;
   allow_unpriced: boolean;
+  /** Counts requests and tokens against the operator's rate limits. Absent: there are none. */
+  rates?: RateLimits;
 }
 
 /** The wire of an endpoint: its own, where it speaks another than its provider. */
@@ -114,7 +117,7 @@ export function createSteps(
   { settle }: Pick<Settlement, 'settle'>,
   { tryEach, blame }: Pick<Attempts, 'tryEach' | 'blame'>,
 ): Steps {
-  const { clock, health, recorder } = options;
+  const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
   async function planned(given: Call, { models: pick, refuses, recall }: Wanted): Promise<Planned> {
     if (!recorder.admits()) {
@@ -134,12 +137,17 @@ export function createSteps(
 
   async function open(given: Call, wanted: Wanted): Promise<Session> {
     const routed = await planned(given, wanted);
+    // Last: what is refused for what it is does not count.
+    const passing = rates.open(routed.call);
+    const passage = passing instanceof Promise ? await passing : passing;
     return {
       ...routed,
+      passage,
       record: undefined,
       hold: { id: given.generation_id, lines: [], granted_nano: 0 },
       grant: undefined,
       attempts: [],
+      parts: [],
       shown: [],
       failed: [],
       report: [],
@@ -223,8 +231,11 @@ export function createSteps(
 
   /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
   async function giveUp(session: Session, error: unknown): Promise<unknown> {
-    if (session.record === undefined) recorder.release(session.hold);
-    else await settle(session, error instanceof ClientGone ? 'cancelled' : 'failed', undefined);
+    if (session.record === undefined) {
+      recorder.release(session.hold);
+      session.passage.withdraw();
+    } else await settle(session, error instanceof ClientGone ? 'cancelled' : 'failed', undefined);
+    if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
     if (!(error instanceof GatewayError) || error.status !== 402) return error;
     const refusal = withEarlier(error, session.failed);
     const gateway_metadata = metadataOf(session, undefined);
@@ -239,6 +250,8 @@ export function createSteps(
   }
 
   function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
+    const known = session.failed.find(({ error }) => error === failure);
+    if (known !== undefined) return clientError([known]);
     blame(session, candidate, failure);
     session.failed.push({ provider: candidate.provider, own: candidate.own, error: failure });
     return clientError(session.failed.slice(-1));

@@ -28,12 +28,16 @@ export interface Metrics {
     first_token_s: number | undefined;
   }): void;
   request(facts: { operation: string; status: number; seconds: number }): void;
+  /** A request was refused by a rate limit of the gateway's own. */
+  rateLimited(limit: string): void;
   streamOpened(): void;
   streamClosed(): void;
   /** Where the gauges of the journal read their values. */
   watchRecorder(state: () => RecorderState): void;
   /** What the gauge of money in doubt asks, seldom: it is the store that knows. A failure leaves the last answer. */
   watchDoubt(in_doubt_nano: () => Promise<number>): void;
+  /** What the gauge of the memory that requests hold reads. */
+  watchMemory(held_bytes: () => number): void;
 }
 
 /** What generations of one model, provider and outcome added up to since the counters were last read. */
@@ -153,6 +157,12 @@ export function createMetrics(): Metrics {
     labelNames: ['provider'],
     registers,
   });
+  const rateLimited = new Counter({
+    name: 'gateway_rate_limited_total',
+    help: "Requests that a rate limit of the gateway's own did not let through to a model.",
+    labelNames: ['limit'],
+    registers,
+  });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
   new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
@@ -166,6 +176,7 @@ export function createMetrics(): Metrics {
       else known.count += 1;
     },
     overrun: (provider) => overruns.inc({ provider }),
+    rateLimited: (limit) => rateLimited.inc({ limit }),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
       const model = modelLabel(named);
       const name = `${model} ${provider} ${outcome}`;
@@ -230,6 +241,16 @@ export function createMetrics(): Metrics {
         (now) => now.leased_nano / 1e9,
       );
       gauge('gateway_ledger_waiting_requests', 'Requests that wait for money of a budget.', (now) => now.waiting);
+    },
+    watchMemory(held_bytes) {
+      new Gauge({
+        name: 'gateway_request_memory_bytes',
+        help: 'What large requests and answers hold of the memory that is set for them, by our own count.',
+        registers,
+        collect() {
+          this.set(held_bytes());
+        },
+      });
     },
     watchDoubt(in_doubt_nano) {
       let asked_at = Number.NEGATIVE_INFINITY;

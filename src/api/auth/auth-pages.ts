@@ -34,7 +34,7 @@ export interface AuthPagesDependencies {
 export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<void> {
   const { queries, change, authenticate, secret, management_key, public_origin, clock } = dependencies;
   const site: Site = { public_origin };
-  const limitSignIns = createRateLimit(limits.sign_ins_per_minute, clock.monotonic_ms, 'attempts to sign in');
+  const limitSignIns = createRateLimit(limits.sign_ins_per_minute, clock, 'attempts to sign in');
   const issuer =
     dependencies.issuer &&
     createIssuer({ ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` }, clock.monotonic_ms);

@@ -208,7 +208,7 @@ describeStores('workspaces', ({ open }) => {
   });
 
   test('429: whoever asks too much, in every operation', async () => {
-    const { call } = await setUp(createRateLimit(1, () => 0));
+    const { call } = await setUp(createRateLimit(1, { now_ms: () => 0, monotonic_ms: () => 0 }));
     expect((await call('GET', '/workspaces')).status).toBe(200);
     for (const [method, path, body] of all) {
       const answer = await call(method, path.replace('ID', 'default'), body);

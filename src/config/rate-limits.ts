@@ -1,0 +1,55 @@
+import { limits } from '../limits.ts';
+import type { FreeRates, RateAmounts, RateRules } from '../schemas/rate-limit.ts';
+import type { RateAmountsSection } from './file-schema.ts';
+import type { ReadFile } from './read-file.ts';
+
+function amount(value: number | 'unlimited' | undefined, otherwise: number | undefined): number | undefined {
+  if (value === 'unlimited') return undefined;
+  return value ?? otherwise;
+}
+
+const UNBOUNDED: RateAmounts = { requests_per_minute: undefined, tokens_per_minute: undefined };
+
+/** What a section leaves out is as it would be without it. */
+function amountsOf(section: RateAmountsSection | undefined, otherwise: RateAmounts): RateAmounts {
+  return {
+    requests_per_minute: amount(section?.requests_per_minute, otherwise.requests_per_minute),
+    tokens_per_minute: amount(section?.tokens_per_minute, otherwise.tokens_per_minute),
+  };
+}
+
+function amountsBy(
+  file: ReadFile | undefined,
+  name: 'keys' | 'models',
+  otherwise: RateAmounts,
+): ReadonlyMap<string, RateAmounts> {
+  const sections = Object.entries(file?.value.rate_limits?.[name] ?? {});
+  if (file && sections.length > limits.rate_settings_max) {
+    throw file.wrong(['rate_limits', name], `must have at most ${limits.rate_settings_max} entries`);
+  }
+  return new Map(sections.map(([key, section]) => [key, amountsOf(section, otherwise)]));
+}
+
+const FREE: FreeRates = {
+  requests_per_minute: limits.free_requests_per_minute,
+  requests_per_day: limits.free_requests_per_day,
+  requests_per_day_funded: limits.free_requests_per_day_funded,
+  funded_usd: limits.free_funded_usd,
+};
+
+/** Reads the section `rate_limits`: without it, only free models are limited, as the public service limits them. */
+export function readRateRules(file: ReadFile | undefined): RateRules {
+  const section = file?.value.rate_limits;
+  const per_key = amountsOf(section?.per_key, UNBOUNDED);
+  const per_model = amountsOf(section?.per_model, UNBOUNDED);
+  const free = section?.free_models;
+  return {
+    per_key,
+    per_model,
+    per_key_and_model: amountsOf(section?.per_key_and_model, UNBOUNDED),
+    keys: amountsBy(file, 'keys', per_key),
+    models: amountsBy(file, 'models', per_model),
+    free_models: free === 'off' ? undefined : { ...FREE, ...free },
+    uncounted: section?.uncounted ?? 'refuse',
+  };
+}

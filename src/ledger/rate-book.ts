@@ -1,0 +1,128 @@
+import { limits } from '../limits.ts';
+import { DAY_MS } from '../schemas/budget.ts';
+import { toNano } from '../schemas/money.ts';
+import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../schemas/rate-limit.ts';
+
+/** Whose requests are counted. */
+export interface RateCaller {
+  /** Null: a management key without a record; its organization stands for it. */
+  key_hash: string | null;
+  key_name?: string | null | undefined;
+  organization_id: string;
+  /** What was granted to the organization, nano-USD; undefined: nothing ever was. */
+  granted_nano: number | undefined;
+}
+
+/** What is asked for, as far as limits can tell. */
+export interface RateModel {
+  id: string;
+  /** A variant that costs nothing, at the operator's account. */
+  is_free: boolean;
+}
+
+/** Which limits a request counts against. */
+export interface RateBook {
+  ofKey(caller: RateCaller): readonly RateLimit[];
+  ofModel(caller: RateCaller, model: RateModel): readonly RateLimit[];
+}
+
+const NONE: readonly RateLimit[] = [];
+
+function isUnbounded({ requests_per_minute, tokens_per_minute }: RateAmounts): boolean {
+  return requests_per_minute === undefined && tokens_per_minute === undefined;
+}
+
+/** The limits of one subject: `name` is what it is called in a refusal, `whose` the sentence's beginning. */
+function limitsOf(amounts: RateAmounts, { id, name, whose }: { id: string; name: string; whose: string }): RateLimit[] {
+  const units = [
+    ['requests', amounts.requests_per_minute],
+    ['tokens', amounts.tokens_per_minute],
+  ] as const;
+  return units.flatMap(([unit, amount]) => {
+    if (amount === undefined) return [];
+    const told = `${name}-${unit}-per-min. ${whose} may use ${amount} ${unit} a minute`;
+    return [{ id: `${id}/${unit}`, unit, span_ms: MINUTE_MS, amount, told }];
+  });
+}
+
+/** A pattern in which `*` stands for any characters, matched in one pass however many there are. */
+function matches(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return pattern === text;
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}
+
+/** Free models: the names are the public service's, so that clients that know them know these. */
+function freeLimits({ free_models }: RateRules, { organization_id, granted_nano = 0 }: RateCaller): RateLimit[] {
+  if (free_models === undefined) return [];
+  const { requests_per_minute, requests_per_day, requests_per_day_funded, funded_usd } = free_models;
+  const is_funded = granted_nano >= toNano(funded_usd);
+  const id = `free:${organization_id}`;
+  return [
+    {
+      ...{ id: `${id}/requests`, unit: 'requests', span_ms: MINUTE_MS, amount: requests_per_minute },
+      told: 'free-models-per-min.',
+    },
+    {
+      ...{ id: `${id}/requests/day`, unit: 'requests', span_ms: DAY_MS },
+      amount: is_funded ? requests_per_day_funded : requests_per_day,
+      told: is_funded
+        ? 'free-models-per-day-high-balance.'
+        : `free-models-per-day. Add ${funded_usd} credits to unlock ${requests_per_day_funded} free model requests per day`,
+    },
+  ];
+}
+
+/** Reads the operator's rules; what holds for a model is found once. */
+export function createRateBook(rules: RateRules): RateBook {
+  const { per_key, per_model, per_key_and_model, keys, models } = rules;
+  const exact = new Map([...models].filter(([pattern]) => !pattern.includes('*')));
+  // The longest says most.
+  const patterns = [...models.keys()].filter((one) => one.includes('*')).sort((a, b) => b.length - a.length);
+  const ofModels = new Map<string, readonly RateLimit[]>();
+  const keys_are_free = isUnbounded(per_key) && keys.size === 0;
+  const pairs_are_free = isUnbounded(per_key_and_model);
+
+  function sharedBy(id: string): readonly RateLimit[] {
+    const known = ofModels.get(id);
+    if (known !== undefined) return known;
+    const pattern = patterns.find((one) => matches(one, id)) ?? '';
+    const amounts = exact.get(id) ?? models.get(pattern) ?? per_model;
+    const found = limitsOf(amounts, { id: `model:${id}`, name: 'model', whose: `All requests for ${id} together` });
+    if (ofModels.size >= limits.rate_counters_max) ofModels.clear();
+    ofModels.set(id, found);
+    return found;
+  }
+
+  const nameOf = ({ key_hash, organization_id }: RateCaller) =>
+    key_hash === null ? `organization:${organization_id}` : `key:${key_hash}`;
+
+  return {
+    ofKey(caller) {
+      if (keys_are_free) return NONE;
+      const { key_hash, key_name } = caller;
+      const amounts = keys.get(key_hash ?? '') ?? keys.get(key_name ?? '') ?? per_key;
+      return limitsOf(amounts, { id: nameOf(caller), name: 'key', whose: 'This API key' });
+    },
+
+    ofModel(caller, { id, is_free }) {
+      const shared = sharedBy(id);
+      if (pairs_are_free && !is_free) return shared;
+      const pair = { id: `${nameOf(caller)} ${id}`, name: 'key-and-model', whose: `This API key, for ${id},` };
+      return [
+        ...(is_free ? freeLimits(rules, caller) : []),
+        ...(pairs_are_free ? [] : limitsOf(per_key_and_model, pair)),
+        ...shared,
+      ];
+    },
+  };
+}
