@@ -84,6 +84,20 @@ describe('memory', () => {
     expect([large.outcome, small.outcome]).toEqual(['came', 'came']);
   });
 
+  test('where those who wait hold most of it themselves, who holds least is refused at once', async () => {
+    const memory = createMemory(1000);
+    const [large, small] = [memory.claim('a'), memory.claim('b')];
+    wish(large, 600);
+    wish(small, 300);
+    const growing = wish(large, 140);
+    const least = wish(small, 140);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([growing.outcome, least.outcome]).toEqual(['waits', 503]);
+    small.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(growing.outcome).toBe('came');
+  });
+
   test('a claim that was released takes nothing, also where it waited', async () => {
     const memory = createMemory(1000);
     const holder = memory.claim('a');

@@ -24,6 +24,7 @@ interface Waiter {
   claim: SharedClaim;
   bytes: number;
   resolve(): void;
+  refuse(): void;
 }
 
 function noRoom(): GatewayError {
@@ -65,12 +66,14 @@ class SharedMemory implements Memory {
     }
     if (this.#waiting.size >= limits.memory_waiting_max) throw noRoom();
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => {
+      const refuse = () => {
+        clearTimeout(late);
         this.#waiting.delete(waiter);
         reject(noRoom());
         // What stood behind it may fit.
         this.#serve();
-      }, wait_ms_max);
+      };
+      const late = setTimeout(refuse, wait_ms_max);
       const waiter: Waiter = {
         claim,
         bytes,
@@ -78,9 +81,14 @@ class SharedMemory implements Memory {
           clearTimeout(late);
           resolve();
         },
+        refuse,
       };
       this.#waiting.add(waiter);
       this.#serve();
+      if (!this.#waiting.has(waiter)) return;
+      this.#refuseLeast([...this.#waiting], this.#bytes_max);
+      const theirs = [...this.#waiting].filter((one) => one.claim.owner === claim.owner);
+      this.#refuseLeast(theirs, this.#owner_bytes_max);
     });
   }
 
@@ -106,6 +114,15 @@ class SharedMemory implements Memory {
     claim.held_bytes += bytes;
     this.#held_bytes += bytes;
     this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
+  }
+
+  /** Where those who wait hold so much themselves that none of them fits even when all others are done, who holds least goes. */
+  #refuseLeast(waiting: readonly Waiter[], bytes_max: number): void {
+    let held_bytes = 0;
+    for (const claim of new Set(waiting.map(({ claim }) => claim))) held_bytes += claim.held_bytes;
+    const holders = waiting.filter(({ claim }) => claim.held_bytes > 0);
+    if (holders.length === 0 || waiting.some(({ bytes }) => held_bytes + bytes <= bytes_max)) return;
+    holders.reduce((least, one) => (one.claim.held_bytes <= least.claim.held_bytes ? one : least)).refuse();
   }
 
   /** In the order in which they came, so that large ones get their turn; only who has too much already is passed over. */

@@ -235,17 +235,22 @@ class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
   }
 }
 
-/** Counts what comes of an answer: the upstream waits while there is no room for more. */
-export function countAnswer(room: Room | undefined): (bytes: number) => Promise<void> | undefined {
+/** Counts what comes of an answer, of which `expected` bytes at once: the upstream waits while there is no room for more. */
+export function countAnswer(room: Room | undefined, expected = 0): (bytes: number) => Promise<void> | undefined {
   let received = 0;
   let taken = limits.counted_bytes_min;
   return (bytes) => {
     received += bytes;
     if (room === undefined || received <= taken) return undefined;
-    const more = Math.max(limits.counted_bytes_step, received - taken);
+    const more = Math.max(limits.counted_bytes_step, received - taken, expected - taken);
     taken += more;
     return room.take(more * limits.answer_copies, limits.memory_answer_wait_ms_max);
   };
+}
+
+function toldLength({ headers }: UpstreamResponse, bytes_max: number): number {
+  const told = Number(headers['content-length']);
+  return told <= bytes_max ? told : 0;
 }
 
 /**
@@ -257,7 +262,7 @@ export async function readText(
   options: { bytes_max: number; cut: boolean; room?: Room | undefined },
 ): Promise<string> {
   const parts: Buffer[] = [];
-  const count = countAnswer(options.room);
+  const count = countAnswer(options.room, toldLength(response, options.bytes_max));
   let bytes = 0;
   for (let part = await response.read(); part !== undefined; part = await response.read()) {
     bytes += part.length;
