@@ -53,7 +53,7 @@ export function routingRecord(
   usage: TokenClasses | null,
 ): RoutingRecord {
   const expected = expectedTokens(call, usage);
-  const attempts = plan.attempts.slice(0, limits.routing_recorded_max);
+  const attempts = plan.attempts.filter(({ excluded }) => excluded === undefined).slice(0, limits.routing_recorded_max);
   const told: RoutingRecord = {
     strategy: plan.strategy,
     total: plan.candidates.length,

@@ -17,6 +17,7 @@ import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-limits.ts';
 import type { ModelSource } from './requested-models.ts';
+import { routingRecord } from './routing-record.ts';
 
 /** The public usage with what it cost, in USD. */
 export interface AnswerUsage extends PublicUsage {
@@ -330,6 +331,7 @@ export function createSettlement(options: {
       latency: latency === null ? null : Math.round(latency),
       generation_time: answered ? Math.round(now - session.sent_ms) : null,
     });
+    closed.routing = routingRecord(session, closed.model, usage);
     return { closed, usage, parts, latency };
   }
 
