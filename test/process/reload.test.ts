@@ -1,0 +1,92 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { childrenOf, freshDir, type GatewayProcess, isAlive, metric, serve, stop, until } from './gateway-process.ts';
+
+const CONNECTIONS = 24;
+const ALONE = { connection: 'close' };
+
+const declared = (id: string) => `
+providers:
+  acme: { name: Acme AI, dialect: openai-chat, base_url: "http://127.0.0.1:9/v1" }
+models:
+  ${id}: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 2 } }] }
+`;
+
+/** The distinct answers of all workers to the list of models: which models, under which tag. */
+async function answers(gateway: GatewayProcess): Promise<string[]> {
+  const asked = Array.from({ length: CONNECTIONS }, async () => {
+    const answer = await gateway.call('GET', '/models', { headers: ALONE });
+    const { data } = (await answer.json()) as { data: { id: string }[] };
+    return `${data.map(({ id }) => id).join(',')} ${answer.headers.get('etag')}`;
+  });
+  return [...new Set(await Promise.all(asked))];
+}
+
+/** Waits until every worker lists this model alone, under one tag. */
+function allList(gateway: GatewayProcess, id: string): Promise<void> {
+  return until(`all list ${id}`, async () => {
+    const [first, ...others] = await answers(gateway);
+    return others.length === 0 && first?.split(' ')[0] === id;
+  });
+}
+
+const told = (gateway: GatewayProcess, msg: string) => gateway.log().filter((line) => line['msg'] === msg);
+
+describe.skipIf(process.platform === 'win32')('a configuration that is reloaded', () => {
+  test.each([
+    ['one process', []],
+    ['--workers 2', ['--workers', '2']],
+  ])('%s: everybody takes it, told once; a wrong one nobody', async (_, args) => {
+    const file = join(freshDir(), 'gateway.yaml');
+    writeFileSync(file, declared('acme/first'));
+    const gateway = await serve({ args, environment: { GATEWAY_CONFIG: file } });
+    if (args.length > 0) await until('both serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
+    await allList(gateway, 'acme/first');
+
+    writeFileSync(file, declared('acme/second'));
+    await allList(gateway, 'acme/second');
+    const reloads = () => told(gateway, 'the catalog was reloaded');
+    await until('it is told', () => reloads().length > 0);
+
+    writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
+    const refused = () => told(gateway, 'the configuration cannot be reloaded; nothing was changed');
+    await until('it is refused', () => refused().length > 0);
+    expect(refused()).toHaveLength(1);
+    expect(reloads()).toHaveLength(1);
+    expect(refused()[0]?.['reason']).toContain('providers.acme.dialekt is not a known setting');
+    await allList(gateway, 'acme/second');
+
+    const children = args.length > 0 ? childrenOf(gateway.child.pid ?? 0) : [];
+    for (const pid of children) process.kill(pid, 'SIGKILL');
+    if (children.length > 0) {
+      // Those that take their places start with what was checked, not with what is in the file.
+      await until('others have taken their places', async () => {
+        const now = childrenOf(gateway.child.pid ?? 0);
+        return now.length === 2 && now.every((pid) => !children.includes(pid) && isAlive(pid));
+      });
+      await until('they serve', () =>
+        gateway.call('GET', '/models', { headers: ALONE }).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      );
+      await allList(gateway, 'acme/second');
+    }
+    expect(await stop(gateway)).toBe(0);
+  });
+
+  test('at SIGHUP, where the file is not watched', async () => {
+    const file = join(freshDir(), 'gateway.yaml');
+    writeFileSync(file, declared('acme/first'));
+    const gateway = await serve({
+      args: ['--workers', '2'],
+      environment: { GATEWAY_CONFIG: file, GATEWAY_CONFIG_WATCH: 'off' },
+    });
+    await until('both serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
+    writeFileSync(file, declared('acme/second'));
+    gateway.child.kill('SIGHUP');
+    await allList(gateway, 'acme/second');
+    expect(await stop(gateway)).toBe(0);
+  });
+});
