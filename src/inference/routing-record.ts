@@ -35,7 +35,7 @@ function recorded(candidate: Candidate, call: Call, model: string, expected: Exp
 /** Who was left out at which step, as far as a record has room. */
 function exclusions(candidates: readonly Candidate[], model: string): RoutingRecord['excluded'] {
   const excluded: Record<string, string[]> = {};
-  let room = limits.routing_recorded_max;
+  let room: number = limits.routing_recorded_max;
   for (const candidate of candidates) {
     if (candidate.excluded === undefined) continue;
     if (room === 0) break;
