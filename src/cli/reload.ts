@@ -20,6 +20,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   auth: { needs_restart: 'auth' },
   timeouts: { needs_restart: 'timeouts' },
   ledger: { needs_restart: 'ledger' },
+  routing: { needs_restart: 'routing' },
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },

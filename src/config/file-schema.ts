@@ -242,6 +242,7 @@ const ModelSection = Type.Object(
     knowledge_cutoff: Type.Optional(day),
     expiration_date: Type.Optional(day),
     model_hub_id: Type.Optional(text()),
+    distillable: Type.Optional(flag),
     categories: Type.Optional(Type.Array(oneOf(categories), { description: `a list of ${categories.join(', ')}` })),
     endpoints: Type.Optional(
       Type.Array(EndpointSection, { minItems: 1, description: 'a list of one endpoint or more' }),
@@ -342,6 +343,13 @@ const RateLimitsSection = Type.Object(
   },
 );
 
+const sorts = ['price', 'throughput', 'latency', 'exacto'] as const;
+const routerModels = Type.Array(text(), {
+  minItems: 1,
+  maxItems: limits.router_models_max,
+  description: `a list of 1 to ${limits.router_models_max} model ids`,
+});
+
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const ConfigFile = Type.Object(
@@ -391,6 +399,30 @@ export const ConfigFile = Type.Object(
     rate_limits: Type.Optional(RateLimitsSection),
     routing: Type.Optional(
       Type.Object({ continuation: Type.Optional(flag) }, { ...strict, description: 'an object with continuation' }),
+    ),
+    routing: Type.Optional(
+      Type.Object(
+        {
+          auto_models: Type.Optional(routerModels),
+          free_models: Type.Optional(
+            Type.Union([Type.Literal('all'), routerModels], { description: 'all, or a list of model ids' }),
+          ),
+          users: Type.Optional(
+            Type.Record(
+              Type.String(),
+              Type.Object(
+                {
+                  default_text_model: Type.Optional(text('the id of a model')),
+                  default_provider_sort: Type.Optional(oneOf(sorts)),
+                },
+                { ...strict, description: 'an object with default_text_model and default_provider_sort' },
+              ),
+              { description: 'an object of defaults by the id of a user' },
+            ),
+          ),
+        },
+        { ...strict, description: 'an object with auto_models, free_models and users' },
+      ),
     ),
     media: Type.Optional(
       Type.Object(

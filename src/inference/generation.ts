@@ -93,7 +93,7 @@ export function priceAttempt(
 }
 
 /** A word of an upstream's, not longer than a record should hold. */
-function bounded(word: string | null | undefined): string | null {
+export function boundedWord(word: string | null | undefined): string | null {
   return word?.slice(0, limits.upstream_word_chars_max) ?? null;
 }
 
@@ -103,7 +103,7 @@ export function closeRecord(
   facts: {
     meter: Account | undefined;
     usage: TokenClasses | null;
-    charge: Charge;
+    cache_discount_nano: number | null;
     attempts: AttemptRecord[];
     outcome: GenerationRecord['outcome'];
     latency: number | null;
@@ -116,19 +116,19 @@ export function closeRecord(
   const [cost_nano, byok_cost_nano] = [costOf(false), costOf(true)];
   return {
     ...open,
-    upstream_id: bounded(meter?.upstream_id),
+    upstream_id: boundedWord(meter?.upstream_id),
     outcome: facts.outcome,
     cancelled: facts.outcome === 'cancelled',
     finish_reason: facts.outcome === 'failed' ? 'error' : (meter?.finish_reason ?? null),
-    native_finish_reason: bounded(meter?.native_finish_reason),
-    service_tier: bounded(meter?.service_tier),
+    native_finish_reason: boundedWord(meter?.native_finish_reason),
+    service_tier: boundedWord(meter?.service_tier),
     latency: facts.latency,
     generation_time: facts.generation_time,
     usage,
     cost_nano,
     upstream_cost_nano: cost_nano + byok_cost_nano,
     byok_cost_nano,
-    cache_discount_nano: facts.charge.cache_discount_nano,
+    cache_discount_nano: facts.cache_discount_nano,
     attempts,
   };
 }

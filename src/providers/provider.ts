@@ -9,6 +9,9 @@ import type { TranscriptionWire } from './transcription/dialect.ts';
  * A quirk is never an `if (provider === …)` in code.
  */
 export interface Quirks {
+  /** Goes on with a trailing assistant message as it stands, and answers with what comes after it. */
+  prefill?: boolean;
+
   // openai-chat
   /** Field that carries the output bound. Default: as the client sent it. */
   output_bound_field?: 'max_tokens' | 'max_completion_tokens';

@@ -228,6 +228,12 @@ export const ProviderPreferences = open(
         audio: orNull(Price),
       }),
     ),
+    continuation: orNull(
+      Type.Boolean({
+        description:
+          'When a stream breaks off in the middle of its text, the next endpoint that can goes on with it. Default: the setting `routing.continuation`.',
+      }),
+    ),
     options: orNull(Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }))),
   },
   { title: 'ProviderPreferences', description: 'Prices of `max_price` are USD per million tokens, or per unit.' },

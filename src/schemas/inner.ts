@@ -195,6 +195,8 @@ export interface ProviderPreferences {
   max_price?: Partial<Record<'prompt' | 'completion' | 'request' | 'image' | 'audio', number | string>> | null;
   preferred_min_throughput?: JsonValue;
   preferred_max_latency?: JsonValue;
+  /** Go on with an answer that broke off at the next endpoint that can. */
+  continuation?: boolean | null;
   /** Per provider slug: an object spread into the upstream's body. */
   options?: Record<string, JsonObject> | null;
 }

@@ -32,6 +32,22 @@ export function outputTokens(classes: TokenClasses): number {
   return (classes.out_text ?? 0) + (classes.out_reasoning ?? 0) + (classes.out_audio ?? 0) + (classes.out_image ?? 0);
 }
 
+type Count = Exclude<keyof TokenClasses, 'counts' | 'extra' | 'estimated'>;
+
+/** What several attempts used together. */
+export function sumClasses(all: readonly TokenClasses[]): TokenClasses {
+  const sum: TokenClasses = {};
+  for (const { counts, extra, estimated, ...classes } of all) {
+    for (const [name, count] of Object.entries(classes) as [Count, number][]) sum[name] = (sum[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(counts ?? {}) as ['web_search', number][]) {
+      sum.counts = { ...sum.counts, [name]: (sum.counts?.[name] ?? 0) + count };
+    }
+    if (extra !== undefined) sum.extra = [...(sum.extra ?? []), ...extra];
+    if (estimated) sum.estimated = true;
+  }
+  return sum;
+}
+
 /** The one place where the disjoint classes become the public token counts. */
 export function publicUsage(classes: TokenClasses): PublicUsage {
   const prompt_tokens = inputTokens(classes);

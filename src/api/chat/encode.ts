@@ -1,8 +1,9 @@
 import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
-import type { Served, WholeAnswer } from '../../inference/answer.ts';
+import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
+import type { Served } from '../../inference/stream-answer.ts';
 import type { ChatChunk, Delta, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 

@@ -1,7 +1,7 @@
 import type { Quirks } from '../provider.ts';
 
-const FIRST: Quirks = { thinking: 'none', json_schema_shim: true };
-const MANUAL: Quirks = { thinking: 'manual' };
+const FIRST: Quirks = { prefill: true, thinking: 'none', json_schema_shim: true };
+const MANUAL: Quirks = { prefill: true, thinking: 'manual' };
 const ADAPTIVE: Quirks = { thinking: 'adaptive', effort_max: 'max', no_prefill: true };
 /** From Opus 4.7 on: no sampling, no budgets, and thinking is shown on request only. */
 const FIXED: Quirks = { ...ADAPTIVE, no_sampling: true, thinking_hidden: true };

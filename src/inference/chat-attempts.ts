@@ -1,0 +1,117 @@
+import { type Media, UpstreamError } from '../providers/dialect.ts';
+import type { MediaFetcher } from '../providers/fetch-media.ts';
+import type { Upstream } from '../providers/upstream.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatCompletion, ChatRequest } from '../schemas/inner.ts';
+import type { Measure } from './admission.ts';
+import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import type { Work } from './attempts.ts';
+import type { ChatWork } from './chat-work.ts';
+import { createCallMedia, NO_MEDIA } from './media.ts';
+import { createMeter, type Meter } from './meter.ts';
+import type { Session } from './settlement.ts';
+
+/** The beginning of a stream, or a whole answer, with what follows what it uses. */
+export interface MeteredStream {
+  stream: OpenStream;
+  meter: Meter;
+}
+export interface MeteredCompletion {
+  completion: ChatCompletion;
+  meter: Meter;
+}
+
+/** The request as one endpoint must be told it. */
+type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
+
+/** What the attempts of a chat call do: ask one endpoint for a whole answer, or for a stream. */
+export interface ChatAttempts {
+  whole(session: Session): Work<PreparedAttempt, MeteredCompletion>;
+  streamed(session: Session, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
+}
+
+export interface ChatAttemptsOptions {
+  upstream: Upstream;
+  /** Fetches what an upstream does not fetch itself. */
+  media: MediaFetcher;
+  first_token_ms_max: number;
+  total_ms_max: number;
+}
+
+/** An answer that ended in an error before it held anything is a failure like any other. */
+function requireSubstance(meter: Meter): void {
+  if (!meter.produced && meter.finish_reason === 'error') {
+    throw new UpstreamError('unavailable', 'The provider ended its answer with an error', {
+      status: 200,
+      native_code: meter.native_finish_reason,
+    });
+  }
+}
+
+export function createChatAttempts(
+  { upstream, media: fetcher, first_token_ms_max, total_ms_max }: ChatAttemptsOptions,
+  chat: ChatWork,
+  measure: Measure<PreparedAttempt>,
+): ChatAttempts {
+  function workOf<T>(
+    session: Session,
+    send: (prepared: PreparedAttempt) => Promise<T>,
+    adapt: Adapt = (request) => request,
+  ): Work<PreparedAttempt, T> {
+    const { call } = session;
+    const { request } = call;
+    const fetched = createCallMedia(call, fetcher);
+    /** What the attempt under way needs. */
+    let media: Media = NO_MEDIA;
+    return {
+      ready(candidate) {
+        media = NO_MEDIA;
+        const needs = chat.needs(request, candidate);
+        if (needs.length === 0) return undefined;
+        return fetched.gather(needs).then((found) => {
+          media = found;
+        });
+      },
+      prepare: (candidate, strip_state, spend) =>
+        chat.prepare(adapt(request, candidate), candidate, { strip_state, spend, media }),
+      measure,
+      send(prepared) {
+        if (request.debug?.echo_upstream_body === true) session.bodies.push(prepared.encoded.body);
+        return send(prepared);
+      },
+    };
+  }
+
+  function contextOf({ call, attempts }: Session) {
+    return { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
+  }
+
+  return {
+    whole: (session) =>
+      workOf(session, async (prepared) => {
+        const completion = await attemptWhole(prepared, contextOf(session));
+        const meter = createMeter();
+        meter.completion(completion);
+        requireSubstance(meter);
+        return { completion, meter };
+      }),
+
+    streamed: (session, adapt) =>
+      workOf(
+        session,
+        async (prepared) => {
+          const stream = await attemptStream(prepared, contextOf(session));
+          const meter = createMeter();
+          for (const chunk of stream.first) meter.chunk(chunk);
+          try {
+            requireSubstance(meter);
+          } catch (error) {
+            stream.close();
+            throw error;
+          }
+          return { stream, meter };
+        },
+        adapt,
+      ),
+  };
+}

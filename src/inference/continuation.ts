@@ -1,0 +1,164 @@
+import { limits } from '../limits.ts';
+import { UpstreamError } from '../providers/dialect.ts';
+import type { Quirks } from '../providers/provider.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatChunk, ChatRequest, Delta } from '../schemas/inner.ts';
+
+/** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
+export class ShownText {
+  #text: string | undefined = '';
+
+  add(chunks: readonly ChatChunk[]): void {
+    for (const chunk of chunks) {
+      if (this.#text === undefined) return;
+      const { content, ...rest } = chunk.delta;
+      const is_text = !hasMore(rest) && chunk.ext?.slot?.open?.native === undefined && chunk.logprobs == null;
+      this.#text = is_text ? this.#text + (content ?? '') : undefined;
+      if (this.#text !== undefined && this.#text.length > limits.continued_chars_max) this.#text = undefined;
+    }
+  }
+
+  /** Undefined where it cannot be continued: it is not text alone, too long, cut inside a character, or says nothing yet. */
+  get text(): string | undefined {
+    const text = this.#text;
+    return text === undefined || text.trim() === '' || !text.isWellFormed() ? undefined : text;
+  }
+}
+
+function hasMore({ role: _, ...rest }: Delta): boolean {
+  return Object.values(rest).some(
+    (value) => value != null && value !== '' && !(Array.isArray(value) && value.length === 0),
+  );
+}
+
+/**
+ * Whether the answer to a request may be continued at all. Not where it ends with a beginning of the client's own, where it must be
+ * JSON or more than text, or where it is thought over first: upstreams refuse a trailing assistant message then.
+ */
+export function isContinuable(request: ChatRequest): boolean {
+  const { messages, response_format, reasoning, reasoning_effort, modalities, logprobs, audio } = request;
+  const format = response_format?.type ?? 'text';
+  const thinks =
+    (reasoning != null && reasoning.enabled !== false && reasoning.effort !== 'none') ||
+    (reasoning_effort != null && reasoning_effort !== 'none');
+  const makes_more = modalities?.some((kind) => kind !== 'text') === true || audio != null;
+  return messages.at(-1)?.role !== 'assistant' && format === 'text' && !thinks && !makes_more && logprobs !== true;
+}
+
+/** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */
+export function continuesText({ endpoint: { quirks } }: Candidate): boolean {
+  const can = quirks.prefill === true || quirks.prefill_prefix === true || quirks.continue_final_message === true;
+  return can && quirks.no_prefill !== true && quirks.thinking_default === undefined;
+}
+
+/** Upstreams that may think of themselves, and are told not to in these fields. */
+const THINKING_FIELDS: readonly Quirks['reasoning_field'][] = ['thinking', 'thinking_effort', 'enable_thinking'];
+
+/** The request that lets an endpoint go on with a text, of which so many tokens are made already; undefined: none are left. */
+export function continuedRequest(
+  request: ChatRequest,
+  { text, tokens }: { text: string; tokens: number },
+): ChatRequest | undefined {
+  const { max_tokens, max_completion_tokens } = request;
+  if (tokens >= Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity)) return undefined;
+  return {
+    ...request,
+    // A trailing blank is refused by some wires, and comes again.
+    messages: [...request.messages, { role: 'assistant', content: text.trimEnd() }],
+    ...(max_tokens == null ? {} : { max_tokens: max_tokens - tokens }),
+    ...(max_completion_tokens == null ? {} : { max_completion_tokens: max_completion_tokens - tokens }),
+  };
+}
+
+/** The same as one endpoint must be told it. */
+export function fitContinued(request: ChatRequest, { endpoint }: Candidate): ChatRequest {
+  const { reasoning_field } = endpoint.quirks;
+  return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
+}
+
+/** How many characters at the beginning of `more` the client has seen at the end of `shown`. */
+function overlapOf(shown: string, more: string): number {
+  for (let length = Math.min(shown.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
+    if (length < limits.overlap_chars_min && length < shown.length) continue;
+    if (shown.endsWith(more.slice(0, length))) return length;
+  }
+  // The blank that was not sent back.
+  const blank = shown.slice(shown.trimEnd().length);
+  let length = 0;
+  while (length < blank.length && more[length] === blank[length]) length += 1;
+  return length;
+}
+
+/** Whether a text tells the shown one from its beginning, and then something else. */
+function isRestart(shown: string, more: string): boolean {
+  return more.length > limits.restart_chars_min && shown.startsWith(more.slice(0, limits.restart_chars_min));
+}
+
+/** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
+export class OverlapCut {
+  readonly #shown: string;
+  #more = '';
+  #held: ChatChunk[] = [];
+  /** Where in the shown text a repetition may have begun; -1: nowhere. */
+  #at = 0;
+  #is_done = false;
+
+  constructor(shown: string) {
+    this.#shown = shown;
+  }
+
+  /** What may be shown of the chunks so far. Throws `UpstreamError` where the answer is no continuation. */
+  add(chunks: readonly ChatChunk[]): ChatChunk[] {
+    const out: ChatChunk[] = [];
+    for (const chunk of chunks) {
+      if (this.#is_done) out.push(chunk);
+      else out.push(...this.#take(chunk));
+    }
+    return out;
+  }
+
+  /** At the end of the stream: everything that is still held. */
+  end(): ChatChunk[] {
+    return this.#is_done ? [] : this.#release();
+  }
+
+  #take(chunk: ChatChunk): ChatChunk[] {
+    const { content, ...rest } = chunk.delta;
+    this.#held.push(chunk);
+    if (content) {
+      this.#more += content;
+      if (this.#at >= 0) this.#follow(content);
+    }
+    const ends = this.#at < 0 || hasMore(rest) || chunk.finish_reason != null;
+    return ends ? this.#release() : [];
+  }
+
+  /** Moves to the next place from which all that came is a repetition that does not reach the end yet. */
+  #follow(piece: string): void {
+    const at = this.#at + this.#more.length - piece.length;
+    if (!this.#shown.startsWith(piece, at)) this.#at = this.#shown.indexOf(this.#more, this.#at);
+    if (this.#at + this.#more.length >= this.#shown.length) this.#at = -1;
+  }
+
+  #release(): ChatChunk[] {
+    this.#is_done = true;
+    const more = this.#more;
+    // An answer that began anew and ended before it came to anything new.
+    const is_old = more.length >= limits.overlap_chars_min && this.#shown.startsWith(more);
+    let left = is_old ? more.length : overlapOf(this.#shown, more);
+    const held = this.#held;
+    this.#held = [];
+    if (left === 0 && isRestart(this.#shown, more)) {
+      // No fault of the endpoint's that others should suffer from, so none that cools it down.
+      throw new UpstreamError('conflict', 'The next provider began the answer anew, and did not go on with it');
+    }
+    if (left === 0) return held;
+    return held.map((chunk) => {
+      const { content } = chunk.delta;
+      if (!content || left === 0) return chunk;
+      const kept = content.slice(left);
+      left -= content.length - kept.length;
+      return { ...chunk, delta: { ...chunk.delta, content: kept } };
+    });
+  }
+}
