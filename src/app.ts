@@ -1,11 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createVault } from './accounts/vault.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
 import { createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
+import { getModel } from './api/catalog/get-model.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
+import { listZdrEndpoints } from './api/catalog/list-zdr-endpoints.ts';
 import { createListings } from './api/catalog/listings.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
@@ -34,17 +37,22 @@ import { createRateLimits } from './inference/rate-limits.ts';
 import { createSealer } from './inference/state/seal.ts';
 import { createTurnStates } from './inference/state/states.ts';
 import { createTurnVault } from './inference/state/vault.ts';
+import { createStatisticsExchange } from './inference/statistics-exchange.ts';
 import { createTokenizer } from './inference/tokenizer.ts';
+import { createTraffic } from './inference/traffic.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createUpstream } from './providers/upstream.ts';
+import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
 import { createHealth } from './routing/health.ts';
+import { createStickiness } from './routing/stickiness.ts';
 import { budgetStore } from './storage/budgets.ts';
 import { byokStore } from './storage/byok.ts';
 import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
+import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
 import { generationStore } from './storage/generations.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
@@ -52,6 +60,7 @@ import type { Home } from './storage/organizations.ts';
 import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
 import { isUnavailable } from './storage/unavailable.ts';
+import { workspaceStore } from './storage/workspaces.ts';
 import type { Logger } from './telemetry/log.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
@@ -109,6 +118,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const authenticate = createAuthenticate({
     findByHash: keys.findByHash,
     findBudgets: budgetStore(database.queries).findBySubjects,
+    findWorkspace: workspaceStore(database.queries).find,
     management_key: config.management_key,
     home,
     clock,
@@ -162,6 +172,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
     metrics,
   });
+  const statistics = createEndpointStatistics();
+  const exchange = createStatisticsExchange({
+    statistics,
+    store: endpointStatisticsStore(database.queries, database.engine),
+    run: randomUUID(),
+    now_ms: clock.now_ms,
+    log,
+  });
   const inference = createInference({
     catalog,
     wholeCatalog,
@@ -177,9 +195,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     recorder,
     rates,
     tokenizer,
-    health: createHealth(),
+    health: createHealth(statistics.performance),
+    traffic: createTraffic(statistics, clock),
     clock,
     chance: options.chance ?? Math.random,
+    routing: () => served().config.routing,
+    stickiness: createStickiness(),
     metrics,
     log,
     rules: config.ledger,
@@ -210,7 +231,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });
-      listModelEndpoints(api, { catalog });
+      getModel(api, { catalog });
+      listModelEndpoints(api, { catalog, statistics: shownStatistics });
+      listZdrEndpoints(api, { catalog, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
           const { providers_off, providers } = served().config;
@@ -250,6 +273,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   metricsOperation(server, options.metrics_source);
   await serveDocumentation(server);
   await server.ready();
+  exchange.start();
 
   return {
     server,
@@ -270,6 +294,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await upstream.close();
       await tokenizer.stop();
       await turns.stop();
+      await exchange.stop();
       await rates.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);
     },

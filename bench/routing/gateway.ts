@@ -7,6 +7,7 @@ import { UpstreamError } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/upstream.ts';
+import { createEndpointStatistics } from '../../src/routing/endpoint-statistics.ts';
 import { createHealth } from '../../src/routing/health.ts';
 import type { ProviderPreferences } from '../../src/schemas/inner.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -240,12 +241,14 @@ function createRouter(world: World, asked: Asked): Router {
     google: { show: (credential) => credential },
     close: async () => {},
   };
+  const statistics = createEndpointStatistics();
   const inference: Inference = createInference({
     catalog: () => catalog,
     wholeCatalog: () => catalog,
     ownCredentials: () => [],
     recorder: forgetful,
-    health: createHealth(),
+    health: createHealth(statistics.performance),
+    traffic: createTraffic(statistics, { now_ms: () => Math.floor(time.now_ms()) }),
     clock: { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms },
     chance: () => random.next(),
     allow_unpriced: false,

@@ -12,6 +12,7 @@ import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
 import { openRecord } from './generation.ts';
 import type { Session, Settlement } from './settlement.ts';
+import type { Traffic } from './traffic.ts';
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
@@ -93,7 +94,7 @@ function isOrdered({ call }: Session): boolean {
 }
 
 export function createAttempts(
-  { clock, health, recorder }: { clock: Clock; health: Health; recorder: Recorder },
+  { clock, health, recorder, traffic }: { clock: Clock; health: Health; recorder: Recorder; traffic: Traffic },
   { admit }: Pick<Admission, 'admit'>,
   { note }: Pick<Settlement, 'note'>,
 ): Attempts {
@@ -206,8 +207,9 @@ export function createAttempts(
   }
 
   function blame({ call }: Session, candidate: Candidate, error: UpstreamError): void {
-    if (isOfEndpoint(error, call.request))
-      health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
+    if (!isOfEndpoint(error, call.request)) return;
+    health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
+    traffic.failed(candidate, error);
   }
 
   return { tryEach, blame };

@@ -25,6 +25,7 @@ describeStores('the settlement of a call', ({ open }) => {
         metrics: createMetrics(),
         log: { warn() {} },
         rules: {} as never,
+        traffic: { answered() {}, failed() {} },
       });
       const fault = () => {
         throw new Error('a fault of ours');

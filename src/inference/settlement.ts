@@ -1,7 +1,7 @@
 import type { Charge } from '../ledger/charge.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
+import type { AttemptRecord, GenerationRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
@@ -18,6 +18,7 @@ import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-limits.ts';
 import type { ModelSource } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
+import type { Traffic } from './traffic.ts';
 
 /** The public usage with what it cost, in USD. */
 export interface AnswerUsage extends PublicUsage {
@@ -38,6 +39,9 @@ export interface Session {
   catalog: ModelSource;
   plan: Plan;
   requested: string;
+  /** As its record keeps it, and what was used, once the call has ended. */
+  routing: RoutingRecord | undefined;
+  usage: TokenClasses | null;
   record: GenerationRecord | undefined;
   /** What it was counted with against rate limits. */
   passage: Passage;
@@ -83,7 +87,8 @@ interface Part {
 }
 
 /** What an answer says of itself at its end. */
-export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'>;
+export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
+  Partial<Pick<Meter, 'toolCalls'>>;
 
 const NO_USAGE: AnswerUsage = {
   ...publicUsage({}),
@@ -174,8 +179,9 @@ export function createSettlement(options: {
   metrics: Metrics;
   log: SettlementLog;
   rules: SpendingRules;
+  traffic: Traffic;
 }): Settlement {
-  const { clock, metrics, recorder, rules, log } = options;
+  const { clock, metrics, recorder, rules, log, traffic } = options;
 
   // Rare (a provider that ran a second model inside a call), so a scan will do.
   function pricesOf({ catalog }: Session): PricesOf {
@@ -331,7 +337,9 @@ export function createSettlement(options: {
       latency: latency === null ? null : Math.round(latency),
       generation_time: answered ? Math.round(now - session.sent_ms) : null,
     });
-    closed.routing = routingRecord(session, closed.model, usage);
+    session.usage = usage;
+    session.routing = routingRecord(session, closed.model, usage);
+    closed.routing = session.routing;
     return { closed, usage, parts, latency };
   }
 
@@ -340,6 +348,17 @@ export function createSettlement(options: {
     if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
     const last = answered && parts.at(-1);
     if (last?.usage) tellOverrun(session, candidate, last.usage, last.charge.cost_nano);
+    if (answered && answered.attempt.failure === null) {
+      traffic.answered(candidate, {
+        is_streamed: session.call.request.stream === true,
+        sent_ms: session.sent_ms,
+        first_token_ms: session.first_token_ms,
+        end_ms: clock.monotonic_ms(),
+        usage: last?.usage ?? null,
+        tool_calls: answered.meter.toolCalls?.(),
+        is_completed: outcome === 'completed',
+      });
+    }
     metrics.generation({
       model: closed.model,
       provider: candidate.provider.slug,

@@ -10,12 +10,15 @@ import type { Prepared } from './admission.ts';
 import { type AttemptFacts, attemptFacts } from './attempt-facts.ts';
 import type { Attempts, Reached, Work } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
+import { defaultSort, type RoutingRules } from './caller-defaults.ts';
 import { ClientGone } from './exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
+import type { CallHome } from './homes.ts';
 import { routingMetadata } from './metadata.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
-import type { ModelSource } from './requested-models.ts';
+import type { ModelSource, Requested } from './requested-models.ts';
 import type { Session, Settlement } from './settlement.ts';
+import type { Traffic } from './traffic.ts';
 
 export interface StepsOptions {
   /** Asked once a request, so that a reload takes effect at once. */
@@ -26,10 +29,14 @@ export interface StepsOptions {
   ownCredentials(caller: Call['principal']): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   recorder: Recorder;
   health: Health;
+  /** Told what calls show of the endpoints that they went to. */
+  traffic: Traffic;
   clock: Clock;
   /** A number from 0 to 1, below 1: routing has no chance of its own. */
   chance(): number;
   allow_unpriced: boolean;
+  /** Asked once a request, so that a reload takes effect at once. */
+  routing(): RoutingRules;
   /** Counts requests and tokens against the operator's rate limits. Absent: there are none. */
   rates?: RateLimits;
 }
@@ -42,7 +49,9 @@ export function wireOf({ endpoint, provider }: Candidate): Wire {
 /** What a call is for: which models, and at which of their endpoints. */
 export interface Wanted {
   /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
-  models(catalog: ModelSource): { models: Model[]; requested: string };
+  models(catalog: ModelSource): Requested;
+  /** Where its conversation is at home. Absent: nowhere. */
+  home?: CallHome | undefined;
   /** Why an endpoint cannot serve this operation at all; undefined: it can. Absent: all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** The call as it is planned, once its models are known, and which candidates suit it best. Absent: as it came. */
@@ -66,6 +75,8 @@ export interface Planned {
   requested: string;
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
+  /** Where its conversation is at home, and is told of the answer. */
+  home: CallHome | undefined;
 }
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
@@ -119,20 +130,22 @@ export function createSteps(
 ): Steps {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
-  async function planned(given: Call, { models: pick, refuses, recall }: Wanted): Promise<Planned> {
+  async function planned(came: Call, { models: pick, home, refuses, recall }: Wanted): Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });
     }
-    const asked = options.ownCredentials(given.principal);
+    const asked = options.ownCredentials(came.principal);
     const own = asked instanceof Promise ? await asked : asked;
     const catalog = catalogFor(own);
-    const { models, requested } = pick(catalog);
+    const named = pick(catalog);
+    const { models, requested } = named;
+    const given = named.request === undefined ? came : { ...came, request: named.request };
     const suited = recall?.(given, { models, catalog });
     const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
-    const plan = planFor(call, { catalog, models, requested, own, refuses, prefers });
-    return { call, catalog, plan, requested, told };
+    const plan = planFor(call, { catalog, named, own, refuses, prefers, sticky: home?.isAt });
+    return { call, catalog, plan, requested, told: named.told === undefined ? told : [...named.told, ...told], home };
   }
 
   async function open(given: Call, wanted: Wanted): Promise<Session> {
@@ -143,6 +156,8 @@ export function createSteps(
     return {
       ...routed,
       passage,
+      routing: undefined,
+      usage: null,
       record: undefined,
       hold: { id: given.generation_id, lines: [], granted_nano: 0 },
       grant: undefined,
@@ -170,23 +185,27 @@ export function createSteps(
     call: Call,
     {
       catalog,
-      models,
-      requested,
+      named,
       own,
       refuses,
       prefers,
+      sticky,
     }: {
       catalog: ModelSource;
-      models: Model[];
-      requested: string;
+      named: Requested;
       own: readonly OwnCredential[];
       refuses: Wanted['refuses'];
       prefers: Suited['prefers'];
+      sticky: CallHome['isAt'] | undefined;
     },
   ): Plan {
+    const { models, wishes, strategy, requested } = named;
     try {
       return plan(call.request, {
         models,
+        wishes,
+        strategy,
+        default_sort: defaultSort(call.principal, options.routing()),
         provider: (slug) => catalog.provider(slug),
         health,
         now_ms: clock.now_ms(),
@@ -196,19 +215,20 @@ export function createSteps(
         caller: call.principal,
         refuses,
         prefers,
+        sticky,
       });
     } catch (error) {
       if (!(error instanceof NoEndpoint) || !call.wants_metadata) throw error;
       const nothing = { attempts: [], selected: undefined, report: [] };
-      throw withRouting(error, routingMetadata({ plan: error.plan, requested, ...nothing }));
+      throw withRouting(error, routingMetadata({ call, plan: error.plan, requested, ...nothing }));
     }
   }
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
     if (!session.call.wants_metadata) return undefined;
-    const { plan, requested, shown, told, report } = session;
+    const { shown, told, report } = session;
     const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
-    return routingMetadata({ plan, requested, attempts, selected, report: [...told, ...report] });
+    return routingMetadata({ ...session, attempts, selected, report: [...told, ...report] });
   }
 
   /** The attempt loop, with its end: the last failure becomes the client's. */
