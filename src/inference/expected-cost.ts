@@ -2,8 +2,11 @@ import { pricesFor } from '../catalog/price-list.ts';
 import { charge } from '../ledger/charge.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
 import { isPriced } from '../schemas/prices.ts';
+import { inputTokens } from '../schemas/usage.ts';
+import type { Call } from './call.ts';
+import { estimatePrompt } from './meter.ts';
 
 /** What a call is expected to take, wherever it goes. */
 export interface ExpectedTokens {
@@ -11,9 +14,21 @@ export interface ExpectedTokens {
   completion: number;
 }
 
-/** How long an answer is expected to be: as long as the usual one, and not longer than the request allows. */
-export function expectedCompletion({ max_completion_tokens, max_tokens }: ChatRequest): number {
-  return Math.min(max_completion_tokens ?? max_tokens ?? Number.POSITIVE_INFINITY, limits.expected_completion_tokens);
+/**
+ * What a call is expected to take: its prompt by our count, or the upstream's where that is known, and an answer as long as the usual one,
+ * not longer than the request allows. Undefined for what is not chat.
+ */
+export function expectedTokens(
+  { request, api_type }: Pick<Call, 'request' | 'api_type'>,
+  usage: TokenClasses | null = null,
+): ExpectedTokens | undefined {
+  if (api_type !== 'completions') return undefined;
+  const { max_completion_tokens, max_tokens } = request;
+  const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
+  return {
+    prompt: usage === null ? estimatePrompt(request) : inputTokens(usage),
+    completion: Math.min(most, limits.expected_completion_tokens),
+  };
 }
 
 /** What it would then cost there, in nano-USD, with nothing cached; undefined where a price is not known. */

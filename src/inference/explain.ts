@@ -10,9 +10,8 @@ import type { PreparedAttempt } from './attempt.ts';
 import { stepPassed } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatWork } from './chat-work.ts';
-import { type ExpectedTokens, expectedCompletion, expectedCost } from './expected-cost.ts';
+import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import { NO_MEDIA } from './media.ts';
-import { estimatePrompt } from './meter.ts';
 import type { Planned, Steps } from './steps.ts';
 import { costOf } from './worst-case.ts';
 
@@ -52,7 +51,7 @@ export interface Explanation {
   plan: Plan;
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
-  expected: ExpectedTokens;
+  expected: ExpectedTokens | undefined;
   /** The endpoints of the plan, in order: the next one where the one before it fails, or is refused. */
   attempts: ExplainedAttempt[];
   /** What the client would be told, where nothing would be sent. */
@@ -123,14 +122,14 @@ export function createExplain(
   async function explainOne(
     call: Call,
     candidate: Candidate,
-    expected: ExpectedTokens,
+    expected: ExpectedTokens | undefined,
   ): Promise<Omit<ExplainedAttempt, 'is_reached'>> {
     const { request } = call;
     const now_ms = clock.now_ms();
     const id = healthId(candidate);
     const told = {
       candidate,
-      expected_nano: expectedCost(candidate, expected, request.service_tier),
+      expected_nano: expected && expectedCost(candidate, expected, request.service_tier),
       health: {
         cooling_until_ms: health.coolingUntil(id, now_ms),
         had_outage: health.hadOutage(id, now_ms),
@@ -171,7 +170,7 @@ export function createExplain(
   /** The attempts in order, as they would be made if each failed without an answer. */
   async function walk(
     { call, plan }: Planned,
-    expected: ExpectedTokens,
+    expected: ExpectedTokens | undefined,
   ): Promise<Pick<Explanation, 'attempts' | 'error'>> {
     const attempts: ExplainedAttempt[] = [];
     let is_reached = true;
@@ -189,20 +188,17 @@ export function createExplain(
   }
 
   return async (call) => {
-    const expectedOf = (request: Call['request']) => ({
-      prompt: estimatePrompt(request),
-      completion: expectedCompletion(request),
-    });
+    const { request } = call;
     try {
       const routed = await planned(call, chat.wanted(call));
       const { plan, requested, told } = routed;
-      const expected = expectedOf(routed.call.request);
+      const expected = expectedTokens(routed.call);
       return { requested, plan, told, expected, ...(await walk(routed, expected)) };
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
       const { plan } = error;
-      const nothing = { told: [], attempts: [] };
-      return { requested: plan.requested, plan, expected: expectedOf(call.request), ...nothing, error };
+      const requested = request.model ?? request.models?.[0] ?? plan.requested;
+      return { requested, plan, told: [], expected: expectedTokens(call), attempts: [], error };
     }
   };
 }

@@ -1,7 +1,12 @@
+import type { RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import { type OwnCredential, type ShownCredential, shownCredential } from '../routing/own-credential.ts';
-import type { Candidate, Plan } from '../routing/plan.ts';
+import { type Candidate, type Plan, tagOf } from '../routing/plan.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import { toUsd } from '../schemas/money.ts';
 import type { AttemptFacts } from './attempt-facts.ts';
+import type { Call } from './call.ts';
+import { expectedCost, expectedTokens } from './expected-cost.ts';
 
 /** One attempt, as the routing metadata shows it. */
 export interface ShownAttempt extends Partial<AttemptFacts> {
@@ -19,38 +24,69 @@ export function shownOwn(own: OwnCredential | undefined): Pick<ShownAttempt, 'is
   return own === undefined ? { is_byok: false } : { is_byok: true, byok: shownCredential(own) };
 }
 
-/**
- * What the routing did, for clients that ask for it (`X-Gateway-Experimental-Metadata: enabled`). Names of the fields:
- * the public service's router metadata; `adjusted_parameters` is ours.
- */
-export function routingMetadata(facts: {
+/** What routing metadata is made of. */
+export interface RoutingFacts {
+  call: Call;
   plan: Plan;
   requested: string;
   attempts: readonly ShownAttempt[];
   selected: Candidate | undefined;
   report: readonly Report[];
-}): Record<string, unknown> {
-  const { plan, selected, attempts } = facts;
-  const available = plan.candidates.filter((candidate) => candidate.excluded === undefined);
+  /** What the call's record keeps; absent: it has none yet. */
+  routing?: RoutingRecord | undefined;
+  usage?: TokenClasses | null;
+}
+
+function holdOf(routing: RoutingRecord | undefined) {
+  if (routing?.hold_nano === undefined) return null;
+  return { amount: toUsd(routing.hold_nano), budgets: routing.held_in };
+}
+
+/**
+ * What the routing did, for clients that ask for it (`X-Gateway-Experimental-Metadata: enabled`). Names of the fields:
+ * the public service's router metadata. Ours are `sort`, `routing_funnel`, `hold`, `adjusted_parameters`, and of endpoints
+ * everything beyond provider, model and `selected`.
+ */
+export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
+  const { call, plan, selected, attempts } = facts;
+  const expected = expectedTokens(call, facts.usage ?? null);
+  const planned = plan.attempts.filter(({ excluded }) => excluded === undefined);
+  const available = new Set([...planned, ...plan.candidates.filter(({ excluded }) => excluded === undefined)]);
+  const shown = (candidate: Candidate) => ({
+    provider: candidate.provider.name,
+    model: candidate.model.id,
+    endpoint_id: candidate.endpoint.id,
+    tag: tagOf(candidate),
+    ...shownOwn(candidate.own),
+  });
+  const costOf = (candidate: Candidate) => {
+    const nano = expected && expectedCost(candidate, expected, call.request.service_tier);
+    return nano === undefined ? null : toUsd(nano);
+  };
   return {
     requested: facts.requested,
     strategy: plan.strategy,
     region: null,
-    summary: `available=${available.length}${selected ? `, selected=${selected.provider.name}` : ''}`,
+    summary: `available=${available.size}${selected ? `, selected=${selected.provider.name}` : ''}`,
     attempt: attempts.length,
     is_byok: selected === undefined ? attempts.at(-1)?.is_byok === true : selected.own !== undefined,
+    sort: plan.sort ?? null,
     endpoints: {
       total: plan.candidates.length,
-      available: available.map((candidate) => ({
-        provider: candidate.provider.name,
-        model: candidate.model.id,
+      available: [...available].map((candidate, at) => ({
+        ...shown(candidate),
         selected: candidate === selected,
-        ...shownOwn(candidate.own),
+        position: at < planned.length ? at + 1 : null,
+        weight: candidate.weight ?? null,
+        because: candidate.because ?? [],
+        expected_cost: costOf(candidate),
       })),
-      excluded: plan.candidates.flatMap(({ provider, model, own, excluded }) =>
-        excluded ? [{ provider: provider.name, model: model.id, ...excluded, ...shownOwn(own) }] : [],
+      excluded: plan.candidates.flatMap((candidate) =>
+        candidate.excluded ? [{ ...shown(candidate), ...candidate.excluded }] : [],
       ),
     },
+    routing_funnel: plan.funnel,
+    hold: holdOf(facts.routing),
     attempts,
     adjusted_parameters: facts.report,
   };

@@ -3,17 +3,8 @@ import type { RecordedEndpoint, RoutingRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
-import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
-import { type ExpectedTokens, expectedCompletion, expectedCost } from './expected-cost.ts';
-import { estimatePrompt } from './meter.ts';
-
-/** What a call was expected to take, once its prompt may have been counted. */
-export function expectedTokens({ request, api_type }: Call, usage: TokenClasses | null): ExpectedTokens | undefined {
-  if (api_type !== 'completions') return undefined;
-  const prompt = usage === null ? estimatePrompt(request) : inputTokens(usage);
-  return { prompt, completion: expectedCompletion(request) };
-}
+import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 
 /** An endpoint's id without the model, where that is the one that the record names anyway. */
 function shortId({ endpoint }: Candidate, model: string): string {

@@ -97,8 +97,8 @@ export function describeExplanation({
     models: [...new Set(plan.candidates.map(({ model }) => model.id))],
     strategy: plan.strategy,
     sort: plan.sort ?? null,
-    expected_prompt_tokens: expected.prompt,
-    expected_completion_tokens: expected.completion,
+    expected_prompt_tokens: expected?.prompt ?? 0,
+    expected_completion_tokens: expected?.completion ?? 0,
     endpoints: {
       total: plan.candidates.length,
       planned: attempts.map(describeAttempt),
