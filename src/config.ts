@@ -13,6 +13,7 @@ import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { readRateRules } from './config/rate-limits.ts';
 import { readConfigFile } from './config/read-file.ts';
+import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { limits } from './limits.ts';
 import type { MediaRules } from './providers/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
@@ -68,7 +69,7 @@ export interface Config {
     /** An output bound is never lowered below it for want of money. */
     min_output_tokens: number;
   };
-  routing: {
+  routing: RoutingConfig & {
     /** Whether streams that break off are continued at the next endpoint that can, where the request does not say. */
     continuation: boolean;
   };
@@ -157,7 +158,7 @@ export function loadConfig(
       default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
       min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
-    routing: { continuation: read?.value.routing?.continuation ?? false },
+    routing: { ...routingConfig(read), continuation: read?.value.routing?.continuation ?? false },
     auth,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],

@@ -3,7 +3,7 @@ import { hashSecret, type StoredKey } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { Announcement } from '../storage/change-feed.ts';
-import { createAuthenticate } from './authenticate.ts';
+import { type AuthenticateOptions, createAuthenticate } from './authenticate.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00.000Z');
 
@@ -34,6 +34,7 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
 function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
+  findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
   const state = { asked: 0, current: true, at_ms: 0 };
@@ -43,6 +44,7 @@ function setUp(
       return find(hash);
     },
     findBudgets,
+    findWorkspace,
     management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
     clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },

@@ -12,6 +12,11 @@ export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
   /** The limits in force of these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
+  /** What a workspace has for requests that say nothing themselves; undefined where it is gone. */
+  findWorkspace(name: {
+    organization_id: string;
+    id_or_slug: string;
+  }): Promise<NonNullable<Principal['defaults']> | undefined>;
   /** A management key of the environment, valid beside stored ones. */
   management_key: string | undefined;
   /** Who the environment's management key acts for. */
@@ -28,7 +33,7 @@ interface Remembered {
   until_ms: number;
 }
 
-type Caller = Omit<Principal, 'budgets'>;
+type Caller = Omit<Principal, 'budgets' | 'defaults'>;
 
 function callerOf(key: StoredKey): Caller {
   return {
@@ -41,6 +46,13 @@ function callerOf(key: StoredKey): Caller {
     user_id: key.creator_user_id,
     budget_mode: key.budget_mode,
   };
+}
+
+/** What of a workspace a call needs; nothing where it has no defaults, as most do. */
+function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults'> {
+  const { default_text_model = null, default_provider_sort = null } = workspace ?? {};
+  if (default_text_model === null && default_provider_sort === null) return {};
+  return { defaults: { default_text_model, default_provider_sort } };
 }
 
 /**
@@ -89,7 +101,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       throw new GatewayError(401, 'Invalid API key');
     }
     const caller = key === null ? environment : callerOf(key);
-    const principal: Principal = { ...caller, budgets: await options.findBudgets(subjectsOf(caller)) };
+    const { organization_id, workspace_id: id_or_slug } = caller;
+    const [budgets, workspace] = await Promise.all([
+      options.findBudgets(subjectsOf(caller)),
+      options.findWorkspace({ organization_id, id_or_slug }),
+    ]);
+    const principal: Principal = { ...caller, budgets, ...defaultsOf(workspace) };
     const remembered = { key, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
     if (changed !== changed_before) return accept(remembered);
     // The oldest entry leaves; a Map keeps the order of insertion.

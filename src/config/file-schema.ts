@@ -398,11 +398,9 @@ export const ConfigFile = Type.Object(
     ),
     rate_limits: Type.Optional(RateLimitsSection),
     routing: Type.Optional(
-      Type.Object({ continuation: Type.Optional(flag) }, { ...strict, description: 'an object with continuation' }),
-    ),
-    routing: Type.Optional(
       Type.Object(
         {
+          continuation: Type.Optional(flag),
           auto_models: Type.Optional(routerModels),
           free_models: Type.Optional(
             Type.Union([Type.Literal('all'), routerModels], { description: 'all, or a list of model ids' }),
@@ -421,7 +419,7 @@ export const ConfigFile = Type.Object(
             ),
           ),
         },
-        { ...strict, description: 'an object with auto_models, free_models and users' },
+        { ...strict, description: 'an object with continuation, auto_models, free_models and users' },
       ),
     ),
     media: Type.Optional(

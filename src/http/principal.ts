@@ -14,6 +14,8 @@ export interface Principal {
   user_id: string | null;
   /** What its requests are counted against. */
   budgets: readonly Budget[];
+  /** What its workspace has for requests that say nothing themselves; absent: nothing. */
+  defaults?: { default_text_model: string | null; default_provider_sort: string | null };
   /** Null: as the gateway's settings say. */
   budget_mode: BudgetMode | null;
 }

@@ -70,6 +70,7 @@ export function createInference(options: InferenceOptions): Inference {
       const attempt = note(session, candidate, { status: 200, failure: null });
       const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
       const usage = await settle(session, outcome, { meter, candidate, prepared, attempt });
+      if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const kept = states.keeper(session.call, candidate, wireOf(candidate))?.whole(completion) ?? completion;
       const metadata = steps.metadataOf(session, candidate);
       return { completion: kept, served: servedBy(candidate), usage, metadata };

@@ -1,9 +1,12 @@
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
+import type { Stickiness } from '../routing/stickiness.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import { factsOf, type PreparedAttempt, prepareAttempt } from './attempt.ts';
-import type { Call } from './call.ts';
+import type { Call, Clock } from './call.ts';
+import { defaultModel, type RoutingRules } from './caller-defaults.ts';
 import type { SpendBound } from './fit-request.ts';
+import { homeOf } from './homes.ts';
 import { requestedModels } from './requested-models.ts';
 import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
 import { type Suited, type Wanted, wireOf } from './steps.ts';
@@ -13,6 +16,11 @@ export interface ChatWorkOptions {
   /** What clients lose of former turns. */
   states: TurnStates;
   default_model: string | undefined;
+  /** Asked once a request, so that a reload takes effect at once. */
+  routing(): RoutingRules;
+  stickiness: Stickiness;
+  clock: Clock;
+  chance(): number;
 }
 
 /** What an attempt is encoded with, besides its request. */
@@ -36,7 +44,9 @@ function suited({ call, report, issuer }: Recalled): Suited {
   return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
 }
 
-export function createChatWork({ dialect, states, default_model }: ChatWorkOptions): ChatWork {
+export function createChatWork(options: ChatWorkOptions): ChatWork {
+  const { dialect, states, stickiness, clock, chance } = options;
+
   function dialectOf(candidate: Candidate): ChatDialect {
     const wire = wireOf(candidate);
     const found = dialect(wire);
@@ -44,9 +54,21 @@ export function createChatWork({ dialect, states, default_model }: ChatWorkOptio
     return found;
   }
 
+  /** The models that a call names, and where its conversation is at home. */
+  function namedBy(call: Call): Pick<Wanted, 'models' | 'home'> {
+    const home = homeOf(call, stickiness, clock);
+    const rules = options.routing();
+    const default_model = defaultModel(call.principal, rules, options.default_model);
+    return {
+      home,
+      models: (catalog) =>
+        requestedModels(call.request, { catalog, default_model, routers: rules, draw: chance, home: home.ofRouter }),
+    };
+  }
+
   return {
     wanted: (call) => ({
-      models: (catalog) => requestedModels(call.request, catalog, default_model),
+      ...namedBy(call),
       recall(given, { models, catalog }) {
         const may_carry = models.some(({ endpoints }) =>
           endpoints.some((endpoint) => {
@@ -62,7 +84,8 @@ export function createChatWork({ dialect, states, default_model }: ChatWorkOptio
     needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, factsOf(candidate)),
 
     prepare(request, candidate, { strip_state, spend, media }) {
-      const fit = states.fit(request, candidate);
+      const { sends } = candidate;
+      const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
       const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
       return fit.report.length === 0 ? prepared : { ...prepared, report: [...fit.report, ...prepared.report] };
     },

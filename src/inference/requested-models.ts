@@ -1,6 +1,13 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
+import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { Strategy } from '../routing/candidate.ts';
+import { latestModels } from '../routing/families.ts';
+import { needsOf } from '../routing/needs.ts';
+import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from '../routing/router-models.ts';
+import { resolveVariant, wishOf } from '../routing/variants.ts';
+import type { Wish } from '../routing/wish.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
 /** The part of the catalog that inference looks at. */
@@ -10,32 +17,159 @@ export interface ModelSource {
   provider(slug_or_name: string): Provider | undefined;
 }
 
-/** The models that a request names, in order: `model`, then `models`, each once; the default when it names none. Throws a 400. */
-export function requestedModels(
-  request: ChatRequest,
-  catalog: ModelSource,
-  default_model: string | undefined,
-): { models: Model[]; requested: string } {
-  const named: [string, string][] = [];
-  if (request.model) named.push(['model', request.model]);
-  for (const [index, id] of (request.models ?? []).entries()) named.push([`models[${index}]`, id]);
-  if (named.length === 0) {
-    if (default_model === undefined) {
-      throw new GatewayError(400, 'model is required: no default model is configured');
-    }
-    named.push(['model', default_model]);
+/** The models of a request, and how they came to be. */
+export interface Requested {
+  models: Model[];
+  /** As the client named the first. */
+  requested: string;
+  /** What the names ask for beside the models. */
+  wishes?: ReadonlyMap<Model, Wish> | undefined;
+  /** Absent: by their own names. */
+  strategy?: Strategy | undefined;
+  /** The request with what the names add to it; absent: nothing. */
+  request?: ChatRequest;
+  /** What of the request is not done. */
+  told?: readonly Report[];
+}
+
+/** What a name is looked up with. */
+export interface Lookup {
+  catalog: ModelSource;
+  /** The default of the caller or of the configuration. */
+  default_model: string | undefined;
+  routers: RouterRules;
+  draw(): number;
+  /** The model that the conversation was given before by a router. */
+  home(router: string): string | undefined;
+}
+
+interface Named {
+  field: string;
+  name: string;
+}
+
+/** The models that one name stands for. */
+interface Resolved {
+  models: readonly Model[];
+  strategy: Strategy;
+  wish?: Wish | undefined;
+  is_online?: boolean;
+}
+
+/** The service's own word for its routers, so that its clients work as they are. */
+const ROUTER_NAMES: Readonly<Record<string, string>> = {
+  [AUTO]: AUTO,
+  [FREE]: FREE,
+  'openrouter/auto': AUTO,
+  'openrouter/free': FREE,
+};
+
+function namesOf(request: ChatRequest, default_model: string | undefined): Named[] {
+  const named: Named[] = [];
+  if (request.model) named.push({ field: 'model', name: request.model });
+  for (const [index, name] of (request.models ?? []).entries()) named.push({ field: `models[${index}]`, name });
+  if (named.length > 0) return named;
+  if (default_model === undefined) throw new GatewayError(400, 'model is required: no default model is configured');
+  return [{ field: 'model', name: default_model }];
+}
+
+function invalid({ field, name }: Named, why = `${name} is not a valid model ID`): GatewayError {
+  return new GatewayError(400, why, { metadata: { field } });
+}
+
+/** The models of a list in the configuration that the catalog has. */
+function known(ids: readonly string[], catalog: ModelSource): Model[] {
+  return ids.flatMap((id) => catalog.find(id) ?? []);
+}
+
+function routed(router: string, named: Named, request: ChatRequest, lookup: Lookup): Resolved {
+  const { catalog, routers, draw, home } = lookup;
+  const choice = { request, needs: needsOf(request), draw: draw(), home: home(router) };
+  if (router === AUTO) {
+    if (routers.auto_models === undefined) throw invalid(named, `${named.name} is not set up (routing.auto_models)`);
+    return { models: autoModels(known(routers.auto_models, catalog), choice), strategy: 'auto' };
   }
+  if (routers.free_models === undefined) throw invalid(named, `${named.name} is not set up (routing.free_models)`);
+  const among = routers.free_models === 'all' ? catalog.models() : known(routers.free_models, catalog);
+  const free = routers.free_models === 'all' ? freeModels(among) : among;
+  return { models: freeChoice(free, choice), strategy: 'free', wish: { free: true } };
+}
+
+function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved {
+  const { name } = named;
+  const { catalog } = lookup;
+  // A model that an operator calls so goes first.
+  const plain = catalog.find(name);
+  if (plain !== undefined) return { models: [plain], strategy: plain.id === name ? 'direct' : 'alias' };
+  const router = Object.hasOwn(ROUTER_NAMES, name) ? ROUTER_NAMES[name] : undefined;
+  if (router !== undefined) return routed(router, named, request, lookup);
+  const latest = latestModels(catalog.models());
+  const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
+  if (variant === undefined) throw invalid(named);
+  const { model, suffixes } = variant;
+  if (suffixes.includes('batch')) {
+    throw new GatewayError(404, `${name} is served in batches alone, which this gateway does not do`, {
+      metadata: { field: named.field },
+    });
+  }
+  return {
+    models: [model],
+    strategy: name.startsWith('~') ? 'latest' : 'direct',
+    wish: wishOf(suffixes),
+    is_online: suffixes.includes('online'),
+  };
+}
+
+/** A suffix turns reasoning on where the request itself says nothing of it. */
+function fitting(wish: Wish, request: ChatRequest): Wish {
+  const is_said = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
+  if (wish.sends?.reasoning === undefined || !is_said) return wish;
+  const { sends: _, ...rest } = wish;
+  return rest;
+}
+
+const NO_SEARCH: Report = {
+  kind: 'dropped',
+  field: 'plugins',
+  reason: 'this version of the gateway runs no plugin web: nothing is searched for',
+};
+
+/**
+ * The models that a request names, in order: `model`, then `models`, each once; the default when it names none. Names may be
+ * ids, dated slugs, ids with suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
+ */
+export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
+  const named = namesOf(request, lookup.default_model);
   const models = new Map<string, Model>();
-  for (const [field, id] of named) {
-    const model = catalog.find(id);
-    if (model === undefined) throw new GatewayError(400, `${id} is not a valid model ID`, { metadata: { field } });
-    if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
-      throw new GatewayError(400, `${id} does not answer chat completions`, { metadata: { field } });
+  const wishes = new Map<Model, Wish>();
+  let strategy: Strategy | undefined;
+  let is_online = false;
+  for (const one of named) {
+    const found = resolved(one, request, lookup);
+    strategy ??= found.strategy;
+    is_online ||= found.is_online === true;
+    for (const model of found.models) {
+      if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
+        throw invalid(one, `${one.name} does not answer chat completions`);
+      }
+      if (models.has(model.id)) continue;
+      models.set(model.id, model);
+      if (found.wish !== undefined) wishes.set(model, fitting(found.wish, request));
     }
-    models.set(model.id, model);
   }
-  checkBound(request, [...models.values()]);
-  return { models: [...models.values()], requested: named[0]?.[1] ?? '' };
+  const list = [...models.values()];
+  checkBound(request, list);
+  const plugins = request.plugins ?? [];
+  const has_web = plugins.some(({ id }) => id === 'web');
+  const searches = is_online || plugins.some(({ id, enabled }) => id === 'web' && enabled !== false);
+  return {
+    models: list,
+    requested: named[0]?.name ?? '',
+    wishes: wishes.size === 0 ? undefined : wishes,
+    strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
+    ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, { id: 'web' }] } } : {}),
+    ...(searches ? { told: [NO_SEARCH] } : {}),
+  };
 }
 
 /** An output bound must be below the context length of a model that is to answer (specification, section Limits). */

@@ -13,6 +13,7 @@ import type { Grant, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
+import type { CallHome } from './homes.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-limits.ts';
@@ -39,6 +40,8 @@ export interface Session {
   catalog: ModelSource;
   plan: Plan;
   requested: string;
+  /** Where its conversation is at home, and is told of the answer. */
+  home?: CallHome | undefined;
   /** As its record keeps it, and what was used, once the call has ended. */
   routing: RoutingRecord | undefined;
   usage: TokenClasses | null;

@@ -135,6 +135,7 @@ export function createStreaming({
       const usage = await close(outcome);
       if (failure instanceof ClientGone) throw failure;
       const { candidate } = flow.answered;
+      if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error = failure ? lateError(session, candidate, failure) : undefined;
       yield { type: 'end', usage, metadata: metadataOf(session, candidate), error };
     } catch (error) {

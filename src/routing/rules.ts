@@ -87,7 +87,8 @@ function longestContext({ model }: Candidate): number {
   return Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
 }
 
-function isFree(prices: Prices): boolean {
+/** Whether an endpoint of these prices is known to cost nothing. */
+export function isFree(prices: Prices): boolean {
   return isPriced(prices) && Object.entries(prices).every(([name, price]) => name === 'discount' || price === 0);
 }
 

@@ -1,0 +1,35 @@
+import type { Principal } from '../http/principal.ts';
+import type { RouterRules } from '../routing/router-models.ts';
+import { type Sort, sorts } from '../routing/wish.ts';
+
+/** What a request gets that says nothing itself. */
+export interface CallerDefaults {
+  default_text_model?: string | null | undefined;
+  default_provider_sort?: string | null | undefined;
+}
+
+/** What the operator says of routing. */
+export interface RoutingRules extends RouterRules {
+  /** Of users, by their id: they go before what the key's workspace says. */
+  users: ReadonlyMap<string, CallerDefaults>;
+}
+
+function usersOwn({ user_id }: Principal, { users }: RoutingRules): CallerDefaults | undefined {
+  return user_id === null ? undefined : users.get(user_id);
+}
+
+/** The model of a request that names none: the user's, else that of the key's workspace, else the configuration's. */
+export function defaultModel(
+  principal: Principal,
+  rules: RoutingRules,
+  configured: string | undefined,
+): string | undefined {
+  const { default_text_model } = principal.defaults ?? {};
+  return usersOwn(principal, rules)?.default_text_model ?? default_text_model ?? configured;
+}
+
+/** What endpoints are sorted by where the request does not say: the user's wish, else that of the key's workspace. */
+export function defaultSort(principal: Principal, rules: RoutingRules): Sort | undefined {
+  const said = usersOwn(principal, rules)?.default_provider_sort ?? principal.defaults?.default_provider_sort;
+  return sorts.find((sort) => sort === said);
+}

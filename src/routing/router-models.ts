@@ -1,0 +1,156 @@
+import type { Model } from '../catalog/model.ts';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import { type Needs, promptTokensMax, supports } from './needs.ts';
+import { typicalPrice } from './order.ts';
+import { isFree } from './rules.ts';
+
+/** The models that choose another: by the operator's order, and among those that cost nothing. */
+export const AUTO = 'gateway/auto';
+export const FREE = 'gateway/free';
+
+/** Which models the router models choose among; undefined: that router is not there. */
+export interface RouterRules {
+  /** Best first. */
+  auto_models: readonly string[] | undefined;
+  free_models: readonly string[] | 'all' | undefined;
+}
+
+/** Whether some endpoint of a model serves such a request as it is. */
+function suits(model: Model, needs: Needs, prompt_tokens: number): boolean {
+  if (!needs.output.every((kind) => model.output_modalities.includes(kind))) return false;
+  return model.endpoints.some(
+    (endpoint) =>
+      needs.input.every((kind) => endpoint.input_modalities.includes(kind)) &&
+      (!needs.tools || supports(endpoint, 'tools')) &&
+      needs.forms.every((name) => name === 'verbosity' || supports(endpoint, name)) &&
+      prompt_tokens + needs.output_tokens <= promptTokensMax(endpoint),
+  );
+}
+
+/** Those that suit a request: by the length that its prompt probably has, else by the least that it can have. */
+function suitable(models: readonly Model[], needs: Needs): Model[] {
+  const likely = models.filter((model) => suits(model, needs, needs.prompt_tokens));
+  return likely.length > 0 ? likely : models.filter((model) => suits(model, needs, needs.prompt_tokens_min));
+}
+
+/** What the plugin `auto-router` of a request says. */
+interface AutoOptions {
+  allowed: readonly string[] | undefined;
+  /** From 0, the best whatever it costs, to 10, the cheapest. Undefined: the operator's order. */
+  tradeoff: number | undefined;
+}
+
+function wrong(field: string, what: string): GatewayError {
+  return new GatewayError(400, `plugins: ${field} of auto-router must be ${what}`);
+}
+
+function patterns(given: JsonValue | undefined): string[] | undefined {
+  if (given == null) return undefined;
+  const is_list = Array.isArray(given) && given.every((one) => typeof one === 'string');
+  if (!is_list) throw wrong('allowed_models', 'a list of patterns');
+  const list = given as string[];
+  const chars = list.reduce((sum, { length }) => sum + length, 0);
+  const is_bounded =
+    list.length <= limits.model_patterns_max &&
+    chars <= limits.model_patterns_chars_max &&
+    list.every(({ length }) => length <= limits.model_pattern_chars_max);
+  if (!is_bounded) {
+    throw wrong(
+      'allowed_models',
+      `at most ${limits.model_patterns_max} patterns of ${limits.model_pattern_chars_max} characters, ${limits.model_patterns_chars_max} in all`,
+    );
+  }
+  return list.length === 0 ? undefined : list;
+}
+
+function autoOptions({ plugins }: ChatRequest): AutoOptions {
+  const plugin = plugins?.find(({ id, enabled }) => id === 'auto-router' && enabled !== false);
+  const tradeoff = plugin?.['cost_quality_tradeoff'];
+  if (tradeoff != null && !(typeof tradeoff === 'number' && tradeoff >= 0 && tradeoff <= 10)) {
+    throw wrong('cost_quality_tradeoff', 'a number from 0 to 10');
+  }
+  return { allowed: patterns(plugin?.['allowed_models']), tradeoff: tradeoff ?? undefined };
+}
+
+/** Whether a name matches a pattern in which `*` stands for any text. Each piece is looked for once, from left to right. */
+export function matchesPattern(name: string, pattern: string): boolean {
+  const pieces = pattern.split('*');
+  const [first = ''] = pieces;
+  if (pieces.length === 1) return name === pattern;
+  const last = pieces.at(-1) ?? '';
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const piece of pieces.slice(1, -1)) {
+    const found = name.indexOf(piece, at);
+    if (found === -1) return false;
+    at = found + piece.length;
+  }
+  return name.length - last.length >= at && name.endsWith(last);
+}
+
+function cheapest({ endpoints }: Model): number {
+  return Math.min(...endpoints.map(({ pricing }) => typicalPrice(pricing)));
+}
+
+/** By place in the operator's order and by price, in the shares that the client wishes. */
+function traded(models: readonly Model[], tradeoff: number): Model[] {
+  const by_price = [...models].sort((a, b) => (cheapest(a) < cheapest(b) ? -1 : 1));
+  const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + by_price.indexOf(model) * tradeoff;
+  const scores = new Map(models.map((model) => [model, score(model)]));
+  return [...models].sort((a, b) => (scores.get(a) ?? 0) - (scores.get(b) ?? 0));
+}
+
+const NO_MODEL = 'No models match your request and model restrictions';
+
+/** Who chose the model of this conversation before: still the first choice where it suits. */
+function withHome(models: readonly Model[], home: string | undefined): Model[] {
+  const known = home === undefined ? undefined : models.find(({ id }) => id === home);
+  return known === undefined ? [...models] : [known, ...models.filter((model) => model !== known)];
+}
+
+/** What a router chooses with. */
+export interface Choice {
+  request: ChatRequest;
+  needs: Needs;
+  /** From 0 to 1, drawn by the caller. */
+  draw: number;
+  /** The model that the conversation was given before. */
+  home: string | undefined;
+}
+
+/** The models that `gateway/auto` tries for a request, best first. Throws a 404 where none suits. */
+export function autoModels(candidates: readonly Model[], { request, needs, home }: Choice): Model[] {
+  const { allowed, tradeoff } = autoOptions(request);
+  const open =
+    allowed === undefined
+      ? candidates
+      : candidates.filter(({ id }) => allowed.some((pattern) => matchesPattern(id, pattern)));
+  const able = suitable(open, needs);
+  if (able.length === 0) throw new GatewayError(404, NO_MODEL);
+  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home);
+}
+
+const known_free = new WeakMap<readonly Model[], readonly Model[]>();
+
+/** The models of a catalog that have an endpoint which costs nothing. */
+export function freeModels(models: readonly Model[]): readonly Model[] {
+  const known = known_free.get(models);
+  if (known !== undefined) return known;
+  const free = models.filter(
+    ({ endpoints, output_modalities }) =>
+      output_modalities.includes('text') && endpoints.some(({ pricing }) => isFree(pricing)),
+  );
+  known_free.set(models, free);
+  return free;
+}
+
+/** The models that `gateway/free` tries for a request: one drawn among those that suit, the others after it. Throws a 404 where none does. */
+export function freeChoice(candidates: readonly Model[], { needs, draw, home }: Choice): Model[] {
+  const able = suitable(candidates, needs);
+  if (able.length === 0) throw new GatewayError(404, NO_MODEL);
+  const first = Math.min(Math.floor(draw * able.length), able.length - 1);
+  return withHome([...able.slice(first), ...able.slice(0, first)], home).slice(0, limits.models_max);
+}
