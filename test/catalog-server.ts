@@ -1,7 +1,9 @@
+import type { StatisticsOf } from '../src/api/catalog/endpoint-records.ts';
 import { createListings, type Listings } from '../src/api/catalog/listings.ts';
 import { buildCatalog, type Catalog } from '../src/catalog/catalog.ts';
 import { loadConfig, readBundledCatalog } from '../src/config.ts';
 import { GatewayError } from '../src/errors.ts';
+import type { Principal } from '../src/http/principal.ts';
 import { createServer, type Server } from '../src/http/server.ts';
 import type { Site } from '../src/http/site.ts';
 
@@ -13,13 +15,38 @@ const environment = {
   GEMINI_API_KEY: 'k',
 };
 
+/** The one key that is known. */
+export const KNOWN_SECRET = 'sk-known';
+
+const caller: Principal = {
+  kind: 'key',
+  key_hash: 'hash',
+  key_id: 1,
+  organization_id: 'organization',
+  workspace_id: 'workspace',
+  user_id: null,
+  budgets: [],
+  budget_mode: null,
+};
+
+/** How every endpoint does. */
+const statistics: ReturnType<StatisticsOf> = {
+  status: '0',
+  latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
+  throughput_last_30m: { p50: 50, p75: 40, p90: 30, p99: 20 },
+  uptime_last_5m: null,
+  uptime_last_30m: 99.5,
+  uptime_last_1d: 100,
+};
+
 interface CatalogOptions {
   catalog(): Catalog;
   listings(): Listings;
   site: Site;
+  statistics: StatisticsOf;
 }
 
-/** A server of operations that read the catalog: the bundled one, with five providers on and no key known. */
+/** A server of operations that read the catalog: the bundled one, with five providers on and one key known. */
 export async function startCatalogServer(
   register: (server: Server, options: CatalogOptions) => void,
 ): Promise<{ server: Server; catalog: Catalog }> {
@@ -27,8 +54,9 @@ export async function startCatalogServer(
   const bundled = readBundledCatalog();
   const catalog = buildCatalog({ bundled, config, providers: config.providers, created_default: 0 });
   const server = createServer({
-    authenticate: () => {
-      throw new GatewayError(401, 'No such key');
+    authenticate: (secret) => {
+      if (secret !== KNOWN_SECRET) throw new GatewayError(401, 'No such key');
+      return caller;
     },
     logger: false,
     body_bytes_max: 1024,
@@ -38,6 +66,7 @@ export async function startCatalogServer(
     catalog: () => catalog,
     listings: () => listingsFor(catalog),
     site: { public_origin: undefined },
+    statistics: () => statistics,
   });
   await server.ready();
   return { server, catalog };

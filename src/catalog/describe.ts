@@ -1,7 +1,6 @@
 import { type Pricing, type PublicEndpoint, parameters, type Quantization } from '../schemas/endpoint.ts';
 import type { InputModality, ModelEndpoints, OutputModality, PublicModel, tokenizers } from '../schemas/model.ts';
 import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
-import type { Catalog } from './catalog.ts';
 import type { Endpoint, Model } from './model.ts';
 import { usdText } from './price.ts';
 
@@ -59,42 +58,48 @@ function pathOf(id: string): string {
   return `${encodeURIComponent(id.slice(0, slash))}/${encodeURIComponent(id.slice(slash + 1)).replaceAll('%3A', ':')}`;
 }
 
-/** The public record of a model with its endpoints: `GET /models/{author}/{slug}/endpoints`. */
-export function describeModelEndpoints(model: Model, catalog: Catalog): ModelEndpoints {
+/** The public record of a model with its endpoints, as described: `GET /models/{author}/{slug}/endpoints`. */
+export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]): ModelEndpoints {
   return {
     id: model.id,
     name: model.name,
     created: model.created,
     description: model.description,
     architecture: architecture(model),
-    endpoints: model.endpoints.map((endpoint) =>
-      describeEndpoint(model, endpoint, catalog.provider(endpoint.provider)?.name ?? endpoint.provider),
-    ),
+    endpoints,
   };
 }
 
-/** The public record of an endpoint, without statistics. */
-function describeEndpoint(model: Model, endpoint: Endpoint, provider_name: string): PublicEndpoint {
+/** How an endpoint does, as it is shown. */
+export type ShownStatistics = Required<
+  Pick<
+    PublicEndpoint,
+    'status' | 'latency_last_30m' | 'throughput_last_30m' | 'uptime_last_5m' | 'uptime_last_30m' | 'uptime_last_1d'
+  >
+>;
+
+/** The public record of an endpoint, or of one of its service tiers, which has its own prices. */
+export function describeEndpoint(
+  model: Model,
+  endpoint: Endpoint,
+  { provider_name, tier, statistics }: { provider_name: string; tier?: string; statistics: ShownStatistics },
+): PublicEndpoint {
+  const { pricing } = (tier === undefined ? undefined : endpoint.service_tiers?.[tier]) ?? endpoint;
   return {
     name: `${provider_name} | ${model.id}`,
     model_id: model.canonical_slug,
     model_name: model.name,
     // The specification wants a number; 0 stands for an endpoint whose length nobody told.
     context_length: endpoint.context_length ?? model.context_length ?? 0,
-    pricing: pricingText(endpoint.pricing),
+    pricing: pricingText(pricing),
     provider_name,
-    tag: endpoint.tag,
+    tag: tier === undefined ? endpoint.tag : `${endpoint.tag}/${tier}`,
     quantization: endpoint.quantization as Quantization,
     max_completion_tokens: endpoint.max_completion_tokens ?? null,
     max_prompt_tokens: endpoint.max_prompt_tokens ?? null,
     supported_parameters: parameters.filter((name) => endpoint.supported_parameters?.includes(name) ?? true),
     supports_implicit_caching: endpoint.supports_implicit_caching,
-    status: '0',
-    latency_last_30m: null,
-    throughput_last_30m: null,
-    uptime_last_5m: null,
-    uptime_last_30m: null,
-    uptime_last_1d: null,
+    ...statistics,
   };
 }
 

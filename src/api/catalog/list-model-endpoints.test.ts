@@ -1,6 +1,6 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { KNOWN_SECRET, startCatalogServer } from '../../../test/catalog-server.ts';
 import { buildCatalog, type Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';
@@ -29,7 +29,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     }
   });
 
-  test('200: an endpoint is shown with its provider, price and limits, without statistics', async () => {
+  test('200: an endpoint is shown with its provider, price and limits, and to nobody in particular not how fast it is', async () => {
     const { body } = await get('/models/meta-llama/llama-3.3-70b-instruct/endpoints');
     expect(body.data.endpoints.map(({ tag }: { tag: string }) => tag)).toEqual(['groq', 'deepinfra/turbo']);
     expect(body.data.endpoints[0]).toMatchObject({
@@ -44,7 +44,38 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
       latency_last_30m: null,
       throughput_last_30m: null,
       uptime_last_5m: null,
+      uptime_last_30m: 99.5,
+      uptime_last_1d: 100,
     });
+  });
+
+  test('200: who brings a credential is shown how fast an endpoint is, and no cache keeps that for others', async () => {
+    const url = '/models/openai/gpt-4o/endpoints';
+    const plain = await server.inject({ method: 'GET', url });
+    expect(plain.headers).toMatchObject({
+      vary: 'authorization, x-api-key',
+      'cache-control': expect.stringMatching(/^public/),
+    });
+    const known = await server.inject({ method: 'GET', url, headers: { authorization: `Bearer ${KNOWN_SECRET}` } });
+    expect(known.headers).toMatchObject({ vary: 'authorization, x-api-key', 'cache-control': 'private, no-cache' });
+    expect(known.json().data.endpoints[0]).toMatchObject({
+      latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
+      throughput_last_30m: { p50: 50, p75: 40, p90: 30, p99: 20 },
+    });
+  });
+
+  test('200: a service tier is an endpoint of its own tag and prices', async () => {
+    const { body } = await get('/models/openai/gpt-5/endpoints');
+    const priceOf = (wanted: string) =>
+      body.data.endpoints.find(({ tag }: { tag: string }) => tag === wanted).pricing.prompt;
+    expect(Number(priceOf('openai/flex'))).toBe(Number(priceOf('openai')) / 2);
+  });
+
+  test('200: an alias and a dynamic suffix name the model', async () => {
+    const { body } = await get('/models/~anthropic/claude-haiku-latest/endpoints');
+    expect(body.data.id).toBe('anthropic/claude-haiku-4.5');
+    expect((await get('/models/openai/gpt-4o:nitro/endpoints')).body.data.id).toBe('openai/gpt-4o');
+    expect((await get('/models/openai/gpt-4o-20240513:floor:online/endpoints')).body.data.id).toBe('openai/gpt-4o');
   });
 
   test('200: the canonical slug names the same model', async () => {
@@ -73,6 +104,9 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
   test.each([
     ['an unknown model', '/models/openai/gpt-0/endpoints'],
     ['another case', '/models/OpenAI/gpt-4o/endpoints'],
+    ['an unknown suffix', '/models/openai/gpt-4o:fast/endpoints'],
+    ['a model that nobody serves for nothing', '/models/openai/gpt-4o:free/endpoints'],
+    ['batches', '/models/openai/gpt-4o:batch/endpoints'],
     ['a model whose providers are off', '/models/mistralai/mistral-large-2512/endpoints'],
   ])('404: %s', async (_, url) => {
     const { status, body } = await get(url);

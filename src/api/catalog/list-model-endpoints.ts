@@ -1,14 +1,17 @@
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModelEndpoints } from '../../catalog/describe.ts';
-import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
-import { catalogCacheControl } from './listings.ts';
+import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+import { ModelParams, namedModel } from './named-model.ts';
 
-/** `GET /models/{author}/{slug}/endpoints`: a model, named by id or canonical slug, with all its endpoints. */
-export function listModelEndpoints(server: Server, { catalog }: { catalog: () => Catalog }): void {
+/** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
+export function listModelEndpoints(
+  server: Server,
+  { catalog, statistics }: { catalog: () => Catalog; statistics: StatisticsOf },
+): void {
   server.route({
     method: 'GET',
     url: '/models/:author/:slug/endpoints',
@@ -17,18 +20,16 @@ export function listModelEndpoints(server: Server, { catalog }: { catalog: () =>
       operationId: 'listModelEndpoints',
       tags: ['Catalog'],
       summary: 'Lists the endpoints of a model.',
-      params: Type.Object({
-        author: Type.String({ description: 'Organization of the model.' }),
-        slug: Type.String({ description: 'Slug of the model.' }),
-      }),
+      params: ModelParams,
       response: { 200: Type.Object({ data: ModelEndpoints }), ...errors(404, 500) },
     },
     handler: async (request, reply) => {
-      const id = `${request.params.author}/${request.params.slug}`;
-      const model = catalog().find(id);
-      if (model === undefined) throw new GatewayError(404, `Model ${id} does not exist`);
-      reply.header('cache-control', catalogCacheControl);
-      return { data: describeModelEndpoints(model, catalog()) };
+      const source = catalog();
+      const { model, endpoints } = namedModel(request.params, source);
+      const is_known = request.principal !== undefined;
+      setEndpointCaching(request, reply);
+      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
+      return { data: describeModelEndpoints(model, records) };
     },
   });
 }

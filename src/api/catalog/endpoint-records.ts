@@ -1,0 +1,35 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { describeEndpoint, type ShownStatistics } from '../../catalog/describe.ts';
+import type { Endpoint, Model } from '../../catalog/model.ts';
+import { healthId } from '../../routing/candidate.ts';
+import type { PublicEndpoint } from '../../schemas/endpoint.ts';
+import { catalogCacheControl } from './listings.ts';
+
+/** How an endpoint does at the gateway's own account, by what routing remembers it by (`healthId`). */
+export type StatisticsOf = (health_id: string) => ShownStatistics;
+
+/** The records of a model's endpoints, and of their service tiers. Who brings no credential is not shown how fast they are (specification, Public endpoint record). */
+export function endpointRecords(
+  model: Model,
+  endpoints: readonly Endpoint[],
+  { catalog, statistics, is_known }: { catalog: Catalog; statistics: StatisticsOf; is_known: boolean },
+): PublicEndpoint[] {
+  const hidden = is_known ? {} : { latency_last_30m: null, throughput_last_30m: null };
+  return endpoints.flatMap((endpoint) => {
+    const provider_name = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
+    const tiers = [undefined, ...Object.keys(endpoint.service_tiers ?? {})];
+    return tiers.map((tier) => {
+      const served = tier === undefined ? {} : { tier };
+      const shown = { ...statistics(healthId({ endpoint, ...served })), ...hidden };
+      return describeEndpoint(model, endpoint, { provider_name, ...served, statistics: shown });
+    });
+  });
+}
+
+/** Lets caches keep an answer that anybody may see; what depends on the caller is the caller's own. */
+export function setEndpointCaching({ principal }: FastifyRequest, reply: FastifyReply): void {
+  reply
+    .header('cache-control', principal === undefined ? catalogCacheControl : 'private, no-cache')
+    .header('vary', 'authorization, x-api-key');
+}

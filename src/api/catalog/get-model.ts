@@ -1,0 +1,27 @@
+import Type from 'typebox';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { describeModel } from '../../catalog/describe.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { PublicModel } from '../../schemas/model.ts';
+import { ModelParams, namedModel } from './named-model.ts';
+
+/** `GET /model/{author}/{slug}`: one model, named as in a request. */
+export function getModel(server: Server, { catalog }: { catalog: () => Catalog }): void {
+  server.route({
+    method: 'GET',
+    url: '/model/:author/:slug',
+    config: { access: 'any' },
+    schema: {
+      operationId: 'getModel',
+      tags: ['Catalog'],
+      summary: 'Shows one model.',
+      params: ModelParams,
+      response: { 200: Type.Object({ data: PublicModel }), ...errors(401, 404, 500) },
+    },
+    handler: async (request) => {
+      const { model, endpoints } = namedModel(request.params, catalog());
+      return { data: describeModel({ ...model, endpoints }) };
+    },
+  });
+}

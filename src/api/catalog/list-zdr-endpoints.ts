@@ -1,0 +1,37 @@
+import Type from 'typebox';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Server } from '../../http/server.ts';
+import { PublicEndpoint } from '../../schemas/endpoint.ts';
+import { errors } from '../../schemas/error.ts';
+import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+
+/** `GET /endpoints/zdr`: the endpoints that are left where zero data retention is asked for. */
+export function listZdrEndpoints(
+  server: Server,
+  { catalog, statistics }: { catalog: () => Catalog; statistics: StatisticsOf },
+): void {
+  server.route({
+    method: 'GET',
+    url: '/endpoints/zdr',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'listZdrEndpoints',
+      tags: ['Catalog'],
+      summary: 'Lists the endpoints of providers that keep no data.',
+      response: { 200: Type.Object({ data: Type.Array(PublicEndpoint) }), ...errors(500) },
+    },
+    handler: async (request, reply) => {
+      const source = catalog();
+      const is_known = request.principal !== undefined;
+      setEndpointCaching(request, reply);
+      return {
+        data: source.models().flatMap((model) => {
+          const kept = model.endpoints.filter(
+            ({ provider }) => source.provider(provider)?.data_policy.retention_days === 0,
+          );
+          return endpointRecords(model, kept, { catalog: source, statistics, is_known });
+        }),
+      };
+    },
+  });
+}

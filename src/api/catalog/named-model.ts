@@ -1,0 +1,40 @@
+import Type, { type Static } from 'typebox';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Endpoint, Model } from '../../catalog/model.ts';
+import { GatewayError } from '../../errors.ts';
+import { latestModels } from '../../routing/families.ts';
+import { isFree } from '../../routing/rules.ts';
+import { resolveVariant, wishOf } from '../../routing/variants.ts';
+
+/** The path of one model. */
+export const ModelParams = Type.Object({
+  author: Type.String({ description: 'Organization of the model.' }),
+  slug: Type.String({ description: 'Slug of the model, plain or dated, with suffixes such as `:free`.' }),
+});
+
+/** A model by a name, and those of its endpoints that the name leaves. */
+export interface NamedModel {
+  model: Model;
+  endpoints: readonly Endpoint[];
+}
+
+/**
+ * The model that a path names as a request would: by id, dated slug or `~author/family-latest`, with suffixes. Throws a 404
+ * also for a suffix that leaves none of its endpoints.
+ */
+export function namedModel({ author, slug }: Static<typeof ModelParams>, catalog: Catalog): NamedModel {
+  const name = `${author}/${slug}`;
+  const latest = latestModels(catalog.models());
+  const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
+  if (variant === undefined) throw new GatewayError(404, `Model ${name} does not exist`);
+  const { model, suffixes } = variant;
+  const wish = wishOf(suffixes);
+  const longest = Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
+  const endpoints = model.endpoints.filter(
+    ({ pricing, context_length }) =>
+      (wish?.free !== true || isFree(pricing)) && (wish?.extended !== true || (context_length ?? 0) === longest),
+  );
+  const is_gone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
+  if (is_gone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
+  return { model, endpoints };
+}
