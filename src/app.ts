@@ -16,7 +16,7 @@ import { getGeneration } from './api/chat/get-generation.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { serveManagement } from './api/management.ts';
-import { health } from './api/operations/health.ts';
+import { health as healthOperation } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
 import { createOwnCredentials } from './api/own-credentials.ts';
 import { recentOutcomes } from './api/recent-outcomes.ts';
@@ -46,6 +46,7 @@ import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
+import { statisticsShown } from './routing/endpoint-status.ts';
 import { createHealth } from './routing/health.ts';
 import { createStickiness } from './routing/stickiness.ts';
 import { budgetStore } from './storage/budgets.ts';
@@ -180,6 +181,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     now_ms: clock.now_ms,
     log,
   });
+  const health = createHealth(statistics.performance);
+  const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
   const inference = createInference({
     catalog,
     wholeCatalog,
@@ -195,7 +198,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     recorder,
     rates,
     tokenizer,
-    health: createHealth(statistics.performance),
+    health,
     traffic: createTraffic(statistics, clock),
     clock,
     chance: options.chance ?? Math.random,
@@ -263,7 +266,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     translate: storeRefusal,
     clock,
   });
-  health(server, {
+  healthOperation(server, {
     async unready() {
       if (draining) return 'the gateway is shutting down';
       if (!recorder.state().admitting) return 'too many outcomes wait for the store';

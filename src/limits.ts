@@ -382,6 +382,9 @@ export const limits = {
   /** Of fewer calls no share is told, and fewer of the last five minutes are filled up with those of the last thirty. */
   uptime_calls_min: 10,
   percentile_calls_min: 10,
+  /** Below it an endpoint is shown as degraded, and as down (public service, guide "For providers"). */
+  uptime_degraded_percent: 95,
+  uptime_down_percent: 80,
   /** An answer that came in less time after its first token came in one piece. */
   throughput_ms_min: 20,
   /** What routing knows of an endpoint is worked out anew so often, where it is asked for. */

@@ -1,8 +1,8 @@
 import { limits } from '../limits.ts';
 import type { UpstreamError } from '../providers/dialect.ts';
+import { type Candidate, servedId } from '../routing/candidate.ts';
 import type { Sample } from '../routing/endpoint-bucket.ts';
 import type { EndpointStatistics } from '../routing/endpoint-statistics.ts';
-import type { Candidate } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { ToolCallCount } from './meter.ts';
@@ -70,12 +70,13 @@ export function createTraffic(
   { now_ms }: { now_ms(): number },
 ): Traffic {
   return {
-    failed({ endpoint, own }, error) {
+    failed(candidate, error) {
       const result = resultOf(error);
-      if (own === undefined && result !== undefined) statistics.observe(endpoint.id, { result }, now_ms());
+      const is_counted = candidate.own === undefined && result !== undefined;
+      if (is_counted) statistics.observe(servedId(candidate), { result }, now_ms());
     },
-    answered({ endpoint, own }, facts) {
-      if (own === undefined) statistics.observe(endpoint.id, sampleOf(facts), now_ms());
+    answered(candidate, facts) {
+      if (candidate.own === undefined) statistics.observe(servedId(candidate), sampleOf(facts), now_ms());
     },
   };
 }

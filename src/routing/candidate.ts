@@ -51,9 +51,14 @@ export interface Candidate {
 /** How the models of a plan came to be (public service's metadata, `strategy`). */
 export type Strategy = 'direct' | 'auto' | 'free' | 'latest' | 'alias' | 'fallback';
 
+/** What statistics are kept by: an endpoint, or one of its service tiers, whatever the credential. */
+export function servedId({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>): string {
+  return tier === undefined ? endpoint.id : `${endpoint.id} ${tier}`;
+}
+
 /** What a cool-down is remembered by: a credential that an organization brought fails for nobody else, a tier by itself. */
 export function healthId({ endpoint, own, tier }: Pick<Candidate, 'endpoint' | 'own' | 'tier'>): string {
-  const served = tier === undefined ? endpoint.id : `${endpoint.id} ${tier}`;
+  const served = tier === undefined ? endpoint.id : servedId({ endpoint, tier });
   return own === undefined ? served : `${served} ${own.id}.${own.version}`;
 }
 

@@ -27,8 +27,6 @@ export interface EndpointStatistics {
   performance(endpoint_id: string, now_ms: number): Performance;
   /** For the listing. */
   figures(endpoint_id: string, now_ms: number): Figures;
-  /** A quantile of the time to the first token, by the same window as `performance`; null where nothing is known. */
-  latencyMs(endpoint_id: string, share: number, now_ms: number): number | null;
   /** What this process has counted and not yet been told is written, oldest first; not more than so many. */
   unwritten(rows_max: number): BucketRow[];
   /** Those are in the store, as they were then. */
@@ -119,14 +117,18 @@ function uptimeOf({ successes, errors }: Counts): number | null {
 }
 
 /** What was streamed tells it; where nothing was, whole answers give a bound: they come later than their first token would. */
-function sketchOf({ sketches }: Window, name: 'latency' | 'throughput'): Sketch | undefined {
+function sketchOf(sketches: Window['sketches'], name: 'latency' | 'throughput'): Sketch | undefined {
   return sketches.get(name) ?? sketches.get(`whole_${name}`);
 }
 
-/** `is_reached`: what this share of the calls reaches at least, rather than what it does not pass. */
-function percentilesOf(sketch: Sketch | undefined, is_reached = false): Percentiles | null {
+/**
+ * What so many of a hundred calls do at least as well as. For throughput, where more is better, the p90 is what nine of ten
+ * calls reach: so `provider.preferred_min_throughput` means it (public service, "Performance Thresholds").
+ */
+function percentilesOf({ sketches }: Window, name: 'latency' | 'throughput'): Percentiles | null {
+  const sketch = sketchOf(sketches, name);
   if (sketch === undefined || sketch.count === 0) return null;
-  const at = (share: number) => round(sketch.quantile(is_reached ? 1 - share : share));
+  const at = (share: number) => round(sketch.quantile(name === 'throughput' ? 1 - share : share));
   return { p50: at(0.5), p75: at(0.75), p90: at(0.9), p99: at(0.99) };
 }
 
@@ -157,12 +159,10 @@ function performanceOf(book: Book, now_ms: number): Performance {
   const is_enough = tells(recent, 'latency') && tells(recent, 'throughput');
   const half_hour = windowOf(book, LONG, now_ms, !is_enough);
   const day = windowOf(book, DAY, now_ms, false);
-  const latency = sketchOf(tells(recent, 'latency') ? recent : half_hour, 'latency');
-  const throughput = sketchOf(tells(recent, 'throughput') ? recent : half_hour, 'throughput');
   const { tool_calls, tool_calls_valid } = day.counts;
   return {
-    latency_ms: percentilesOf(latency),
-    throughput: percentilesOf(throughput, true),
+    latency_ms: percentilesOf(tells(recent, 'latency') ? recent : half_hour, 'latency'),
+    throughput: percentilesOf(tells(recent, 'throughput') ? recent : half_hour, 'throughput'),
     uptime_5m: uptimeOf(recent.counts),
     uptime_30m: uptimeOf(half_hour.counts),
     uptime_1d: uptimeOf(day.counts),
@@ -172,7 +172,7 @@ function performanceOf(book: Book, now_ms: number): Performance {
 
 /** A few calls may all have been unlucky. */
 function tells(window: Window, name: 'latency' | 'throughput'): boolean {
-  return (sketchOf(window, name)?.count ?? 0) >= limits.percentile_calls_min;
+  return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
 }
 
 function isCurrent({ span, start }: { span: number; start: number }, minute: number): boolean {
@@ -278,20 +278,12 @@ export function createEndpointStatistics(): EndpointStatistics {
       if (book === undefined) return NOTHING;
       const half_hour = windowOf(book, LONG, now_ms);
       return {
-        latency_last_30m: percentilesOf(sketchOf(half_hour, 'latency')),
-        throughput_last_30m: percentilesOf(sketchOf(half_hour, 'throughput')),
+        latency_last_30m: percentilesOf(half_hour, 'latency'),
+        throughput_last_30m: percentilesOf(half_hour, 'throughput'),
         uptime_last_5m: uptimeOf(windowOf(book, SHORT, now_ms, false).counts),
         uptime_last_30m: uptimeOf(half_hour.counts),
         uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),
       };
-    },
-
-    latencyMs(endpoint_id, share, now_ms) {
-      const book = books.get(endpoint_id);
-      if (book === undefined) return null;
-      const recent = windowOf(book, SHORT, now_ms);
-      const sketch = sketchOf(tells(recent, 'latency') ? recent : windowOf(book, LONG, now_ms), 'latency');
-      return sketch === undefined || sketch.count === 0 ? null : sketch.quantile(share);
     },
 
     unwritten(rows_max) {

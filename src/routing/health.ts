@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import type { FailureClass } from '../providers/dialect.ts';
 
-/** Values that so many of a hundred samples do not pass. */
+/** What so many of a hundred calls do at least as well as. */
 export interface Percentiles {
   p50: number;
   p75: number;
@@ -13,7 +13,7 @@ export interface Percentiles {
 export interface Performance {
   /** To the first token, in milliseconds. */
   latency_ms: Percentiles | null;
-  /** Tokens a second. The p90 is what a tenth of the answers stay below: higher percentiles are slower, as for latency. */
+  /** Tokens a second: the p90 is what nine of ten answers reach, so that higher percentiles are slower, as for latency. */
   throughput: Percentiles | null;
   /** Percent of the calls that were answered. */
   uptime_5m: number | null;
@@ -47,6 +47,9 @@ const COUNTED: ReadonlySet<FailureClass> = new Set([
 /** What an attempt at an endpoint is: one of many; the one that tries whether it is well again; or one beside such a trial. */
 export type Turn = 'open' | 'trial' | 'busy';
 
+/** `refused`: the gateway's credential or account; `failing` and `rate_limited`: it cools down, and is tried again. */
+export type Condition = 'well' | 'rate_limited' | 'failing' | 'refused';
+
 /**
  * Which endpoints are cooling down, and how they do. A cool-down lowers an endpoint's rank and never excludes it: the last
  * endpoint left is still tried. When it is over, one attempt at a time tries whether the endpoint is well again; to others
@@ -67,12 +70,15 @@ export interface Health {
   coolingUntil(health_id: string, now_ms: number): number;
   /** Whether it failed lately more often than now and then. */
   hadOutage(health_id: string, now_ms: number): boolean;
+  /** What stands against an endpoint now, as far as this process has seen. */
+  condition(health_id: string, now_ms: number): Condition;
   /** What is known of the endpoint, whatever the credential. Cheap: worked out anew once a second at most. */
   performance(endpoint_id: string, now_ms: number): Performance;
 }
 
 /** What is remembered of an endpoint's recent failures. */
 interface Memory {
+  failure: FailureClass;
   cool_until_ms: number;
   /** Of it, what the upstream told: kept whatever is answered meanwhile. */
   told_until_ms: number;
@@ -87,8 +93,9 @@ interface Memory {
   outage_ms: number;
 }
 
-function newMemory(now_ms: number): Memory {
+function newMemory(failure: FailureClass, now_ms: number): Memory {
   return {
+    failure,
     cool_until_ms: 0,
     told_until_ms: 0,
     trial_until_ms: 0,
@@ -118,6 +125,7 @@ export function createHealth(
 
   function fail(memory: Memory, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void {
     age(memory, now_ms);
+    memory.failure = failure;
     memory.consecutive += 1;
     memory.failed_ms = now_ms;
     memory.trial_until_ms = 0;
@@ -144,7 +152,7 @@ export function createHealth(
     },
     failed(health_id, failure, retry_after_ms, now_ms) {
       if (!COUNTED.has(failure)) return;
-      const memory = records.get(health_id) ?? newMemory(now_ms);
+      const memory = records.get(health_id) ?? newMemory(failure, now_ms);
       fail(memory, failure, retry_after_ms, now_ms);
       records.delete(health_id);
       // A provider that takes any model name makes any number of endpoints: the one that failed longest ago is forgotten.
@@ -178,6 +186,15 @@ export function createHealth(
       const memory = records.size === 0 ? undefined : records.get(health_id);
       if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= now_ms) return false;
       return memory.outages >= (memory.outages + memory.answers) * limits.outage_share_min;
+    },
+    condition(health_id, now_ms) {
+      const memory = records.get(health_id);
+      // After a cool-down it is as bad as it was until somebody has found out.
+      if (memory === undefined || memory.consecutive === 0) return 'well';
+      const { failure } = memory;
+      if (failure === 'credential' || failure === 'payment') return 'refused';
+      if (failure !== 'rate_limited') return 'failing';
+      return memory.cool_until_ms > now_ms ? 'rate_limited' : 'well';
     },
     performance,
   };

@@ -1,0 +1,33 @@
+import { limits } from '../limits.ts';
+import type { EndpointStatistics, Figures } from './endpoint-statistics.ts';
+import type { Condition, Health } from './health.ts';
+
+/** What the public record says of an endpoint in one number: below 0, how bad it is. */
+export type EndpointStatus = '0' | '-1' | '-2' | '-3' | '-5' | '-10';
+
+/**
+ * The worst that is known: -10 the gateway's own credential or account is refused there; -5 fewer than 80 percent of the calls
+ * are answered; -3 it failed last and was not tried again since; -2 fewer than 95 percent are answered; -1 it is
+ * rate-limited; 0 nothing. The public service's values, whose meanings are not public; the shares are those that it tells
+ * providers (guide "For providers").
+ */
+export function statusOf(
+  condition: Condition,
+  { uptime_last_5m, uptime_last_30m }: Pick<Figures, 'uptime_last_5m' | 'uptime_last_30m'>,
+): EndpointStatus {
+  const uptime = uptime_last_5m ?? uptime_last_30m ?? 100;
+  if (condition === 'refused') return '-10';
+  if (uptime < limits.uptime_down_percent) return '-5';
+  if (condition === 'failing') return '-3';
+  if (uptime < limits.uptime_degraded_percent) return '-2';
+  return condition === 'rate_limited' ? '-1' : '0';
+}
+
+/** What the public record of an endpoint says of how it does. `id`: see `servedId`. */
+export function statisticsShown(
+  id: string,
+  known: { health: Pick<Health, 'condition'>; statistics: Pick<EndpointStatistics, 'figures'>; now_ms: number },
+): Figures & { status: EndpointStatus } {
+  const figures = known.statistics.figures(id, known.now_ms);
+  return { ...figures, status: statusOf(known.health.condition(id, known.now_ms), figures) };
+}
