@@ -7,6 +7,7 @@ import type { Category } from '../schemas/model.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import { categoriesOf } from './categories.ts';
+import { isDistillable } from './distillable.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
@@ -45,6 +46,8 @@ export interface DeclaredModel {
   knowledge_cutoff?: string;
   expiration_date?: string;
   model_hub_id?: string;
+  /** Whether others may train on its output. Absent: as far as its licence is known. */
+  distillable?: boolean;
   /** Absent: what its name tells. */
   categories?: readonly Category[];
   endpoints?: readonly DeclaredEndpoint[];
@@ -159,6 +162,7 @@ function mergeModel(
     expiration_date: declared?.expiration_date ?? null,
     model_hub_id: declared?.model_hub_id ?? bundled?.hub ?? null,
     categories: declared?.categories ?? categoriesOf(id),
+    is_distillable: declared?.distillable ?? isDistillable(id),
   };
   const own = (declared?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);

@@ -55,7 +55,7 @@ export interface Model {
   /** What it is known to be good for; absent: nothing is known. */
   categories?: readonly Category[];
   /** Whether its author lets others train on its output; absent: not known. */
-  is_distillable?: boolean;
+  is_distillable?: boolean | undefined;
   endpoints: readonly Endpoint[];
 }
 

@@ -199,6 +199,15 @@ const ResponseFormat = Type.Union([
 const names = Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 });
 const Price = Type.Union([Type.Number({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 40 })]);
 
+/** A number is the p50's. */
+const cutoff = (description: string) => {
+  const value = Type.Number({ minimum: 0 });
+  const percentile = orNull(value);
+  return Type.Union([value, open({ p50: percentile, p75: percentile, p90: percentile, p99: percentile })], {
+    description: `${description} A number is of the p50. Those that miss it stand behind the others.`,
+  });
+};
+
 export const ProviderPreferences = open(
   {
     order: orNull(names),
@@ -234,6 +243,8 @@ export const ProviderPreferences = open(
           'When a stream breaks off in the middle of its text, the next endpoint that can goes on with it. Default: the setting `routing.continuation`.',
       }),
     ),
+    preferred_min_throughput: orNull(cutoff('Tokens a second that an endpoint should make.')),
+    preferred_max_latency: orNull(cutoff('Seconds to the first token that an endpoint should stay below.')),
     options: orNull(Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }))),
   },
   { title: 'ProviderPreferences', description: 'Prices of `max_price` are USD per million tokens, or per unit.' },

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { isDistillable } from './distillable.ts';
+
+test.each([
+  'deepseek/deepseek-r1',
+  'deepseek/deepseek-chat-v3.1',
+  'openai/gpt-oss-20b',
+  'qwen/qwen3-30b-a3b-instruct-2507',
+  'qwen/qwen3-next-80b-a3b-thinking',
+  'z-ai/glm-4.5-air',
+])('others may train on what %s writes', (id) => {
+  expect(isDistillable(id)).toBe(true);
+});
+
+test.each([
+  'openai/gpt-5',
+  'anthropic/claude-sonnet-5',
+  'deepseek/deepseek-r1-distill-llama-70b',
+  'qwen/qwen3-max',
+  'qwen/qwen3-coder-plus',
+  'z-ai/glm-4.5v',
+])('of %s nothing is known', (id) => {
+  expect(isDistillable(id)).toBeUndefined();
+});
