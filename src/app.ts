@@ -167,7 +167,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
   });
   const rates = createRateLimits({
-    rules: config.rate_limits,
+    rules: () => served().config.rate_limits,
     store: rateWindowStore(database.queries, database.engine),
     clock,
     log,
@@ -207,7 +207,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
     rules: config.ledger,
-    continuation: config.routing.continuation,
+    continuation: () => served().config.routing.continuation,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,

@@ -260,7 +260,7 @@ function createRouter(world: World, asked: Asked): Router {
     tokenizer: { count: async () => undefined, stop: async () => {} },
     metrics: createMetrics(),
     log: { warn() {} },
-    continuation: false,
+    continuation: () => false,
     rules: {
       budgets: 'strict',
       hold: 'full',

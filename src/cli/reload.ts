@@ -20,11 +20,11 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   auth: { needs_restart: 'auth' },
   timeouts: { needs_restart: 'timeouts' },
   ledger: { needs_restart: 'ledger' },
-  routing: { needs_restart: 'routing' },
+  routing: 'live',
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
-  rate_limits: { needs_restart: 'rate_limits' },
+  rate_limits: 'live',
   memory_bytes_max: { needs_restart: 'limits.memory_bytes' },
   log_level: { needs_restart: 'logging.level' },
   host: 'fixed',
@@ -65,7 +65,10 @@ export function takeOver(
   return {
     config: {
       ...running,
-      ...Object.fromEntries(live.map((name) => [name, next[name]])),
+      // What is the same stays the same object, so that nothing is made anew of it.
+      ...Object.fromEntries(
+        live.map((name) => [name, isDeepStrictEqual(running[name], next[name]) ? running[name] : next[name]]),
+      ),
       // A model without a date is as old as the gateway knows it.
       models: next.models.map((model) => {
         const created = model.created ?? served.find(model.id)?.created;

@@ -20,7 +20,7 @@ export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAtt
   log: SettlementLog;
   rules: SpendingRules;
   /** Whether broken streams are continued where the request does not say. */
-  continuation: boolean;
+  continuation(): boolean;
 }
 
 export interface WholeAnswer {

@@ -42,7 +42,8 @@ const FREE_PASSAGE: Passage = { enter: () => undefined, end() {}, leave() {}, wi
 export const NO_RATE_LIMITS: RateLimits = { open: () => FREE_PASSAGE, stop: async () => {} };
 
 export interface RateLimitsOptions {
-  rules: RateRules;
+  /** Asked anew, since they may change; the same object as long as they are the same. */
+  rules(): RateRules;
   store: RateStore;
   clock: Clock;
   log: { warn(facts: object, message: string): void };
@@ -74,8 +75,13 @@ function tokensOf({ request, estimate }: Call): { prompt: number; bound: number 
 }
 
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
-  const { rules, metrics, store, clock } = options;
-  const book = createRateBook(rules);
+  const { metrics, store, clock } = options;
+  let read = { rules: options.rules(), book: createRateBook(options.rules()) };
+  const current = () => {
+    const rules = options.rules();
+    if (rules !== read.rules) read = { rules, book: createRateBook(rules) };
+    return read;
+  };
   const asker = new RateAsker(options);
   const entries = new Map<string, RateEntry>();
   let waiting = 0;
@@ -121,7 +127,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
         if (counter.take(units, now)) return counter.start_ms;
         if (counter.isRefused(units, now)) throw refusal(entry, now);
         if (await asker.ask(entry, (at) => counter.ask(units, entry.waiting, at))) continue;
-        if (rules.uncounted === 'allow') return undefined;
+        if (current().rules.uncounted === 'allow') return undefined;
         throw uncountable('The gateway cannot count requests against their rate limits at the moment');
       }
     } finally {
@@ -193,7 +199,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
 
     enter(candidate: Candidate): Promise<void> | undefined {
       const is_free = isFree(candidate);
-      const list = book.ofModel(this.caller, { id: candidate.model.id, is_free });
+      const list = current().book.ofModel(this.caller, { id: candidate.model.id, is_free });
       if (list.length === 0) return undefined;
       return this.#enterOnce(is_free ? `${candidate.model.id} free` : candidate.model.id, list, candidate.model.id);
     }
@@ -271,7 +277,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   return {
     open(call) {
       const passage = new CallPassage(call);
-      const waits = passage.take(book.ofKey(passage.caller), undefined);
+      const waits = passage.take(current().book.ofKey(passage.caller), undefined);
       return waits === undefined ? passage : waits.then(() => passage);
     },
 

@@ -57,7 +57,7 @@ interface Surroundings {
   recorder: Recorder;
   states: TurnStates;
   /** Whether broken streams are continued where the request does not say. */
-  continuation: boolean;
+  continuation(): boolean;
   settlement: Settlement;
   admission: Pick<Admission, 'cutReason'>;
   attempts: Pick<Attempts, 'tryEach' | 'blame'>;
@@ -92,7 +92,7 @@ export function createStreaming({
 
   /** Follows what is shown, where the answer may be continued. */
   function textOf({ request }: Call): ShownText | undefined {
-    const is_wanted = request.provider?.continuation ?? continuation;
+    const is_wanted = request.provider?.continuation ?? continuation();
     return is_wanted && isContinuable(request) ? new ShownText() : undefined;
   }
 
