@@ -2,6 +2,7 @@ import { GatewayError } from '../errors.ts';
 import type { Preview } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Media, MediaNeed, Report } from '../providers/dialect.ts';
+import { servedId } from '../routing/candidate.ts';
 import type { Health, Performance } from '../routing/health.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan } from '../routing/plan.ts';
 import { isPriced } from '../schemas/prices.ts';
@@ -133,7 +134,7 @@ export function createExplain(
       health: {
         cooling_until_ms: health.coolingUntil(id, now_ms),
         had_outage: health.hadOutage(id, now_ms),
-        performance: health.performance(candidate.endpoint.id, now_ms),
+        performance: health.performance(servedId(candidate), now_ms),
       },
     };
     const needs = chat.needs(request, candidate);

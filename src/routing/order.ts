@@ -1,5 +1,5 @@
 import type { Prices } from '../schemas/prices.ts';
-import { type Candidate, healthId, type Place, pricesOf } from './candidate.ts';
+import { type Candidate, healthId, type Place, pricesOf, servedId } from './candidate.ts';
 import { type Cutoffs, missesCutoff } from './cutoffs.ts';
 import type { Health } from './health.ts';
 import { means } from './names.ts';
@@ -38,9 +38,9 @@ interface Ranked {
 }
 
 /** By what an endpoint is sorted, smaller first; what nothing is known of comes last. */
-function keyOf({ endpoint }: Candidate, sort: Sort | undefined, price: number, context: OrderContext): number {
+function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, context: OrderContext): number {
   if (sort === undefined || sort === 'price') return price;
-  const known = context.health.performance(endpoint.id, context.now_ms);
+  const known = context.health.performance(servedId(candidate), context.now_ms);
   if (sort === 'latency') return known.latency_ms?.p50 ?? Number.POSITIVE_INFINITY;
   const speed = known.throughput?.p50;
   if (sort === 'throughput') return speed === undefined ? Number.POSITIVE_INFINITY : -speed;
@@ -55,7 +55,7 @@ function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked
   const price = typicalPrice(pricesOf(candidate));
   const sort = context.sortOf(candidate);
   let behind = 0;
-  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(candidate.endpoint.id, now_ms))) {
+  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), now_ms))) {
     behind += BEHIND.below_preferred;
   }
   // Who says what to sort by gets that order, as long as nothing is known to be down.
