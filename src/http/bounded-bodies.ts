@@ -10,13 +10,15 @@ declare module 'fastify' {
     claim: Claim | undefined;
     /** Its handler gives the claim back. */
     is_handled: boolean;
-    shared_memory: Memory | undefined;
+  }
+  interface FastifyInstance {
+    memory: Memory | undefined;
   }
 }
 
 /** The claim of a request, which ends with it: when it is answered and its handler is done. */
 export function claimOf(request: FastifyRequest): Claim | undefined {
-  request.claim ??= request.shared_memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
+  request.claim ??= request.server.memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
   return request.claim;
 }
 
@@ -66,13 +68,9 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorateRequest('claim', undefined);
   server.decorateRequest('is_handled', false);
-  server.decorateRequest('shared_memory', undefined);
+  server.decorate('memory', memory);
   if (memory === undefined) return;
 
-  server.addHook('onRequest', (request, _reply, done) => {
-    request.shared_memory = memory;
-    done();
-  });
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { 'content-length': told, 'transfer-encoding': encoding } = request.raw.headers;
     const length = told === undefined ? undefined : Number(told);

@@ -107,7 +107,7 @@ const text = (chars: number) => ({ model: 'a/plain', messages: [{ role: 'user', 
 
 test('many large bodies at a slow upstream are refused where they do not fit, and do not end the process', async () => {
   const { gateway, key } = await small();
-  const told = await statuses(gateway, key, 60, text(8 * 1024 * 1024));
+  const told = await statuses(gateway, key, 30, text(8 * 1024 * 1024));
   expect(new Set(told)).toEqual(new Set([200, 503]));
   await isUnharmed(gateway, key);
 }, 60_000);
@@ -115,7 +115,7 @@ test('many large bodies at a slow upstream are refused where they do not fit, an
 test('many large files that requests point at do not end the process', async () => {
   const { gateway, key } = await small();
   const content = [{ type: 'image_url', image_url: { url: `${origin}/a.png` } }];
-  const told = await statuses(gateway, key, 60, { model: 'a/fetching', messages: [{ role: 'user', content }] });
+  const told = await statuses(gateway, key, 20, { model: 'a/fetching', messages: [{ role: 'user', content }] });
   expect(new Set(told)).toEqual(new Set([200, 503]));
   await isUnharmed(gateway, key);
 }, 60_000);
@@ -123,7 +123,7 @@ test('many large files that requests point at do not end the process', async () 
 test('many large answers do not end the process', async () => {
   const { gateway, key } = await small();
   wait_ms = 100;
-  const told = await statuses(gateway, key, 40, { model: 'a/large', messages: [{ role: 'user', content: 'Hello' }] });
+  const told = await statuses(gateway, key, 16, { model: 'a/large', messages: [{ role: 'user', content: 'Hello' }] });
   wait_ms = 1_500;
   expect(told).toContain(200);
   expect(told.filter((status) => status !== 200 && status !== 503)).toEqual([]);

@@ -1,0 +1,157 @@
+import type { AddressInfo } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import { createMemory, type Memory } from './memory.ts';
+import { createServer, type Server } from './server.ts';
+
+const MIB = 1024 * 1024;
+
+let server: Server;
+let memory: Memory;
+let url: string;
+/** Where the handler waits; what it saw. */
+let gate: PromiseWithResolvers<void>;
+let handled: number;
+beforeEach(async () => {
+  memory = createMemory(16 * MIB);
+  gate = Promise.withResolvers();
+  handled = 0;
+  server = createServer({
+    authenticate: () => {
+      throw new Error('nobody asks');
+    },
+    logger: false,
+    body_bytes_max: 8 * MIB,
+    memory,
+  });
+  server.route({
+    method: 'POST',
+    url: '/echo',
+    config: { access: 'open' },
+    handler: async (request, reply) => {
+      handled += 1;
+      const length = JSON.stringify(request.body).length;
+      await gate.promise;
+      return reply.send({ length });
+    },
+  });
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}/echo`;
+});
+afterEach(async () => {
+  gate.resolve();
+  server.server.closeAllConnections();
+  await server.close();
+});
+
+const headers = { 'content-type': 'application/json' };
+const textOf = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
+const post = (body: string) => fetch(url, { method: 'POST', headers, body });
+
+/** Sends a body without telling its length. */
+const stream = (body: string) =>
+  fetch(url, {
+    method: 'POST',
+    headers,
+    body: Readable.toWeb(
+      Readable.from([...(body.match(/.{1,65536}/gs) ?? [])].map((part) => Buffer.from(part))),
+    ) as ReadableStream,
+    duplex: 'half',
+  } as RequestInit);
+
+/** Opens a request and sends some of its body. */
+async function begin(length: number, sent: number): Promise<Socket> {
+  const socket = createConnection((server.server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(`POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`);
+  socket.write(textOf(length).slice(0, sent));
+  return socket;
+}
+
+test('a small body is not counted', async () => {
+  const answer = post(textOf(limits.counted_bytes_min));
+  await expect.poll(() => handled).toBe(1);
+  expect(memory.held_bytes).toBe(0);
+  gate.resolve();
+  expect((await answer).status).toBe(200);
+});
+
+test.each([
+  ['with a told length', post],
+  ['of unknown length', stream],
+])('a large body %s is held until its request is answered', async (_what, send) => {
+  const answer = send(textOf(MIB));
+  await expect.poll(() => handled).toBe(1);
+  expect(memory.held_bytes).toBeGreaterThanOrEqual((MIB - limits.counted_bytes_min) * limits.body_copies);
+  expect(memory.held_bytes).toBeLessThan(MIB * limits.body_copies + 4 * limits.counted_bytes_step);
+  gate.resolve();
+  expect(await (await answer).json()).toEqual({ length: MIB });
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test.each([
+  ['with a told length', post],
+  ['of unknown length', stream],
+])('a body %s that finds no room is refused with 503, and the others are answered', async (_what, send) => {
+  // Another key's, so that the share of one does not decide.
+  await memory.claim('another').take(6 * MIB);
+  const first = post(textOf(2 * MIB));
+  await expect.poll(() => handled).toBe(1);
+  const refused = await send(textOf(2 * MIB));
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toBe('1');
+  expect(handled).toBe(1);
+  gate.resolve();
+  expect((await first).status).toBe(200);
+  await expect.poll(() => memory.held_bytes).toBe(6 * MIB);
+});
+
+test('a body that waits for room is read when there is some', async () => {
+  const other = memory.claim('another');
+  await other.take(12 * MIB);
+  const answer = post(textOf(2 * MIB));
+  await sleep(100);
+  expect(handled).toBe(0);
+  other.release();
+  gate.resolve();
+  expect((await answer).status).toBe(200);
+});
+
+test('what one request may never have is a 413 before it is read', async () => {
+  const answer = await post(textOf(4 * MIB));
+  expect([answer.status, handled]).toEqual([413, 0]);
+});
+
+test('a body of nothing but small objects counts by them', async () => {
+  const answer = await post(`[${'{},'.repeat(100_000)}{}]`);
+  expect([answer.status, handled]).toEqual([413, 0]);
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('a client that leaves in the middle of its body, or while it waits, holds nothing', async () => {
+  const socket = await begin(MIB, 100_000);
+  await expect.poll(() => memory.held_bytes).toBe(MIB * limits.body_copies);
+  socket.destroy();
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('a client that leaves before its answer holds its body until the handler is done', async () => {
+  const socket = await begin(MIB, MIB);
+  await expect.poll(() => handled).toBe(1);
+  socket.destroy();
+  await sleep(50);
+  expect(memory.held_bytes).toBeGreaterThan(MIB);
+  gate.resolve();
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('JSON that names a prototype is refused, in a small body and in a large one', async () => {
+  gate.resolve();
+  for (const padding of [0, MIB / 4]) {
+    const answer = await post(`{"__proto__":{"a":1},"b":${textOf(padding + 2)}}`);
+    expect(answer.status).toBe(400);
+  }
+});
