@@ -1,9 +1,11 @@
+import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { rateLimited } from '../http/rate-limit.ts';
 import { createRateBook, type RateCaller } from '../ledger/rate-book.ts';
 import { type Moment, RateCounter } from '../ledger/rate-counter.ts';
 import { limits } from '../limits.ts';
-import type { Candidate } from '../routing/plan.ts';
+import { type Candidate, pricesOf } from '../routing/candidate.ts';
+import { isFree } from '../routing/rules.ts';
 import type { RateLimit, RateRules } from '../schemas/rate-limit.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call, Clock } from './call.ts';
@@ -31,7 +33,7 @@ export interface Passage {
 /** Lets calls through: the one place where requests and tokens are counted against rates. */
 export interface RateLimits {
   /** Counts the call against the limits of its key. Throws `GatewayError` 429, 503 where nobody can count. */
-  open(call: Call): Passage | Promise<Passage>;
+  open(call: Call, asksFree: AsksFree): Passage | Promise<Passage>;
   /** Gives back what this node has not used. */
   stop(): Promise<void>;
 }
@@ -58,10 +60,8 @@ interface Permit {
   model_id: string | undefined;
 }
 
-/** A variant that the operator's account has for nothing; at an organization's own account it is the organization's matter. */
-function isFree({ model, endpoint: { pricing }, own }: Candidate): boolean {
-  return own === undefined && model.id.endsWith(':free') && pricing.prompt === 0 && pricing.completion === 0;
-}
+/** Whether a client asked for the free variant of a model. */
+type AsksFree = (model: Model) => boolean;
 
 function callerOf({ principal: { key_hash, key_name, organization_id, budgets } }: Call): RateCaller {
   const granted_nano = budgets.find(({ scope }) => scope === 'organization')?.limit_nano;
@@ -142,14 +142,16 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
 
   class CallPassage implements Passage {
     readonly #call: Call;
+    readonly #asksFree: AsksFree;
     readonly caller: RateCaller;
     #permits: Permit[] = [];
     #tokens: { prompt: number; bound: number } | undefined;
     /** By the name of a model: what stood against it. */
     #refused: Map<string, unknown> | undefined;
 
-    constructor(call: Call) {
+    constructor(call: Call, asksFree: AsksFree) {
       this.#call = call;
+      this.#asksFree = asksFree;
       this.caller = callerOf(call);
     }
 
@@ -197,8 +199,15 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
       this.#permits.push(...taken);
     }
 
+    /** What the operator's account has for nothing; at an organization's own account it is the organization's matter. */
+    #isFree(candidate: Candidate): boolean {
+      const { model, own } = candidate;
+      if (own !== undefined || !(model.id.endsWith(':free') || this.#asksFree(model))) return false;
+      return isFree(pricesOf(candidate));
+    }
+
     enter(candidate: Candidate): Promise<void> | undefined {
-      const is_free = isFree(candidate);
+      const is_free = this.#isFree(candidate);
       const list = current().book.ofModel(this.caller, { id: candidate.model.id, is_free });
       if (list.length === 0) return undefined;
       return this.#enterOnce(is_free ? `${candidate.model.id} free` : candidate.model.id, list, candidate.model.id);
@@ -275,8 +284,8 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const timer = setInterval(() => void sweep(), limits.rate_sweep_ms).unref();
 
   return {
-    open(call) {
-      const passage = new CallPassage(call);
+    open(call, asksFree) {
+      const passage = new CallPassage(call, asksFree);
       const waits = passage.take(current().book.ofKey(passage.caller), undefined);
       return waits === undefined ? passage : waits.then(() => passage);
     },

@@ -73,6 +73,8 @@ export interface Planned {
   catalog: ModelSource;
   plan: Plan;
   requested: string;
+  /** What the names of its models ask for beside them. */
+  wishes: Requested['wishes'];
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
   /** Where its conversation is at home, and is told of the answer. */
@@ -145,13 +147,14 @@ export function createSteps(
     const suited = recall?.(given, { models, catalog });
     const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
     const plan = planFor(call, { catalog, named, own, refuses, prefers, sticky: home?.isAt });
-    return { call, catalog, plan, requested, told: named.told === undefined ? told : [...named.told, ...told], home };
+    const { wishes } = named;
+    return { call, catalog, plan, requested, wishes, told: [...(named.told ?? []), ...told], home };
   }
 
   async function open(given: Call, wanted: Wanted): Promise<Session> {
     const routed = await planned(given, wanted);
     // Last: what is refused for what it is does not count.
-    const passing = rates.open(routed.call);
+    const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
     const passage = passing instanceof Promise ? await passing : passing;
     return {
       ...routed,
