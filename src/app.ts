@@ -106,8 +106,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config } = served();
   const catalog = () => served().catalog.at(clock.now_ms());
   const wholeCatalog = () => served().wholeCatalog().at(clock.now_ms());
+  const routers = () => served().config.routing;
   const listingsFor = createListings();
-  const listings = () => listingsFor(catalog());
+  const listings = () => listingsFor(catalog(), routers());
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
@@ -234,8 +235,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });
-      getModel(api, { catalog });
-      listModelEndpoints(api, { catalog, statistics: shownStatistics });
+      getModel(api, { catalog, routers });
+      listModelEndpoints(api, { catalog, routers, statistics: shownStatistics });
       listZdrEndpoints(api, { catalog, statistics: shownStatistics });
       serveManagement(api, {
         providers() {

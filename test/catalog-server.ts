@@ -6,6 +6,7 @@ import { GatewayError } from '../src/errors.ts';
 import type { Principal } from '../src/http/principal.ts';
 import { createServer, type Server } from '../src/http/server.ts';
 import type { Site } from '../src/http/site.ts';
+import type { RouterRules } from '../src/routing/router-models.ts';
 
 const environment = {
   OPENAI_API_KEY: 'k',
@@ -39,11 +40,17 @@ const statistics: ReturnType<StatisticsOf> = {
   uptime_last_1d: 100,
 };
 
+const routers: RouterRules = {
+  auto_models: ['openai/gpt-4o', 'acme/unknown', 'openai/gpt-5-nano'],
+  free_models: undefined,
+};
+
 interface CatalogOptions {
   catalog(): Catalog;
   listings(): Listings;
   site: Site;
   statistics: StatisticsOf;
+  routers(): RouterRules;
 }
 
 /** A server of operations that read the catalog: the bundled one, with five providers on and one key known. */
@@ -64,7 +71,8 @@ export async function startCatalogServer(
   const listingsFor = createListings();
   register(server, {
     catalog: () => catalog,
-    listings: () => listingsFor(catalog),
+    listings: () => listingsFor(catalog, routers),
+    routers: () => routers,
     site: { public_origin: undefined },
     statistics: () => statistics,
   });

@@ -38,7 +38,13 @@ describe('GET /model/{author}/{slug}', () => {
     expect((await get(`/model/${name}`)).body.data.id).toBe(id);
   });
 
-  test.each(['openai/gpt-0', 'OpenAI/gpt-4o', 'openai/gpt-4o:free', '~openai/nothing-latest'])(
+  test('200: a router model', async () => {
+    const { body } = await get('/model/gateway/auto');
+    expect(Errors(PublicModel, body.data)).toEqual([]);
+    expect(body.data).toMatchObject({ id: 'gateway/auto', pricing: { prompt: '-1' } });
+  });
+
+  test.each(['gateway/free', 'openai/gpt-0', 'OpenAI/gpt-4o', 'openai/gpt-4o:free', '~openai/nothing-latest'])(
     '404: %s',
     async (name) => {
       const { status, body } = await get(`/model/${name}`);

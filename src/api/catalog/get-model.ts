@@ -1,13 +1,16 @@
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
-import { describeModel } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';
+import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
 import { PublicModel } from '../../schemas/model.ts';
 import { ModelParams, namedModel } from './named-model.ts';
 
 /** `GET /model/{author}/{slug}`: one model, named as in a request. */
-export function getModel(server: Server, { catalog }: { catalog: () => Catalog }): void {
+export function getModel(
+  server: Server,
+  { catalog, routers }: { catalog: () => Catalog; routers: () => RouterRules },
+): void {
   server.route({
     method: 'GET',
     url: '/model/:author/:slug',
@@ -20,8 +23,8 @@ export function getModel(server: Server, { catalog }: { catalog: () => Catalog }
       response: { 200: Type.Object({ data: PublicModel }), ...errors(401, 404, 500) },
     },
     handler: async (request) => {
-      const { model, endpoints } = namedModel(request.params, catalog());
-      return { data: describeModel({ ...model, endpoints }) };
+      const { shown } = namedModel(request.params, { catalog: catalog(), routers: routers() });
+      return { data: shown };
     },
   });
 }

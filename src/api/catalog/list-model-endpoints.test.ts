@@ -78,6 +78,12 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     expect((await get('/models/openai/gpt-4o-20240513:floor:online/endpoints')).body.data.id).toBe('openai/gpt-4o');
   });
 
+  test('200: a router model has no endpoints of its own', async () => {
+    const { status, body } = await get('/models/gateway/auto/endpoints');
+    expect([status, body.data.endpoints]).toEqual([200, []]);
+    expect(Errors(ModelEndpoints, body.data)).toEqual([]);
+  });
+
   test('200: the canonical slug names the same model', async () => {
     const { body } = await get('/models/openai/gpt-4o-20240513/endpoints');
     expect(body.data.id).toBe('openai/gpt-4o');

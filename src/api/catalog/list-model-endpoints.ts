@@ -2,6 +2,7 @@ import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModelEndpoints } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';
+import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
@@ -10,7 +11,7 @@ import { ModelParams, namedModel } from './named-model.ts';
 /** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
 export function listModelEndpoints(
   server: Server,
-  { catalog, statistics }: { catalog: () => Catalog; statistics: StatisticsOf },
+  { catalog, routers, statistics }: { catalog: () => Catalog; routers: () => RouterRules; statistics: StatisticsOf },
 ): void {
   server.route({
     method: 'GET',
@@ -25,7 +26,7 @@ export function listModelEndpoints(
     },
     handler: async (request, reply) => {
       const source = catalog();
-      const { model, endpoints } = namedModel(request.params, source);
+      const { model, endpoints } = namedModel(request.params, { catalog: source, routers: routers() });
       const is_known = request.principal !== undefined;
       setEndpointCaching(request, reply);
       const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });

@@ -19,6 +19,9 @@ async function get(url: string, headers: Record<string, string> = {}) {
   return { status: answer.statusCode, headers: answer.headers, body: answer.json() };
 }
 
+/** Neither an alias nor a router. */
+const isOfCatalog = (id: string) => catalog.find(id) !== undefined;
+
 describe('GET /models', () => {
   test('200: every record has every field of the specification, newest first', async () => {
     const { status, headers, body } = await get('/models');
@@ -68,7 +71,7 @@ describe('GET /models', () => {
     ['?output_modalities=all', () => true],
   ])('200: %s lists the models with one of these outputs, and all of them', async (query, fits) => {
     const { body } = await get(`/models${query}`);
-    const listed = body.data.map(({ id }: PublicModel) => id);
+    const listed = body.data.map(({ id }: PublicModel) => id).filter(isOfCatalog);
     expect(listed).toEqual(
       catalog
         .models()
@@ -76,6 +79,28 @@ describe('GET /models', () => {
         .map(({ id }) => id),
     );
     expect(listed.length).toBeGreaterThan(0);
+  });
+
+  test('200: an alias is listed where a family has several models, and tells the newest of them', async () => {
+    const { body } = await get('/models');
+    const alias = body.data.find(({ id }: PublicModel) => id === '~anthropic/claude-opus-latest');
+    const target = body.data.find(({ id }: PublicModel) => id === 'anthropic/claude-opus-4.8');
+    expect(alias).toMatchObject({ pricing: target.pricing, created: target.created, canonical_slug: alias.id });
+    expect(alias.description).toContain('at present anthropic/claude-opus-4.8');
+    expect(body.data.map(({ id }: PublicModel) => id)).not.toContain('~anthropic/claude-haiku-latest');
+  });
+
+  test('200: a router model is listed where it is set up, with what its models can do together and no fixed price', async () => {
+    const { body } = await get('/models');
+    const router = body.data.find(({ id }: PublicModel) => id === 'gateway/auto');
+    expect(Errors(PublicModel, router)).toEqual([]);
+    expect(router).toMatchObject({
+      pricing: { prompt: '-1', completion: '-1' },
+      context_length: 400000,
+      architecture: { tokenizer: 'Router', input_modalities: ['text', 'image', 'file'] },
+    });
+    expect(router.supported_parameters).toEqual(expect.arrayContaining(['temperature', 'reasoning']));
+    expect(body.data.map(({ id }: PublicModel) => id)).not.toContain('gateway/free');
   });
 
   test('200: supported_parameters lists the models that support every one of them, and all of those', async () => {

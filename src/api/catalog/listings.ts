@@ -1,48 +1,52 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { describeModel } from '../../catalog/describe.ts';
 import type { Model } from '../../catalog/model.ts';
 import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { limits } from '../../limits.ts';
+import type { RouterRules } from '../../routing/router-models.ts';
+import { listedModels } from './listed-models.ts';
 import { isWanted, type ModelQuery } from './model-query.ts';
 
 /** What the public service sends for its catalog (api-facts 10). */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
 export const jsonContentType = 'application/json; charset=utf-8';
 
-/** A model as it is listed. */
-export interface ListedModel {
+/** A model as it is listed, and as the list has it. */
+interface WrittenModel {
   model: Model;
   supported_parameters: readonly string[];
   json: string;
 }
 
-/** What is said of one catalog, made once. A reload or a change of prices makes another catalog, and another of these. */
+/** What is said of one catalog and its routers, made once. A reload or a change of prices makes another catalog, and another of these. */
 export interface Listings {
   /** The models that a query wants, newest first. */
-  models(query: ModelQuery): ListedModel[];
+  models(query: ModelQuery): WrittenModel[];
   /** The answer of this key, made when first asked for. The ones asked for longest ago are forgotten. */
   answer(key: string, make: () => { text: string; content_type: string }): CachedAnswer;
 }
 
 /** What answers about catalogs are kept in. Only those of the last catalog asked for are, so that an old one can go. */
-export function createListings(): (catalog: Catalog) => Listings {
-  let last: { catalog: Catalog; listings: Listings } | undefined;
-  return (catalog) => {
-    if (last?.catalog !== catalog) last = { catalog, listings: listingsOf(catalog) };
+export function createListings(): (catalog: Catalog, routers: RouterRules) => Listings {
+  let last: { catalog: Catalog; routers: RouterRules; listings: Listings } | undefined;
+  return (catalog, routers) => {
+    if (last?.catalog !== catalog || last.routers !== routers) {
+      last = { catalog, routers, listings: listingsOf(catalog, routers) };
+    }
     return last.listings;
   };
 }
 
-function listingsOf(catalog: Catalog): Listings {
+function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
   const answers = new Map<string, CachedAnswer>();
   let bytes = 0;
-  let listed: ListedModel[] | undefined;
+  let written: WrittenModel[] | undefined;
   const all = () => {
-    listed ??= catalog.models().map((model) => {
-      const shown = describeModel(model);
-      return { model, supported_parameters: shown.supported_parameters, json: JSON.stringify(shown) };
-    });
-    return listed;
+    written ??= listedModels(catalog, routers).map(({ model, shown }) => ({
+      model,
+      supported_parameters: shown.supported_parameters,
+      json: JSON.stringify(shown),
+    }));
+    return written;
   };
   const forget = (key: string, { body }: CachedAnswer) => {
     answers.delete(key);
@@ -72,6 +76,6 @@ function listingsOf(catalog: Catalog): Listings {
 }
 
 /** Models as the list that clients read. */
-export function modelListJson(models: readonly ListedModel[]): string {
+export function modelListJson(models: readonly WrittenModel[]): string {
   return `{"data":[${models.map(({ json }) => json).join(',')}]}`;
 }

@@ -1,10 +1,14 @@
 import Type, { type Static } from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
+import { describeModel } from '../../catalog/describe.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
 import { latestModels } from '../../routing/families.ts';
+import type { RouterRules } from '../../routing/router-models.ts';
 import { isFree } from '../../routing/rules.ts';
 import { resolveVariant, wishOf } from '../../routing/variants.ts';
+import type { PublicModel } from '../../schemas/model.ts';
+import { listedRouters } from './listed-models.ts';
 
 /** The path of one model. */
 export const ModelParams = Type.Object({
@@ -12,18 +16,25 @@ export const ModelParams = Type.Object({
   slug: Type.String({ description: 'Slug of the model, plain or dated, with suffixes such as `:free`.' }),
 });
 
-/** A model by a name, and those of its endpoints that the name leaves. */
+/** A model by a name, with those of its endpoints that the name leaves, and its record. */
 export interface NamedModel {
   model: Model;
   endpoints: readonly Endpoint[];
+  shown: PublicModel;
 }
 
 /**
- * The model that a path names as a request would: by id, dated slug or `~author/family-latest`, with suffixes. Throws a 404
+ * The model that a path names as a request would: by id, dated slug or `~author/family-latest`, with suffixes, or as a
+ * router model. Throws a 404
  * also for a suffix that leaves none of its endpoints.
  */
-export function namedModel({ author, slug }: Static<typeof ModelParams>, catalog: Catalog): NamedModel {
+export function namedModel(
+  { author, slug }: Static<typeof ModelParams>,
+  { catalog, routers }: { catalog: Catalog; routers: RouterRules },
+): NamedModel {
   const name = `${author}/${slug}`;
+  const router = listedRouters(catalog, routers).find(({ model }) => model.id === name);
+  if (router !== undefined && catalog.find(name) === undefined) return { ...router, endpoints: [] };
   const latest = latestModels(catalog.models());
   const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
   if (variant === undefined) throw new GatewayError(404, `Model ${name} does not exist`);
@@ -36,5 +47,5 @@ export function namedModel({ author, slug }: Static<typeof ModelParams>, catalog
   );
   const is_gone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
   if (is_gone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
-  return { model, endpoints };
+  return { model, endpoints, shown: describeModel({ ...model, endpoints }) };
 }
