@@ -1,5 +1,8 @@
 import type { Endpoint, Model } from '../src/catalog/model.ts';
 import type { Provider } from '../src/providers/provider.ts';
+import type { Percentiles, Performance } from '../src/routing/health.ts';
+import { NoEndpoint, type Plan, type PlanContext, plan, tagOf } from '../src/routing/plan.ts';
+import type { ChatRequest } from '../src/schemas/inner.ts';
 
 /** Three providers of different data policies. */
 export const PROVIDERS: Record<string, Provider> = Object.fromEntries(
@@ -82,3 +85,62 @@ export const ONE = model('a/one', [
 ]);
 /** A model of one provider. */
 export const TWO = model('a/two', [endpoint('a/two', 'alpha', 50)]);
+
+/** What is known of endpoints, by their id. Nothing is known of others. */
+export interface Known {
+  cooling?: Record<string, number>;
+  outages?: readonly string[];
+  performance?: Record<string, Partial<Performance>>;
+}
+
+const flat = (value: number): Percentiles => ({ p50: value, p75: value, p90: value, p99: value });
+/** An endpoint that makes so many tokens a second, always. */
+export const speed = (tokens: number): Partial<Performance> => ({ throughput: flat(tokens) });
+/** An endpoint that takes so long to its first token, always. */
+export const wait = (latency_ms: number): Partial<Performance> => ({ latency_ms: flat(latency_ms) });
+
+const UNKNOWN: Performance = {
+  latency_ms: null,
+  throughput: null,
+  uptime_5m: null,
+  uptime_30m: null,
+  uptime_1d: null,
+  tool_success: null,
+};
+
+/** Plans a request of one word for these models, at a time when so much is known. */
+export function planned(
+  request: Partial<ChatRequest> = {},
+  { known = {}, ...context }: Partial<PlanContext> & { known?: Known } = {},
+): Plan {
+  return plan(
+    { messages: [{ role: 'user', content: 'x' }], ...request },
+    {
+      models: [ONE],
+      provider: (slug) => PROVIDERS[slug],
+      health: {
+        coolingUntil: (id) => known.cooling?.[id] ?? 0,
+        hadOutage: (id) => known.outages?.includes(id) === true,
+        performance: (id) => ({ ...UNKNOWN, ...known.performance?.[id] }),
+      },
+      now_ms: 1000,
+      draw: 0,
+      allow_unpriced: false,
+      ...context,
+    },
+  );
+}
+
+/** Where a plan goes, in order: the tags of its endpoints. */
+export const tagsOf = ({ attempts }: Plan): string[] => attempts.map(tagOf);
+
+/** The refusal of a request that no endpoint may serve. */
+export function refused(...given: Parameters<typeof planned>): NoEndpoint {
+  try {
+    planned(...given);
+  } catch (error) {
+    if (error instanceof NoEndpoint) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}

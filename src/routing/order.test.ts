@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest';
+import { endpoint, type Known, model, ONE, planned, speed, TWO, tagsOf, wait } from '../../test/routing-fixture.ts';
+import type { ProviderPreferences } from '../schemas/inner.ts';
+import type { Plan, PlanContext } from './plan.ts';
+
+/** Prices 1, 2 and 3 at three providers, and one endpoint more that costs as much as the last. */
+const GRADED = model('a/x', [
+  endpoint('a/x', 'alpha', 1),
+  endpoint('a/x', 'beta', 2),
+  endpoint('a/x', 'gamma', 3),
+  endpoint('a/x', 'beta', 3, { tag: 'beta/slow' }),
+]);
+
+/** How often each endpoint comes first, over evenly spaced draws. */
+function shares(of: (draw: number) => Plan, times = 1_000): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (let n = 0; n < times; n += 1) {
+    const [first = ''] = tagsOf(of((n + 0.5) / times));
+    counts[first] = (counts[first] ?? 0) + 1 / times;
+  }
+  return counts;
+}
+
+const weights = ({ candidates }: Plan) => candidates.map(({ weight }) => weight);
+
+describe('the draw', () => {
+  test('follows the inverse square of the price; the others follow by price', () => {
+    const total = 1 + 1 / 4 + 1 / 9 + 1 / 9;
+    const found = shares((draw) => planned({}, { models: [GRADED], draw }));
+    expect(found['alpha']).toBeCloseTo(1 / total, 2);
+    expect(found['beta']).toBeCloseTo(1 / 4 / total, 2);
+    expect(found['gamma']).toBeCloseTo(1 / 9 / total, 2);
+    expect(found['beta/slow']).toBeCloseTo(1 / 9 / total, 2);
+    const drawn = planned({}, { models: [GRADED], draw: 0.9 });
+    expect(tagsOf(drawn)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
+    expect(drawn.attempts.map(({ because }) => because)).toEqual([['drawn', 'price'], ['price'], ['price'], ['price']]);
+    expect(weights(drawn).reduce<number>((sum, weight) => sum + (weight ?? 0), 0)).toBeCloseTo(1);
+  });
+
+  test('is the example of the public documentation: A nine times as often as C, then C; B, which was out, last', () => {
+    const three = model('a/x', [endpoint('a/x', 'alpha', 1), endpoint('a/x', 'beta', 2), endpoint('a/x', 'gamma', 3)]);
+    const known = { outages: ['beta|a/x'] };
+    const found = shares((draw) => planned({}, { models: [three], known, draw }));
+    expect((found['alpha'] ?? 0) / (found['gamma'] ?? 1)).toBeCloseTo(9, 1);
+    const one = planned({}, { models: [three], known });
+    expect(tagsOf(one)).toEqual(['alpha', 'gamma', 'beta']);
+    expect(one.attempts.at(-1)?.because).toEqual(['price', 'recent_outage']);
+  });
+
+  test('is even among those that cost nothing, and never of those that cost something beside them', () => {
+    const free = model('a/x', [endpoint('a/x', 'alpha', 0), endpoint('a/x', 'beta', 0), endpoint('a/x', 'gamma', 1)]);
+    expect(shares((draw) => planned({}, { models: [free], draw }))).toEqual({
+      alpha: expect.closeTo(0.5),
+      beta: expect.closeTo(0.5),
+    });
+  });
+
+  test('is never of an endpoint without a known price beside one that has one', () => {
+    const found = shares((draw) => planned({}, { draw, allow_unpriced: true }));
+    expect(Object.keys(found)).not.toContain('gamma');
+    expect(tagsOf(planned({}, { allow_unpriced: true })).at(-1)).toBe('gamma');
+  });
+
+  test.each<[string, Partial<PlanContext> & { known?: Known }, ProviderPreferences | undefined]>([
+    ['a sort', {}, { sort: 'price' }],
+    ['an order', {}, { order: ['gamma'] }],
+    ['a default sort', { default_sort: 'price' }, undefined],
+    ['a single endpoint', {}, { only: ['alpha'] }],
+    ['cooling endpoints alone', { known: { cooling: { 'alpha|a/x': 5_000 } } }, { only: ['alpha'] }],
+  ])('is not held with %s', (_title, context, provider) => {
+    const found = (draw: number) => planned({ ...(provider && { provider }) }, { models: [GRADED], draw, ...context });
+    expect(tagsOf(found(0.99))).toEqual(tagsOf(found(0)));
+    expect(weights(found(0.99)).every((weight) => weight === undefined)).toBe(true);
+  });
+});
+
+describe('a sort', () => {
+  const known: Known = {
+    performance: {
+      'alpha|a/x': { ...speed(50), ...wait(900), tool_success: 0.99 },
+      'beta|a/x': { ...speed(90), ...wait(100), tool_success: 0.5 },
+      'gamma|a/x': { ...speed(10), ...wait(400), tool_success: 0.995 },
+    },
+  };
+  test.each<[string, ProviderPreferences, string[]]>([
+    ['price', { sort: 'price' }, ['alpha', 'beta', 'gamma', 'beta/slow']],
+    ['throughput', { sort: 'throughput' }, ['beta', 'alpha', 'gamma', 'beta/slow']],
+    ['latency', { sort: 'latency' }, ['beta', 'gamma', 'alpha', 'beta/slow']],
+    [
+      'exacto: tool calls, and among much the same ones speed',
+      { sort: 'exacto' },
+      ['alpha', 'gamma', 'beta', 'beta/slow'],
+    ],
+    ['the form of an object', { sort: { by: 'latency' } }, ['beta', 'gamma', 'alpha', 'beta/slow']],
+    ['the rest behind an order', { sort: 'latency', order: ['alpha'] }, ['alpha', 'beta', 'gamma', 'beta/slow']],
+  ])('by %s; what nothing is known of comes last', (_title, provider, expected) => {
+    expect(tagsOf(planned({ provider }, { models: [GRADED], known }))).toEqual(expected);
+  });
+
+  test('of the request goes before the default, and the plan says which it was', () => {
+    const by = (provider?: ProviderPreferences) =>
+      planned({ ...(provider && { provider }) }, { models: [GRADED], known, default_sort: 'throughput' });
+    expect(tagsOf(by())[0]).toBe('beta');
+    expect(by().sort).toBe('throughput');
+    expect(tagsOf(by({ sort: 'price' }))[0]).toBe('alpha');
+    expect(by({ sort: 'price' }).sort).toBe('price');
+  });
+
+  test('takes no notice of an outage of late, but of a cool-down', () => {
+    const down = { outages: ['alpha|a/x'] };
+    expect(tagsOf(planned({ provider: { sort: 'price' } }, { models: [GRADED], known: down }))[0]).toBe('alpha');
+    const cooling = { cooling: { 'alpha|a/x': 9_000 } };
+    const found = planned({ provider: { sort: 'price' } }, { models: [GRADED], known: cooling });
+    expect(tagsOf(found).at(-1)).toBe('alpha');
+    expect(found.attempts.at(-1)?.because).toEqual(['price', 'cooling_down']);
+  });
+
+  const two = model('a/two', [endpoint('a/two', 'alpha', 5, { tag: 'alpha/two' })]);
+  const over: Known = { performance: { ...known.performance, 'alpha/two|a/two': speed(70) } };
+  test.each<[string, Parameters<typeof planned>[0], string[]]>([
+    ['none', { provider: { sort: { by: 'throughput', partition: 'none' } } }, ['beta', 'alpha/two', 'alpha', 'gamma']],
+    [
+      'model',
+      { provider: { sort: { by: 'throughput', partition: 'model' } } },
+      ['beta', 'alpha', 'gamma', 'beta/slow'],
+    ],
+    ['none, by its older word', { route: 'sort', provider: { sort: 'throughput' } }, ['beta', 'alpha/two', 'alpha']],
+    ['model, by its older word', { route: 'fallback', provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma']],
+  ])('over several models, partition %s', (_title, request, expected) => {
+    const found = tagsOf(planned(request, { models: [GRADED, two], known: over }));
+    expect(found.slice(0, expected.length)).toEqual(expected);
+    expect(found).toHaveLength(5);
+  });
+
+  test('as one list without fallbacks is the first of all', () => {
+    const provider = { sort: { by: 'throughput', partition: 'none' }, allow_fallbacks: false };
+    expect(tagsOf(planned({ provider }, { models: [two, GRADED], known: over }))).toEqual(['beta']);
+  });
+});
+
+describe('a wished performance', () => {
+  const known: Known = {
+    performance: {
+      'alpha|a/x': { ...speed(10), ...wait(3_000) },
+      'beta|a/x': { ...speed(50), ...wait(1_000) },
+    },
+  };
+  test.each<[string, ProviderPreferences, string[]]>([
+    ['throughput', { preferred_min_throughput: 40 }, ['beta', 'gamma', 'beta/slow', 'alpha']],
+    ['throughput of a percentile', { preferred_min_throughput: { p90: 40 } }, ['beta', 'gamma', 'beta/slow', 'alpha']],
+    ['throughput of all', { preferred_min_throughput: 5 }, ['alpha', 'beta', 'gamma', 'beta/slow']],
+    ['latency, in seconds', { preferred_max_latency: 2 }, ['beta', 'gamma', 'beta/slow', 'alpha']],
+    ['latency that nobody has', { preferred_max_latency: { p50: 0.5 } }, ['gamma', 'beta/slow', 'alpha', 'beta']],
+  ])('%s: who misses it stands behind, who is not known does not', (_title, provider, expected) => {
+    expect(tagsOf(planned({ provider }, { models: [GRADED], known }))).toEqual(expected);
+  });
+
+  test('can make a later model win, and never leaves anything out', () => {
+    const provider = { preferred_max_latency: 2, only: ['alpha'] };
+    const found = planned({ provider }, { models: [GRADED, TWO], known });
+    expect(found.attempts.map((one) => one.model.id)).toEqual(['a/two', 'a/x']);
+    expect(found.attempts[1]?.because).toEqual(['price', 'below_preferred']);
+  });
+
+  test('gives way to an order', () => {
+    const provider = { preferred_max_latency: 2, order: ['alpha'] };
+    expect(tagsOf(planned({ provider }, { models: [GRADED], known }))[0]).toBe('alpha');
+  });
+});
+
+describe('a conversation', () => {
+  const sticky: PlanContext['sticky'] = ({ endpoint: { tag } }) => tag === 'gamma';
+  const at = (request: Parameters<typeof planned>[0], known: Known = {}, more: Partial<PlanContext> = {}) =>
+    planned(request, { models: [GRADED], known, sticky, ...more });
+
+  test('goes where it went before, and nothing is drawn', () => {
+    const found = at({}, {}, { draw: 0.5 });
+    expect(tagsOf(found)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
+    expect(found.attempts[0]?.because).toEqual(['sticky', 'price']);
+    expect(weights(found).every((weight) => weight === undefined)).toBe(true);
+  });
+  test.each<[string, Parameters<typeof planned>[0], Known]>([
+    ['an order', { provider: { order: ['beta'] } }, {}],
+    ['a sort', { provider: { sort: 'price' } }, {}],
+    ['a cool-down there', {}, { cooling: { 'gamma|a/x': 2_000 } }],
+    ['an outage there', {}, { outages: ['gamma|a/x'] }],
+    ['a filter', { provider: { ignore: ['gamma'] } }, {}],
+  ])('goes elsewhere with %s', (_title, request, known) => {
+    expect(tagsOf(at(request, known))[0]).not.toBe('gamma');
+  });
+  test('stays with its opaque state rather than with its cache', () => {
+    const found = at({}, {}, { prefers: ({ endpoint: { tag } }) => tag === 'beta' });
+    expect(tagsOf(found)[0]).toBe('beta');
+    expect(found.attempts[0]?.because).toEqual(['state', 'price']);
+  });
+});
+
+test('an endpoint that a prompt probably does not fit stands behind', () => {
+  const tight = model('a/x', [
+    endpoint('a/x', 'alpha', 1, { context_length: 1_000 }),
+    endpoint('a/x', 'beta', 9, { context_length: 100_000 }),
+  ]);
+  const ask = (chars: number, max_tokens?: number) =>
+    planned(
+      { messages: [{ role: 'user', content: 'x'.repeat(chars) }], ...(max_tokens ? { max_tokens } : {}) },
+      { models: [tight] },
+    );
+  expect(tagsOf(ask(100))).toEqual(['alpha', 'beta']);
+  expect(tagsOf(ask(8_000))).toEqual(['beta', 'alpha']);
+  expect(ask(8_000).attempts[1]?.because).toEqual(['price', 'prompt_may_not_fit']);
+  expect(tagsOf(ask(2_000, 900))).toEqual(['beta', 'alpha']);
+});
+
+test('what is not tried says why', () => {
+  const first = planned({ provider: { allow_fallbacks: false } }, { models: [GRADED] });
+  expect(first.candidates.filter(({ excluded }) => excluded?.step === 'Limit to First')).toHaveLength(3);
+  expect(tagsOf(planned({ provider: { order: ['beta'], allow_fallbacks: false } }, { models: [ONE] }))).toEqual([
+    'beta',
+    'beta/turbo',
+  ]);
+});
