@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { createHealth } from './health.ts';
 
@@ -42,11 +42,143 @@ test.each([
   expect(health.coolingUntil('e', 0)).toBeGreaterThan(0);
 });
 
-test('a success ends the cool-down', () => {
+test('a success ends a cool-down of our own making, and its count of failures in a row', () => {
   const health = createHealth();
+  health.failed('e', 'timeout', undefined, 0);
   health.failed('e', 'timeout', undefined, 0);
   health.succeeded('e', 1);
   expect(health.coolingUntil('e', 1)).toBe(0);
+  health.failed('e', 'timeout', undefined, 2);
+  expect(health.coolingUntil('e', 2)).toBe(2 + limits.cool_down_ms_default);
+});
+
+test('a success of what was sent before the failure ends nothing', () => {
+  const health = createHealth();
+  health.failed('e', 'timeout', undefined, 10);
+  health.succeeded('e', 20, 9);
+  expect(health.coolingUntil('e', 20)).toBe(10 + limits.cool_down_ms_default);
+});
+
+test('an upstream’s own wait is kept whatever is answered meanwhile', () => {
+  const health = createHealth();
+  health.failed('e', 'rate_limited', 60_000, 0);
+  health.succeeded('e', 30_000);
+  expect(health.coolingUntil('e', 30_000)).toBe(60_000);
+});
+
+describe('after a cool-down', () => {
+  const cooled = () => {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    return health;
+  };
+  const over = limits.cool_down_ms_default;
+
+  test('one call tries it, and to others it cools until that is known', () => {
+    const health = cooled();
+    expect(health.begin('e', over - 1)).toBe('open');
+    expect(health.coolingUntil('e', over)).toBe(0);
+    expect(health.begin('e', over)).toBe('trial');
+    expect(health.coolingUntil('e', over + 1)).toBeGreaterThan(over + 1);
+    expect(health.begin('e', over + 1)).toBe('busy');
+  });
+
+  test('the trial’s success opens it for all', () => {
+    const health = cooled();
+    health.begin('e', over);
+    health.succeeded('e', over + 5, over);
+    expect(health.coolingUntil('e', over + 5)).toBe(0);
+    expect(health.begin('e', over + 5)).toBe('open');
+    expect(health.begin('e', over + 5)).toBe('open');
+  });
+
+  test('the trial’s failure cools it for longer', () => {
+    const health = cooled();
+    health.begin('e', over);
+    health.failed('e', 'unavailable', undefined, over + 5);
+    expect(health.coolingUntil('e', over + 5)).toBe(over + 5 + 2 * limits.cool_down_ms_default);
+    expect(health.begin('e', over + 6)).toBe('open');
+  });
+
+  test('a trial that ended without an outcome lets the next in at once', () => {
+    const health = cooled();
+    health.begin('e', over);
+    health.left('e');
+    expect(health.coolingUntil('e', over + 1)).toBe(0);
+    expect(health.begin('e', over + 1)).toBe('trial');
+  });
+
+  test('a trial whose outcome never comes is not waited for longer than a bound', () => {
+    const health = cooled();
+    health.begin('e', over);
+    const late = over + limits.cool_down_trial_ms_max;
+    expect(health.begin('e', late - 1)).toBe('busy');
+    expect(health.coolingUntil('e', late)).toBe(0);
+    expect(health.begin('e', late)).toBe('trial');
+  });
+
+  test('of a thousand calls that come at once, one is the trial', () => {
+    const health = cooled();
+    const turns = Array.from({ length: 1_000 }, () => health.begin('e', over));
+    expect(turns.filter((turn) => turn === 'trial')).toHaveLength(1);
+    expect(turns.filter((turn) => turn === 'busy')).toHaveLength(999);
+  });
+});
+
+describe('an outage', () => {
+  test('is recent for half a minute, also when the endpoint is well again', () => {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    health.succeeded('e', 10);
+    expect(health.coolingUntil('e', 10)).toBe(0);
+    expect(health.hadOutage('e', 10)).toBe(true);
+    expect(health.hadOutage('e', limits.outage_recent_ms - 1)).toBe(true);
+    expect(health.hadOutage('e', limits.outage_recent_ms)).toBe(false);
+    expect(health.hadOutage('other', 0)).toBe(false);
+  });
+
+  test('is none where one of many calls failed', () => {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    for (let n = 0; n < 19; n += 1) health.succeeded('e', 1);
+    expect(health.hadOutage('e', 1)).toBe(true);
+    health.succeeded('e', 1);
+    expect(health.hadOutage('e', 1)).toBe(false);
+    health.failed('e', 'unavailable', undefined, 2);
+    expect(health.hadOutage('e', 2)).toBe(true);
+  });
+
+  test('is none where the endpoint only limits the rate', () => {
+    const health = createHealth();
+    health.failed('e', 'rate_limited', undefined, 0);
+    expect(health.hadOutage('e', 0)).toBe(false);
+  });
+
+  test('is told by what happened lately: earlier answers do not outweigh it', () => {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    for (let n = 0; n < 1_000; n += 1) health.succeeded('e', 1);
+    const later = 3 * limits.outage_recent_ms;
+    health.failed('e', 'unavailable', undefined, later);
+    expect(health.hadOutage('e', later)).toBe(true);
+  });
+});
+
+test.each([
+  ['credential', 'refused'],
+  ['payment', 'refused'],
+  ['unavailable', 'failing'],
+  ['timeout', 'failing'],
+  ['rate_limited', 'rate_limited'],
+] as const)('after %s an endpoint is %s, until it answers', (failure, condition) => {
+  const health = createHealth();
+  expect(health.condition('e', 0)).toBe('well');
+  health.failed('e', failure, undefined, 0);
+  expect(health.condition('e', 1)).toBe(condition);
+  const over = limits.cool_down_ms_default;
+  expect(health.condition('e', over)).toBe(failure === 'rate_limited' ? 'well' : condition);
+  health.succeeded('e', over + 1);
+  expect(health.condition('e', over + 1)).toBe('well');
 });
 
 test.each(['invalid_request', 'content_filter', 'state_rejected'] as const)(
