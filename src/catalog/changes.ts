@@ -1,6 +1,6 @@
 import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
 import type { Catalog } from './catalog.ts';
-import type { Endpoint, EndpointPrices, Model } from './model.ts';
+import type { DatedPrices, Endpoint, EndpointPrices, Model } from './model.ts';
 import { usdText } from './price.ts';
 
 /** One thing that another catalog has otherwise. */
@@ -14,13 +14,21 @@ export interface CatalogChange {
 
 /** What differs between two catalogs: providers, models, their endpoints, and what those ask. Pure. */
 export function catalogChanges(before: Catalog, after: Catalog): CatalogChange[] {
-  const [old, now] = [endpointsOf(before), endpointsOf(after)];
+  const [old, now] = [by(before.endpoints(), 'id'), by(after.endpoints(), 'id')];
+  // Most endpoints are the same, which is to be seen at once.
+  for (const [id, endpoint] of now) {
+    if (!isSame(old.get(id), endpoint)) continue;
+    old.delete(id);
+    now.delete(id);
+  }
   return [
-    ...compared('provider', by(before.providers(), 'slug'), by(after.providers(), 'slug'), changedFields),
-    ...compared('model', by(before.models(), 'id'), by(after.models(), 'id'), (one, other) =>
-      changedFields(modelFacts(one), modelFacts(other)),
+    ...compared('provider', by(before.providers(), 'slug'), by(after.providers(), 'slug')),
+    ...compared('model', by(before.models().map(modelFacts), 'id'), by(after.models().map(modelFacts), 'id')),
+    ...compared(
+      'endpoint',
+      by([...old.values()].map(endpointFacts), 'id'),
+      by([...now.values()].map(endpointFacts), 'id'),
     ),
-    ...compared('endpoint', old, now, (one, other) => changedFields(endpointFacts(one), endpointFacts(other))),
     ...[...now].flatMap(([name, endpoint]): CatalogChange[] => {
       const detail = priceChanges(old.get(name) ?? endpoint, endpoint);
       return detail === undefined ? [] : [{ what: 'price', how: 'changed', name, detail }];
@@ -38,15 +46,10 @@ function by<K extends string, T extends Record<K, string>>(items: readonly T[], 
   return new Map(items.map((item) => [item[key], item]));
 }
 
-function endpointsOf(catalog: Catalog): Map<string, Endpoint> {
-  return by(catalog.endpoints(), 'id');
-}
-
-function compared<T>(
+function compared<T extends object>(
   what: CatalogChange['what'],
   before: ReadonlyMap<string, T>,
   after: ReadonlyMap<string, T>,
-  changes: (one: T, other: T) => string[],
 ): CatalogChange[] {
   const removed = [...before.keys()].filter((name) => !after.has(name));
   return [
@@ -54,26 +57,34 @@ function compared<T>(
     ...[...after].flatMap(([name, item]): CatalogChange[] => {
       const known = before.get(name);
       if (known === undefined) return [{ what, how: 'added', name }];
-      const fields = changes(known, item);
+      const fields = changedFields(known, item);
       return fields.length === 0 ? [] : [{ what, how: 'changed', name, detail: fields.join(', ') }];
     }),
   ];
 }
 
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
 /** Names of the fields whose values differ. The values may be secrets. */
 function changedFields(one: object, other: object): string[] {
   const [before, after] = [new Map(Object.entries(one)), new Map(Object.entries(other))];
-  return [...new Set([...before.keys(), ...after.keys()])].filter(
-    (name) => JSON.stringify(before.get(name)) !== JSON.stringify(after.get(name)),
-  );
+  return [...new Set([...before.keys(), ...after.keys()])].filter((name) => !isSame(before.get(name), after.get(name)));
 }
 
-function modelFacts({ endpoints, ...facts }: Model): object {
+function modelFacts({ endpoints, ...facts }: Model): Omit<Model, 'endpoints'> {
   return facts;
 }
 
 /** What an endpoint is, without what it asks; a provider's own change shows at the provider. */
-function endpointFacts({ pricing, price_tiers, service_tiers, price_changes, ...facts }: Endpoint): object {
+function endpointFacts({
+  pricing,
+  price_tiers,
+  service_tiers,
+  price_changes,
+  ...facts
+}: Endpoint): Omit<Endpoint, keyof DatedPrices> {
   return facts;
 }
 
@@ -88,7 +99,7 @@ function priceChanges(before: Endpoint, after: Endpoint): string | undefined {
       ? []
       : [`discount ${before.pricing.discount ?? 0} -> ${after.pricing.discount ?? 0}`]),
     ...(['price_tiers', 'service_tiers', 'price_changes'] as const satisfies (keyof Endpoint)[]).flatMap((name) =>
-      JSON.stringify(before[name]) === JSON.stringify(after[name]) ? [] : [laterNames[name]],
+      isSame(before[name], after[name]) ? [] : [laterNames[name]],
     ),
   ];
   return changed.length === 0 ? undefined : changed.join(', ');
