@@ -167,6 +167,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     keep_ms: config.reasoning_state.hours * 3_600_000,
     log,
   });
+  changes.listen((change) => {
+    if (change !== 'everything' && change.topic === 'workspace_gone') turns.forget(change.id);
+  });
   const rates = createRateLimits({
     rules: () => served().config.rate_limits,
     store: rateWindowStore(database.queries, database.engine),

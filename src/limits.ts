@@ -174,6 +174,7 @@ export const limits = {
   turn_state_chars_max: 512 * 1024,
   turn_states_chars_max: 64 * 1024 * 1024,
   turn_states_max: 200_000,
+  turn_states_stored_chars_max: 1024 * 1024 * 1024,
   turn_states_remembered_max: 50_000,
   /** Of the turns of one request, so many of the last are looked up. */
   turn_lookups_max: 128,

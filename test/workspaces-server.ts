@@ -25,6 +25,7 @@ export async function workspacesServer(database: Database, at: string, limitMana
   const made = await managementServer(database, at, limitManagement);
   const shared = {
     change: made.change,
+    secret: 'secret',
     workspaces: workspaceStore(database.queries),
     members: memberStore(database.queries),
   };

@@ -150,6 +150,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     now: clock.now_ms,
     providerSlug,
     vault: createVault(secret),
+    secret,
     limitExchanges: createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
     activity: activityStore(queries),
     assignments: assignmentStore(queries),

@@ -1,8 +1,8 @@
 import type { Queries } from './database.ts';
 
-/** Something that nodes keep in memory has changed: an API key (`id` is its hash), or what a policy is made of. */
+/** Something that nodes keep in memory has changed: an API key (`id` is its hash), what a policy is made of; or a workspace is gone. */
 export interface Announcement {
-  topic: 'keys' | 'policy';
+  topic: 'keys' | 'policy' | 'workspace_gone';
   id: string;
 }
 

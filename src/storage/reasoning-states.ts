@@ -1,9 +1,11 @@
+import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import type { Queries } from './database.ts';
 
 /** A turn's state at rest, sealed. */
 interface StoredState {
   id: string;
+  owner: string;
   sealed: string;
   expires_at: string;
 }
@@ -22,15 +24,39 @@ export function reasoningStateStore(queries: Queries) {
       )
       .execute();
 
+  /** Deletes the oldest beyond a length of all. */
+  const sweepChars = async (chars_max: number): Promise<void> => {
+    const { sum } = await queries
+      .selectFrom('reasoning_states')
+      .select(sql<number | null>`CAST(SUM(chars) AS BIGINT)`.as('sum'))
+      .executeTakeFirstOrThrow();
+    let surplus = (sum ?? 0) - chars_max;
+    if (surplus <= 0) return;
+    const oldest = await queries
+      .selectFrom('reasoning_states')
+      .select(['expires_at', 'chars'])
+      .orderBy('expires_at')
+      .limit(limits.turn_sweep_rows_max)
+      .execute();
+    let last: string | undefined;
+    for (const { expires_at, chars } of oldest) {
+      if (surplus <= 0) break;
+      surplus -= chars;
+      last = expires_at;
+    }
+    if (last !== undefined) await sweepWhere(last, '<=');
+  };
+
   return {
     /** A state that is there already is replaced. */
     insert: async (rows: readonly StoredState[]): Promise<void> => {
       await queries
         .insertInto('reasoning_states')
-        .values([...rows])
+        .values(rows.map((row) => ({ ...row, chars: row.sealed.length })))
         .onConflict((conflict) =>
           conflict.column('id').doUpdateSet(({ ref }) => ({
             sealed: ref('excluded.sealed'),
+            chars: ref('excluded.chars'),
             expires_at: ref('excluded.expires_at'),
           })),
         )
@@ -46,17 +72,23 @@ export function reasoningStateStore(queries: Queries) {
         .where('expires_at', '>', now)
         .execute(),
 
-    /** Deletes what has expired, and the oldest beyond a number; not more than some at a time. */
-    sweep: async (now: string, rows_max: number): Promise<void> => {
+    /** Deletes all that an owner has. */
+    deleteBy: async (owner: string): Promise<void> => {
+      await queries.deleteFrom('reasoning_states').where('owner', '=', owner).execute();
+    },
+
+    /** Deletes what has expired, and the oldest beyond a number and a length; not more than some at a time. */
+    sweep: async (now: string, most: { rows: number; chars: number }): Promise<void> => {
       await sweepWhere(now, '<=');
       const surplus = await queries
         .selectFrom('reasoning_states')
         .select('expires_at')
         .orderBy('expires_at', 'desc')
-        .offset(rows_max - 1)
+        .offset(most.rows - 1)
         .limit(1)
         .executeTakeFirst();
       if (surplus) await sweepWhere(surplus.expires_at, '<');
+      await sweepChars(most.chars);
     },
   };
 }

@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import { describeGuardrail } from '../../guardrails/guardrail.ts';
 import { checkVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
+import { turnOwner } from '../../inference/state/vault.ts';
 import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';
@@ -13,6 +14,7 @@ import { byokStore } from '../../storage/byok.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
+import { reasoningStateStore } from '../../storage/reasoning-states.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change, type Work } from '../change.ts';
 import { unassignAll } from '../guardrails/assign.ts';
@@ -94,10 +96,10 @@ function auditGone(
 
 /**
  * Serves `DELETE /workspaces/{id}`. Its guards: not the default workspace, and not one with a key that still opens the
- * door. Keys that do not (disabled, expired) go with it, as do its members, budgets, guardrails and credentials; what was
- * spent stays.
+ * door. Keys that do not (disabled, expired) go with it, as do its members, budgets, guardrails and credentials, and what is
+ * remembered of its conversations; what was spent stays.
  */
-export function deleteWorkspace(server: Server, { change }: { change: Change }): void {
+export function deleteWorkspace(server: Server, { change, secret }: { change: Change; secret: string }): void {
   server.route({
     method: 'DELETE',
     url: '/workspaces/:id',
@@ -130,8 +132,10 @@ export function deleteWorkspace(server: Server, { change }: { change: Change }):
         }
         await auditContents(work, stored);
         await store.delete(stored.id);
+        await reasoningStateStore(tx).deleteBy(turnOwner(secret, stored.id));
         await auditGone(work, 'workspace', stored.id, describeWorkspace(stored));
         announce({ topic: 'policy', id: stored.id });
+        announce({ topic: 'workspace_gone', id: stored.id });
       });
       return { deleted: true as const };
     },

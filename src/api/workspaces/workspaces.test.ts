@@ -175,7 +175,7 @@ describeStores('workspaces', ({ open }) => {
       created_at: NOW,
     });
     await ask('DELETE', '/workspaces/research');
-    expect(heard).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`]);
+    expect(heard).toEqual([`keys ${hash}`, `policy ${guardrail}`, `policy ${id}`, `workspace_gone ${id}`]);
   });
 
   const all = [

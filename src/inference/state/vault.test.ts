@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { Message } from '../../schemas/inner.ts';
-import { createTurnVault, type TurnStore, type VaultOptions } from './vault.ts';
+import { createTurnVault, type TurnStore, turnOwner, type VaultOptions } from './vault.ts';
 
 const KEEP_MS = 3_600_000;
 
 /** A store that counts what is asked of it, and can be made to fail. */
 function storeOf() {
-  const rows = new Map<string, { sealed: string; expires_at: string }>();
+  const rows = new Map<string, { owner: string; sealed: string; expires_at: string }>();
   const asked = { inserts: [] as number[], reads: [] as number[], sweeps: 0 };
   const store: TurnStore & { asked: typeof asked; rows: typeof rows; failing: boolean } = {
     asked,
@@ -29,6 +29,9 @@ function storeOf() {
     },
     async sweep() {
       asked.sweeps += 1;
+    },
+    async deleteBy(owner) {
+      for (const [id, row] of rows) if (row.owner === owner) rows.delete(id);
     },
   };
   return store;
@@ -202,10 +205,28 @@ describe('what is kept', () => {
 
   test('is nothing where it was sealed with another secret, and the request goes on', async () => {
     const store = storeOf();
-    store.rows.set('p', { sealed: 'another:text', expires_at: '9' });
+    store.rows.set('p', { owner: 'o', sealed: 'another:text', expires_at: '9' });
     const { vault, warnings } = vaultOf(store);
     expect(await vault.recall(['p'])).toEqual(new Map());
     expect(warnings).toEqual(['reasoning state could not be read']);
+  });
+
+  test('is forgotten with its workspace, and comes back from no batch that was on its way', async () => {
+    const store = storeOf();
+    const { vault } = vaultOf(store);
+    const places = ['gone', 'stays'].map((workspace) => vault.placeOfGeneration(workspace, 'gen-1'));
+    for (const place of places) vault.keep(place, 'text');
+    // The batch is with the store, but not through.
+    await Promise.resolve();
+    await Promise.resolve();
+    vault.forget('gone');
+    const late = vault.placeOfGeneration('gone', 'gen-2');
+    vault.keep(late, 'text');
+    vault.forget('gone');
+    await vault.stop();
+    expect([...store.rows].map(([id, { owner }]) => [id, owner])).toEqual([[places[1], turnOwner('secret', 'stays')]]);
+    expect(vault.remembered(places[0] ?? '')).toBeUndefined();
+    expect(vault.remembered(places[1] ?? '')).toBe('text');
   });
 
   test('is bounded: what is too long is not kept, and the oldest goes first', () => {

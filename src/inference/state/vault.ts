@@ -5,11 +5,13 @@ import type { Message, ToolCall } from '../../schemas/inner.ts';
 
 /** Where kept turns are for other processes, and after a restart. */
 export interface TurnStore {
-  insert(rows: readonly { id: string; sealed: string; expires_at: string }[]): Promise<void>;
+  insert(rows: readonly { id: string; owner: string; sealed: string; expires_at: string }[]): Promise<void>;
   /** Those of the ids that are there and have not expired. */
   findMany(ids: readonly string[], now: string): Promise<{ id: string; sealed: string }[]>;
-  /** Deletes what has expired, and the oldest beyond a number. */
-  sweep(now: string, rows_max: number): Promise<void>;
+  /** Deletes what has expired, and the oldest beyond a number and a length. */
+  sweep(now: string, most: { rows: number; chars: number }): Promise<void>;
+  /** Deletes all that an owner has. */
+  deleteBy(owner: string): Promise<void>;
 }
 
 /** What keeps the store from telling anything. */
@@ -34,6 +36,8 @@ export interface TurnVault {
   /** Remembers in this process whose account made a piece of opaque state. */
   keepIssuer(data: string, issuer: string): void;
   issuerOf(data: string): string | undefined;
+  /** Forgets the turns of a workspace that is gone, also those that wait for the store. */
+  forget(workspace_id: string): void;
   /** Writes what waits. */
   stop(): Promise<void>;
 }
@@ -76,6 +80,27 @@ function identityOf({ id, function: { name, arguments: text } }: ToolCall, befor
   return [id, name, canonical(text), before === undefined ? '' : `${before.role} ${textOf(before)}`];
 }
 
+/** The owner and the turn stand side by side in the name of a place. */
+function ownerOf(place: string): string {
+  return place.slice(0, place.indexOf('.'));
+}
+
+function placesKey(secret: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway turn places', 32));
+}
+
+function placeName(key: Buffer, identity: readonly string[], chars: number): string {
+  return createHmac('sha256', key).update(JSON.stringify(identity)).digest('base64url').slice(0, chars);
+}
+
+const OWNER_CHARS = 22;
+const TURN_CHARS = 32;
+
+/** What the store calls a workspace that has turns. */
+export function turnOwner(secret: string, workspace_id: string): string {
+  return placeName(placesKey(secret), [workspace_id], OWNER_CHARS);
+}
+
 /** What one process remembers, oldest first; `text` undefined: nothing, believed until `until_ms`. */
 class Memory {
   readonly #entries = new Map<string, { text: string | undefined; until_ms: number }>();
@@ -91,6 +116,10 @@ class Memory {
       if (!is_full) return;
       this.#delete(oldest);
     }
+  }
+
+  deleteBy(owner: string): void {
+    for (const place of this.#entries.keys()) if (ownerOf(place) === owner) this.#delete(place);
   }
 
   get(place: string, now_ms: number): { text: string | undefined } | undefined {
@@ -117,7 +146,7 @@ class Memory {
  * Places are keyed hashes, so that the store does not tell whose turns it has.
  */
 export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: VaultOptions): TurnVault {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway turn places', 32));
+  const key = placesKey(secret);
   const memory = new Memory();
   const issuers = new Memory();
   const pieceOf = (data: string) => hash('sha256', data, 'base64').slice(0, 24);
@@ -126,8 +155,10 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   let writing: Promise<void> | undefined;
   let swept_ms = 0;
   const stopping = new AbortController();
-  const placeFor = (identity: string[]) =>
-    createHmac('sha256', key).update(JSON.stringify(identity)).digest('base64url').slice(0, 32);
+  /** Whose turns were forgotten while a batch was on its way, with which they come back. */
+  const gone = new Set<string>();
+  const placeFor = (workspace_id: string, identity: string[]) =>
+    `${placeName(key, [workspace_id], OWNER_CHARS)}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
 
   function forget(id: string): void {
     unwritten_chars -= unwritten.get(id)?.length ?? 0;
@@ -137,12 +168,16 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   async function writeBatch(into: TurnStore): Promise<void> {
     const batch = [...unwritten].slice(0, limits.turn_batch_max);
     const expires_at = new Date(now_ms() + keep_ms).toISOString();
-    await into.insert(batch.map(([id, text]) => ({ id, sealed: crypt.seal(text, id), expires_at })));
+    const rows = batch.map(([id, text]) => ({ id, owner: ownerOf(id), sealed: crypt.seal(text, id), expires_at }));
+    gone.clear();
+    await into.insert(rows);
+    for (const owner of gone) await into.deleteBy(owner);
     // A turn that was kept again meanwhile is written again.
     for (const [id, text] of batch) if (unwritten.get(id) === text) forget(id);
     if (now_ms() - swept_ms < limits.turn_sweep_ms) return;
     swept_ms = now_ms();
-    await into.sweep(new Date(swept_ms).toISOString(), limits.turn_states_max);
+    const most = { rows: limits.turn_states_max, chars: limits.turn_states_stored_chars_max };
+    await into.sweep(new Date(swept_ms).toISOString(), most);
   }
 
   async function write(into: TurnStore): Promise<void> {
@@ -206,10 +241,10 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     placeOf(workspace_id, { tool_calls }, before) {
       const [first] = tool_calls ?? [];
       if (first === undefined) return undefined;
-      return placeFor([workspace_id, ...identityOf(first, before)]);
+      return placeFor(workspace_id, identityOf(first, before));
     },
 
-    placeOfGeneration: (workspace_id, generation_id) => placeFor([workspace_id, generation_id]),
+    placeOfGeneration: (workspace_id, generation_id) => placeFor(workspace_id, [generation_id]),
 
     keep(place, text) {
       const kept = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
@@ -243,6 +278,13 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     keepIssuer: (data, issuer) => issuers.set(pieceOf(data), issuer, now_ms() + keep_ms),
 
     issuerOf: (data) => issuers.get(pieceOf(data), now_ms())?.text,
+
+    forget(workspace_id) {
+      const owner = placeName(key, [workspace_id], OWNER_CHARS);
+      memory.deleteBy(owner);
+      for (const place of unwritten.keys()) if (ownerOf(place) === owner) forget(place);
+      if (writing !== undefined) gone.add(owner);
+    },
 
     async stop() {
       stopping.abort();
