@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest';
+import { endpoint, model, planned, refused, tagsOf } from '../../test/routing-fixture.ts';
+import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
+import { rules } from './rules.ts';
+
+const json = (type: 'json_object' | 'json_schema') =>
+  (type === 'json_object' ? { type } : { type, json_schema: { name: 'a', schema: {} } }) as NonNullable<
+    ChatRequest['response_format']
+  >;
+const tools = [{ type: 'function' as const, function: { name: 'f' } }];
+
+describe('quantizations', () => {
+  const formats = ['fp4', 'mxfp4', 'nvfp4', 'fp8', 'mxfp8', 'bf16', 'unknown'];
+  const quantized = model(
+    'a/x',
+    formats.map((quantization, n) => endpoint('a/x', 'alpha', n + 1, { quantization, tag: `alpha/${quantization}` })),
+  );
+  test.each<[string[], string[]]>([
+    [['fp4'], ['fp4', 'mxfp4', 'nvfp4']],
+    [['fp8'], ['fp8', 'mxfp8']],
+    [['mxfp4'], ['mxfp4']],
+    [
+      ['bf16', 'unknown'],
+      ['bf16', 'unknown'],
+    ],
+  ])('%j are %j', (quantizations, expected) => {
+    const found = planned({ provider: { quantizations } }, { models: [quantized] });
+    expect(tagsOf(found)).toEqual(expected.map((name) => `alpha/${name}`));
+  });
+});
+
+test('only models whose author is known to allow it are distilled', () => {
+  const open = model('a/open', [endpoint('a/open', 'alpha', 1)], { is_distillable: true });
+  const closed = model('a/closed', [endpoint('a/closed', 'alpha', 1)], { is_distillable: false });
+  const unknown = model('a/unknown', [endpoint('a/unknown', 'alpha', 1)]);
+  const provider = { enforce_distillable_text: true };
+  const found = planned({ provider }, { models: [closed, unknown, open] });
+  expect(found.attempts.map((one) => one.model.id)).toEqual(['a/open']);
+});
+
+test('a prompt that cannot fit is not sent, one that may is', () => {
+  const small = model('a/x', [endpoint('a/x', 'alpha', 1, { context_length: 100 })]);
+  const of = (chars: number): Partial<ChatRequest> => ({ messages: [{ role: 'user', content: 'x'.repeat(chars) }] });
+  expect(tagsOf(planned(of(100 * 128 + 127), { models: [small] }))).toEqual(['alpha']);
+  expect(refused(of(101 * 128), { models: [small] }).metadata).toMatchObject({
+    failed_routing_step: 'Filter by Context Length',
+  });
+});
+
+describe('what a request sends', () => {
+  const able = (names: string[], tag: string, price = 9) =>
+    endpoint('a/x', 'alpha', price, { supported_parameters: names, tag });
+  const one = model('a/x', [
+    able(['temperature'], 'alpha/plain', 1),
+    able(['tools', 'tool_choice'], 'alpha/tools', 2),
+    able(['response_format'], 'alpha/json', 3),
+    able(['structured_outputs', 'verbosity'], 'alpha/schema', 4),
+  ]);
+  test.each<[string, Partial<ChatRequest>, string[]]>([
+    ['tools', { tools }, ['alpha/tools']],
+    ['no tools', { tools: [] }, ['alpha/plain', 'alpha/tools', 'alpha/json', 'alpha/schema']],
+    ['a JSON object', { response_format: json('json_object') }, ['alpha/json', 'alpha/schema']],
+    ['a JSON schema', { response_format: json('json_schema') }, ['alpha/schema']],
+    ['a verbosity', { verbosity: 'low' }, ['alpha/schema']],
+    ['plain text', { response_format: { type: 'text' } }, ['alpha/plain', 'alpha/tools', 'alpha/json', 'alpha/schema']],
+    ['a temperature', { temperature: 1 }, ['alpha/plain', 'alpha/tools', 'alpha/json', 'alpha/schema']],
+  ])('%s: goes to endpoints that support it where there are any', (_title, request, expected) => {
+    expect(tagsOf(planned(request, { models: [one] }))).toEqual(expected);
+  });
+
+  test('goes on without it where no endpoint supports it', () => {
+    const none = model('a/y', [able(['temperature'], 'alpha/a'), able(['top_p'], 'alpha/b')]);
+    expect(tagsOf(planned({ tools }, { models: [none] }))).toHaveLength(2);
+    const found = planned({ tools }, { models: [one, none] });
+    expect(tagsOf(found)).toEqual(['alpha/tools', 'alpha/a', 'alpha/b']);
+  });
+
+  test('does not keep from an endpoint that the client named in order', () => {
+    const found = planned({ tools, provider: { order: ['alpha/plain'] } }, { models: [one] });
+    expect(tagsOf(found)).toEqual(['alpha/plain', 'alpha/tools']);
+  });
+
+  test('says why an endpoint is left out', () => {
+    const { candidates, funnel } = planned({ tools }, { models: [one] });
+    expect(candidates[0]?.excluded).toEqual({
+      step: 'Filter by Tool Compatibility',
+      reason: 'it does not take tools, and others do',
+    });
+    expect(funnel.at(-1)).toEqual({ step: 'Filter by Tool Compatibility', endpoint_count: 1 });
+  });
+
+  test.each<[string, Partial<ChatRequest>, string[]]>([
+    ['a JSON schema', { response_format: json('json_schema') }, ['alpha/schema']],
+    ['tools with a temperature', { tools, temperature: 1 }, []],
+  ])('with require_parameters %s has to be supported', (_title, request, expected) => {
+    const asked = { ...request, provider: { require_parameters: true } };
+    if (expected.length > 0) expect(tagsOf(planned(asked, { models: [one] }))).toEqual(expected);
+    else expect(refused(asked, { models: [one] }).status).toBe(404);
+  });
+
+  test('an output bound goes where it holds, or anywhere where it holds nowhere', () => {
+    const bounded = model('a/x', [
+      endpoint('a/x', 'alpha', 1, { max_completion_tokens: 100 }),
+      endpoint('a/x', 'beta', 2, { max_completion_tokens: 500 }),
+      endpoint('a/x', 'gamma', 3),
+    ]);
+    const ask = (max_tokens: number, ignore: string[] = []) =>
+      tagsOf(planned({ max_tokens, provider: { ignore } }, { models: [bounded] }));
+    expect(ask(100)).toEqual(['alpha', 'beta', 'gamma']);
+    expect(ask(101)).toEqual(['beta', 'gamma']);
+    expect(ask(900)).toEqual(['gamma']);
+    expect(ask(900, ['gamma'])).toEqual(['alpha', 'beta']);
+  });
+});
+
+describe('404', () => {
+  const one = model('a/x', [
+    endpoint('a/x', 'beta', 1, { context_length: 10, supported_parameters: [], quantization: 'fp8' }),
+  ]);
+  const image = { role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'data:,' } }] };
+  const unpriced = model('a/x', [endpoint('a/x', 'beta', undefined)]);
+  const by = (provider: ProviderPreferences): Parameters<typeof planned> => [{ provider }, { models: [one] }];
+  const cases: Record<string, [string, ...Parameters<typeof planned>]> = {
+    'Filter by Operation': ['model', {}, { models: [one], refuses: () => 'it is for something else' }],
+    'Filter by Input Modalities': ['messages', { messages: [image] }, { models: [one] }],
+    'Filter by Model Output Modalities': ['modalities', { modalities: ['audio'] }, { models: [one] }],
+    'Filter by Context Length': [
+      'messages',
+      { messages: [{ role: 'user', content: 'x'.repeat(2_000) }] },
+      { models: [one] },
+    ],
+    'Filter by Known Price': ['model', {}, { models: [unpriced] }],
+    'Filter by Free Endpoints': ['model', {}, { models: [one], wishes: new Map([[one, { free: true }]]) }],
+    'Filter by Distillable Models': ['provider.enforce_distillable_text', ...by({ enforce_distillable_text: true })],
+    'Filter by Allowed Providers': ['provider.only', ...by({ only: ['alpha'] })],
+    'Filter by Ignored Providers': ['provider.ignore', ...by({ ignore: ['beta'] })],
+    'Filter by Data Policy': ['provider.data_collection', ...by({ data_collection: 'deny' })],
+    'Filter by Zero Data Retention': ['provider.zdr', ...by({ zdr: true })],
+    'Filter by Parameters': [
+      'provider.require_parameters',
+      { seed: 1, provider: { require_parameters: true } },
+      { models: [one] },
+    ],
+    'Filter by Quantization': ['provider.quantizations', ...by({ quantizations: ['bf16'] })],
+    'Filter by Max Price': ['provider.max_price', ...by({ max_price: { prompt: 0 } })],
+    'Filter by Provider Order': ['provider.order', ...by({ order: ['alpha'], allow_fallbacks: false })],
+    'Initial Endpoints': ['model', {}, { models: [model('a/none', [])] }],
+  };
+
+  test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...given]) => {
+    const { status, message, metadata, plan } = refused(...given);
+    expect(status).toBe(404);
+    expect(message).toMatch(/\w/);
+    expect(metadata).toMatchObject({ failed_routing_step: step, constraint: { field } });
+    expect(plan.funnel.find((entry) => entry.endpoint_count === 0)?.step).toBe(step);
+    expect(plan.candidates.every(({ excluded }) => excluded !== undefined)).toBe(step !== 'Filter by Provider Order');
+  });
+
+  test('is there for every rule', () => {
+    expect(rules.map(({ step }) => step).filter((step) => !Object.hasOwn(cases, step))).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { endpoint, model, planned, speed, tagsOf } from '../../test/routing-fixture.ts';
+import type { ProviderPreferences } from '../schemas/inner.ts';
+import { healthId } from './candidate.ts';
+import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';
+
+const list = (price: number) => ({ pricing: { prompt: price, completion: price } });
+const ONE = model('a/x', [
+  endpoint('a/x', 'alpha', 100, { service_tiers: { flex: list(50), priority: list(200) } }),
+  endpoint('a/x', 'beta', 80, { service_tiers: { flex: list(60) } }),
+  endpoint('a/x', 'gamma', 90),
+]);
+const NITRO: Wish = { sort: 'throughput', tiers: PRIORITY_TIERS };
+const FLOOR: Wish = { sort: 'price', tiers: FLEX_TIERS };
+
+function tags(service_tier: string | undefined, provider?: ProviderPreferences, wish?: Wish, models = [ONE]): string[] {
+  const request = { ...(service_tier ? { service_tier } : {}), ...(provider ? { provider } : {}) };
+  const known = { performance: { 'alpha|a/x': speed(10), 'beta|a/x': speed(30), 'gamma|a/x': speed(20) } };
+  const wishes = wish && new Map(models.map((one) => [one, wish]));
+  return tagsOf(planned(request, { models, known, wishes }));
+}
+
+describe('service tiers', () => {
+  test.each<[string, ReturnType<typeof tags>, string[]]>([
+    ['are not there unless asked for', tags(undefined), ['beta', 'gamma', 'alpha']],
+    ['default is none', tags('default'), ['beta', 'gamma', 'alpha']],
+    ['flex: only endpoints that have it, by price', tags('flex'), ['alpha/flex', 'beta/flex']],
+    ['flex that a filter leaves no endpoint of: as usual', tags('flex', { only: ['gamma'] }), ['gamma']],
+    ['priority: first, then the others', tags('priority'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
+    ['fast is another word for it', tags('fast'), ['alpha/priority', 'beta', 'gamma', 'alpha']],
+    ['a base slug means none of them', tags(undefined, { only: ['alpha'] }), ['alpha']],
+    ['a full slug means one', tags(undefined, { only: ['alpha/flex'] }), ['alpha/flex']],
+    ['in order', tags(undefined, { order: ['beta/flex', 'gamma'] }), ['beta/flex', 'gamma', 'beta', 'alpha']],
+    ['a base slug means them where the tier is asked for', tags('flex', { only: ['beta'] }), ['beta/flex']],
+    [':floor lets flex in', tags(undefined, undefined, FLOOR), ['alpha/flex', 'beta/flex', 'beta', 'gamma', 'alpha']],
+    [':nitro lets priority in', tags(undefined, undefined, NITRO), ['beta', 'gamma', 'alpha', 'alpha/priority']],
+    [':floor with an order does not', tags(undefined, { order: ['alpha'] }, FLOOR), ['alpha', 'beta', 'gamma']],
+    [':floor with tier default does not', tags('default', undefined, FLOOR), ['beta', 'gamma', 'alpha']],
+    [
+      'an explicit sort beats the variant’s',
+      tags(undefined, { sort: 'price' }, NITRO),
+      ['beta', 'gamma', 'alpha', 'alpha/priority'],
+    ],
+  ])('%s', (_title, found, expected) => {
+    expect(found).toEqual(expected);
+  });
+
+  test('are asked for where they serve, and only there', () => {
+    const sends = (service_tier: string | undefined, provider?: ProviderPreferences) =>
+      Object.fromEntries(
+        planned(
+          { ...(service_tier ? { service_tier } : {}), ...(provider ? { provider } : {}) },
+          { models: [ONE] },
+        ).attempts.map(({ endpoint: { tag }, tier, sends }) => [tier ? `${tag}/${tier}` : tag, sends]),
+      );
+    expect(sends(undefined, { only: ['alpha/flex'] })).toEqual({ 'alpha/flex': { service_tier: 'flex' } });
+    expect(sends('flex')).toEqual({ 'alpha/flex': undefined, 'beta/flex': undefined });
+    expect(sends('fast')).toEqual({
+      'alpha/priority': { service_tier: 'priority' },
+      alpha: { service_tier: null },
+      beta: { service_tier: null },
+      gamma: { service_tier: null },
+    });
+  });
+
+  test('cost and fail by themselves', () => {
+    const cheap = { only: ['alpha', 'alpha/flex'], max_price: { prompt: 0.00006 } };
+    expect(tags(undefined, cheap)).toEqual(['alpha/flex']);
+    const [flex] = planned({ service_tier: 'flex' }, { models: [ONE] }).attempts;
+    expect(flex && healthId(flex)).toBe('alpha|a/x flex');
+  });
+});

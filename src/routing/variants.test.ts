@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { resolveVariant, type Suffix, wishOf } from './variants.ts';
+
+const catalog = new Map(['a/x', 'a/x:free', 'a/y', 'a/y:thinking', 'a/z:free:extended'].map((id) => [id, id]));
+const find = (id: string) => catalog.get(id);
+
+test.each<[string, string | undefined, Suffix[]]>([
+  ['a/x', 'a/x', []],
+  ['a/x:free', 'a/x:free', []],
+  ['a/y:free', 'a/y', ['free']],
+  ['a/x:nitro', 'a/x', ['nitro']],
+  ['a/x:free:online', 'a/x:free', ['online']],
+  ['a/x:online:free', 'a/x:free', ['online']],
+  ['a/y:thinking:nitro', 'a/y:thinking', ['nitro']],
+  ['a/y:floor:online', 'a/y', ['online', 'floor']],
+  ['a/z:free:extended', 'a/z:free:extended', []],
+  ['a/x:nitro:nitro', 'a/x', ['nitro']],
+  ['a/x:unknown', undefined, []],
+  ['a/x:unknown:free', undefined, []],
+  ['a/x:', undefined, []],
+  [':free', undefined, []],
+  ['a/nobody:free', undefined, []],
+])('%s is %s with %j', (name, model, suffixes) => {
+  const found = resolveVariant(name, find);
+  expect(found?.model).toBe(model);
+  expect(found?.suffixes ?? []).toEqual(suffixes);
+});
+
+test('any text is looked up in time', () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(':', 'free', 'online', 'a/x', 'nitro'), { maxLength: 60 }), (pieces) => {
+      const found = resolveVariant(pieces.join(''), find);
+      expect(found === undefined || catalog.has(found.model)).toBe(true);
+    }),
+  );
+});
+
+test('suffixes are preferences', () => {
+  expect(wishOf(['nitro'])).toEqual({ sort: 'throughput', tiers: ['priority', 'fast'] });
+  expect(wishOf(['floor'])).toEqual({ sort: 'price', tiers: ['flex'] });
+  expect(wishOf(['exacto'])).toEqual({ sort: 'exacto' });
+  expect(wishOf(['free', 'extended'])).toEqual({ free: true, extended: true });
+  expect(wishOf(['thinking'])).toEqual({ sends: { reasoning: { enabled: true } } });
+  expect(wishOf(['online'])).toBeUndefined();
+});
