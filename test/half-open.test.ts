@@ -1,0 +1,130 @@
+/** An endpoint whose cool-down is over is tried by one call at a time, whoever else comes meanwhile. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { limits } from '../src/limits.ts';
+import { startGateway } from './harness.ts';
+import { responseHead, type Step, startWireServer } from './wire-server.ts';
+
+const answer = JSON.stringify({
+  id: 'up-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'scripted',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+});
+const OK: Step[] = [responseHead(200, 'application/json'), answer, 'END'];
+const DOWN: Step[] = [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
+
+const providerOf = (path: string) => path.split('/')[2];
+
+async function startSite() {
+  let script: () => Step[] = () => OK;
+  const upstream = await startWireServer(({ path }) => (providerOf(path) === 'cheap' ? script() : OK));
+  const row = (name: string) => ({ dialect: 'openai-chat', base_url: `${upstream.url}/${name}` });
+  let ahead_ms = 0;
+  const gateway = await startGateway({
+    clock: { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms },
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: { cheap: row('cheap'), dear: row('dear') },
+      models: {
+        'wire/model': {
+          endpoints: [
+            { provider: 'cheap', upstream_model: 'x', pricing: { prompt: 0.001, completion: 0.001 } },
+            { provider: 'dear', upstream_model: 'x', pricing: { prompt: 1000, completion: 1000 } },
+          ],
+        },
+      },
+    }),
+  });
+  const seen = (name: string) => upstream.exchanges.filter(({ path }) => providerOf(path) === name).length;
+  return {
+    gateway,
+    seen,
+    plays(next: () => Step[]) {
+      script = next;
+    },
+    pass(ms: number) {
+      ahead_ms += ms;
+    },
+    async ask(count: number, preferences: object = {}): Promise<number[]> {
+      const messages = [{ role: 'user', content: 'x' }];
+      const body = { model: 'wire/model', messages, max_tokens: 5, provider: preferences };
+      const asked = Array.from({ length: count }, async () => {
+        const response = await gateway.call('POST', '/chat/completions', body);
+        await response.text();
+        return response.status;
+      });
+      return Promise.all(asked);
+    },
+    async stop() {
+      await gateway.stop();
+      await upstream.stop();
+    },
+  };
+}
+
+const OVER = Math.max(limits.cool_down_ms_default, limits.outage_recent_ms);
+
+test('of many calls that come at once one tries it; once it answers, it takes them again', async () => {
+  const site = await startSite();
+  try {
+    site.plays(() => DOWN);
+    expect(await site.ask(1)).toEqual([200]);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([1, 1]);
+    await site.ask(5);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([1, 6]);
+
+    site.pass(OVER);
+    site.plays(() => [{ wait: 300 }, ...OK]);
+    expect(new Set(await site.ask(20))).toEqual(new Set([200]));
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([2, 25]);
+
+    site.plays(() => OK);
+    await site.ask(5);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([7, 25]);
+  } finally {
+    await site.stop();
+  }
+});
+
+test('where it fails again, all go elsewhere, and none of them fails', async () => {
+  const site = await startSite();
+  try {
+    site.plays(() => DOWN);
+    await site.ask(1);
+    site.pass(OVER);
+    expect(new Set(await site.ask(20))).toEqual(new Set([200]));
+    await site.ask(20);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([2, 41]);
+  } finally {
+    await site.stop();
+  }
+});
+
+test('a call that left while it tried leaves the trial to the next', async () => {
+  const site = await startSite();
+  try {
+    site.plays(() => DOWN);
+    await site.ask(1);
+    site.pass(OVER);
+    site.plays(() => [{ wait: 2_000 }, ...OK]);
+    const leaving = new AbortController();
+    const left = fetch(`${site.gateway.base_url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${site.gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'wire/model', messages: [{ role: 'user', content: 'x' }], stream: true }),
+      signal: leaving.signal,
+    }).catch(() => undefined);
+    while (site.seen('cheap') < 2) await sleep(10);
+    leaving.abort();
+    await left;
+    await sleep(200);
+    site.plays(() => OK);
+    await site.ask(1);
+    expect(site.seen('cheap')).toBe(3);
+  } finally {
+    await site.stop();
+  }
+});
