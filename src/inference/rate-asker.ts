@@ -20,6 +20,11 @@ export interface RateEntry {
   asking: Promise<boolean> | undefined;
 }
 
+/** Where it is told that the store cannot count. */
+export interface RateLog {
+  warn(facts: object, message: string): void;
+}
+
 interface Queued {
   entry: RateEntry;
   ask(now: Moment): RateAsk;
@@ -30,20 +35,16 @@ interface Queued {
 export class RateAsker {
   readonly #store: RateStore;
   readonly #clock: Clock;
-  readonly #log: { warn(facts: object, message: string): void };
+  readonly #log: RateLog;
   #queued: Queued[] = [];
   #is_sending = false;
   /** Monotonic time until which a store that did not answer is not asked. */
   #down_until_ms = 0;
 
-  constructor({ store, clock, log }: { store: RateStore; clock: Clock; log: RateAsker['log'] }) {
+  constructor({ store, clock, log }: { store: RateStore; clock: Clock; log: RateLog }) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
-  }
-
-  get log() {
-    return this.#log;
   }
 
   now(): Moment {

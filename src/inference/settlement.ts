@@ -16,7 +16,7 @@ import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generat
 import type { CallHome } from './homes.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
-import type { Passage } from './rate-limits.ts';
+import type { Passage } from './rate-passage.ts';
 import type { ModelSource } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
 import type { Traffic } from './traffic.ts';
@@ -70,6 +70,12 @@ export interface Session {
   sent_ms: number;
   /** Milliseconds between the beginning of the last attempt and its send. */
   waited_ms: number;
+  /** What it was granted, where another was let in after it; undefined: what `hold` says. */
+  granted_nano: number | undefined;
+  /** Where among `attempts` it stands already; undefined: nowhere yet. */
+  assumed_at: number | undefined;
+  /** It was sent beside another. */
+  is_hedge: boolean;
   first_token_ms: number | undefined;
 }
 
@@ -125,6 +131,13 @@ interface Closing {
 export interface Settlement {
   /** Also keeps aside what the attempt may have cost, if it failed. */
   note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
+  /**
+   * Another attempt is to be sent beside the one under way: until its end is noted it counts as if nobody would ever know
+   * that end. What comes back is where it stands among the attempts.
+   */
+  assume(session: Session, candidate: Candidate): number;
+  /** The other attempt is not sent after all. */
+  unassume(session: Session, at: number): void;
   /** What an answer has used and cost until now. */
   soFar(session: Session, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
   /** An answer broke off, and another attempt is to go on with it: it is charged, and no more said of its end. */
@@ -132,6 +145,9 @@ export interface Settlement {
   /** Writes the record, once a call; the journal has it when this resolves. */
   settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
 }
+
+/** How an attempt of which nothing more was heard stands in a record: as after a crash. */
+const ASSUMED = 'gateway_gone';
 
 /** Where what an operator should look at is told. */
 export interface SettlementLog {
@@ -202,7 +218,7 @@ export function createSettlement(options: {
   function unknownCost(session: Session, candidate: Candidate): Partial<AttemptRecord> {
     const { call, grant, hold } = session;
     const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
-    if (!is_metered) return { cost_nano: hold.granted_nano };
+    if (!is_metered) return { cost_nano: session.granted_nano ?? hold.granted_nano };
     return usedCost(session, candidate, call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) });
   }
 
@@ -252,23 +268,41 @@ export function createSettlement(options: {
       is_byok: candidate.own !== undefined,
       ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
       ...(session.parts.length === 0 ? {} : { continues: true as const }),
+      ...(session.is_hedge ? { hedges: true as const } : {}),
       upstream_id: null,
       failure,
       cost_nano: 0,
       ...endCost(session, candidate, end),
     };
-    if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
-    session.attempts.push(attempt);
-    session.shown.push({
+    const at = session.assumed_at ?? session.attempts.length;
+    session.assumed_at = undefined;
+    const more_nano = attempt.cost_nano - (session.attempts[at]?.cost_nano ?? 0);
+    if (more_nano !== 0) recorder.keep(session.hold, more_nano, attempt.is_byok);
+    session.attempts[at] = attempt;
+    session.shown[at] = {
       provider: candidate.provider.name,
       model: candidate.model.id,
       status: status ?? 0,
       ...shownOwn(candidate.own),
-    });
+    };
     // One that answered may still break off: it is counted when its end is known.
-    if (failure !== null) metrics.attempt(candidate.provider.slug, failure);
+    if (failure !== null && failure !== ASSUMED) metrics.attempt(candidate.provider.slug, failure);
     return attempt;
   }
+
+  const assume: Settlement['assume'] = (session, candidate) => {
+    const at = session.attempts.length;
+    note(session, candidate, { status: null, failure: ASSUMED, is_unknown: true });
+    return at;
+  };
+
+  const unassume: Settlement['unassume'] = (session, at) => {
+    const [attempt] = session.attempts.splice(at, 1);
+    session.shown.splice(at, 1);
+    if (attempt !== undefined && attempt.cost_nano !== 0) {
+      recorder.keep(session.hold, -attempt.cost_nano, attempt.is_byok);
+    }
+  };
 
   function soFar(session: Session, answered: Answered & { meter: Meter }) {
     const { request } = session.call;
@@ -284,11 +318,12 @@ export function createSettlement(options: {
     const tokens = outputTokens(usage);
     // Our own count may be off by some.
     const is_over = usage.estimated !== true && tokens > grant.output_tokens;
-    if (!is_over && cost_nano <= hold.granted_nano) return;
+    const granted_nano = session.granted_nano ?? hold.granted_nano;
+    if (!is_over && cost_nano <= granted_nano) return;
     metrics.overrun(candidate.provider.slug);
     const { output_tokens: bound, mode } = grant;
     const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens, bound, mode };
-    log.warn({ ...facts, cost_nano, granted_nano: hold.granted_nano }, 'an answer took more than was set aside for it');
+    log.warn({ ...facts, cost_nano, granted_nano }, 'an answer took more than was set aside for it');
     if (!is_over) return;
     report.push({
       kind: 'changed',
@@ -396,5 +431,5 @@ export function createSettlement(options: {
     return answerUsage(ended, candidate);
   }
 
-  return { note, soFar, breakOff, settle };
+  return { note, assume, unassume, soFar, breakOff, settle };
 }

@@ -88,19 +88,25 @@ export function createRateBook(rules: RateRules): RateBook {
   const exact = new Map([...models].filter(([pattern]) => !pattern.includes('*')));
   // The longest says most.
   const patterns = [...models.keys()].filter((one) => one.includes('*')).sort((a, b) => b.length - a.length);
-  const ofModels = new Map<string, readonly RateLimit[]>();
+  const known = new Map<string, readonly RateLimit[]>();
   const keys_are_free = isUnbounded(per_key) && keys.size === 0;
   const pairs_are_free = isUnbounded(per_key_and_model);
 
+  function remembered(name: string, find: () => readonly RateLimit[]): readonly RateLimit[] {
+    const list = known.get(name) ?? find();
+    if (!known.has(name)) {
+      if (known.size >= limits.rate_counters_max) known.clear();
+      known.set(name, list);
+    }
+    return list;
+  }
+
   function sharedBy(id: string): readonly RateLimit[] {
-    const known = ofModels.get(id);
-    if (known !== undefined) return known;
-    const pattern = patterns.find((one) => matches(one, id)) ?? '';
-    const amounts = exact.get(id) ?? models.get(pattern) ?? per_model;
-    const found = limitsOf(amounts, { id: `model:${id}`, name: 'model', whose: `All requests for ${id} together` });
-    if (ofModels.size >= limits.rate_counters_max) ofModels.clear();
-    ofModels.set(id, found);
-    return found;
+    return remembered(`model:${id}`, () => {
+      const pattern = patterns.find((one) => matches(one, id)) ?? '';
+      const amounts = exact.get(id) ?? models.get(pattern) ?? per_model;
+      return limitsOf(amounts, { id: `model:${id}`, name: 'model', whose: `All requests for ${id} together` });
+    });
   }
 
   const nameOf = ({ key_hash, organization_id }: RateCaller) =>
@@ -111,18 +117,23 @@ export function createRateBook(rules: RateRules): RateBook {
       if (keys_are_free) return NONE;
       const { key_hash, key_name } = caller;
       const amounts = keys.get(key_hash ?? '') ?? keys.get(key_name ?? '') ?? per_key;
-      return limitsOf(amounts, { id: nameOf(caller), name: 'key', whose: 'This API key' });
+      if (isUnbounded(amounts)) return NONE;
+      const id = nameOf(caller);
+      // A key may be given another name.
+      const name = amounts === per_key ? id : `${id} ${key_name}`;
+      return remembered(name, () => limitsOf(amounts, { id, name: 'key', whose: 'This API key' }));
     },
 
     ofModel(caller, { id, is_free }) {
       const shared = sharedBy(id);
       if (pairs_are_free && !is_free) return shared;
-      const pair = { id: `${nameOf(caller)} ${id}`, name: 'key-and-model', whose: `This API key, for ${id},` };
-      return [
-        ...(is_free ? freeLimits(rules, caller) : []),
-        ...(pairs_are_free ? [] : limitsOf(per_key_and_model, pair)),
-        ...shared,
-      ];
+      const pair = `${nameOf(caller)} ${id}`;
+      const of_pair = pairs_are_free
+        ? NONE
+        : remembered(`pair:${pair}`, () =>
+            limitsOf(per_key_and_model, { id: pair, name: 'key-and-model', whose: `This API key, for ${id},` }),
+          );
+      return [...(is_free ? freeLimits(rules, caller) : NONE), ...of_pair, ...shared];
     },
   };
 }

@@ -168,9 +168,9 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
       pass(node);
     }
     if (node.counter.isRefused(1, now(node))) node.waiting = 0;
-    if (node.waiting === 0 || node.is_asking) return;
+    if ((node.waiting === 0 && !node.counter.isLow()) || node.is_asking) return;
     node.is_asking = true;
-    send(node, node.counter.ask(1, node.waiting, now(node)), () => {
+    send(node, node.counter.ask(Math.min(1, node.waiting), node.waiting, now(node)), () => {
       node.is_asking = false;
       serve(node);
     });

@@ -33,7 +33,7 @@ export class RateCounter {
   /** At the store, when it last answered. */
   #used = 0;
   #owed = 0;
-  /** Given by the last answer that gave any. */
+  /** Given by the last answer to a wish. */
   #block = 0;
   #want = 0;
   #taken = 0;
@@ -103,7 +103,7 @@ export class RateCounter {
     this.#received = received;
     this.#used = used;
     this.#left += granted;
-    if (granted > 0) this.#block = granted;
+    if (asked.want > 0) this.#block = granted;
     const is_refused = asked.need > 0 && granted === 0;
     this.#refused_units = is_refused ? this.#left + asked.need : Number.POSITIVE_INFINITY;
     this.#refused_until_ms = received.monotonic_ms + limits.rate_refusal_ms;
