@@ -19,19 +19,26 @@ const DOWN: Step[] = [responseHead(503, 'application/json'), '{"error":{"message
 const providerOf = (path: string) => path.split('/')[2];
 
 async function startSite() {
-  let script: () => Step[] = () => OK;
-  const upstream = await startWireServer(({ path }) => (providerOf(path) === 'cheap' ? script() : OK));
+  const scripts: Record<string, () => Step[]> = {};
+  const upstream = await startWireServer(({ path }) => (scripts[providerOf(path) ?? ''] ?? (() => OK))());
   const row = (name: string) => ({ dialect: 'openai-chat', base_url: `${upstream.url}/${name}` });
   let ahead_ms = 0;
   const gateway = await startGateway({
     clock: { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms },
     yaml: JSON.stringify({
       bundled_catalog: false,
-      providers: { cheap: row('cheap'), dear: row('dear') },
+      providers: { cheap: row('cheap'), fair: row('fair'), dear: row('dear') },
       models: {
         'wire/model': {
           endpoints: [
             { provider: 'cheap', upstream_model: 'x', pricing: { prompt: 0.001, completion: 0.001 } },
+            { provider: 'dear', upstream_model: 'x', pricing: { prompt: 1000, completion: 1000 } },
+          ],
+        },
+        'wire/three': {
+          endpoints: [
+            { provider: 'cheap', upstream_model: 'x', pricing: { prompt: 0.001, completion: 0.001 } },
+            { provider: 'fair', upstream_model: 'x', pricing: { prompt: 1, completion: 1 } },
             { provider: 'dear', upstream_model: 'x', pricing: { prompt: 1000, completion: 1000 } },
           ],
         },
@@ -42,15 +49,14 @@ async function startSite() {
   return {
     gateway,
     seen,
-    plays(next: () => Step[]) {
-      script = next;
+    plays(next: () => Step[], provider = 'cheap') {
+      scripts[provider] = next;
     },
     pass(ms: number) {
       ahead_ms += ms;
     },
-    async ask(count: number, preferences: object = {}): Promise<number[]> {
-      const messages = [{ role: 'user', content: 'x' }];
-      const body = { model: 'wire/model', messages, max_tokens: 5, provider: preferences };
+    async ask(count: number, model = 'wire/model', provider: object = {}): Promise<number[]> {
+      const body = { model, messages: [{ role: 'user', content: 'x' }], max_tokens: 5, provider };
       const asked = Array.from({ length: count }, async () => {
         const response = await gateway.call('POST', '/chat/completions', body);
         await response.text();
@@ -124,6 +130,36 @@ test('a call that left while it tried leaves the trial to the next', async () =>
     site.plays(() => OK);
     await site.ask(1);
     expect(site.seen('cheap')).toBe(3);
+  } finally {
+    await site.stop();
+  }
+});
+
+test('calls that another endpoint failed do not all go to it at once', async () => {
+  const site = await startSite();
+  try {
+    site.plays(() => DOWN, 'fair');
+    await site.ask(1, 'wire/three', { only: ['fair'] });
+    site.pass(OVER);
+    site.plays(() => [{ wait: 200 }, ...DOWN]);
+    site.plays(() => [{ wait: 200 }, ...OK], 'fair');
+    expect(new Set(await site.ask(20, 'wire/three'))).toEqual(new Set([200]));
+    expect(['cheap', 'fair', 'dear'].map(site.seen)).toEqual([20, 2, 19]);
+  } finally {
+    await site.stop();
+  }
+});
+
+test('the order of the client stands, whoever tries', async () => {
+  const site = await startSite();
+  try {
+    site.plays(() => DOWN, 'fair');
+    await site.ask(1, 'wire/three', { only: ['fair'] });
+    site.pass(OVER);
+    site.plays(() => [{ wait: 200 }, ...DOWN]);
+    site.plays(() => [{ wait: 200 }, ...OK], 'fair');
+    await site.ask(20, 'wire/three', { order: ['cheap', 'fair'] });
+    expect(['cheap', 'fair', 'dear'].map(site.seen)).toEqual([20, 21, 0]);
   } finally {
     await site.stop();
   }
