@@ -234,7 +234,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings });
-      explainRoute(api, { inference, clock });
+      explainRoute(api, { inference, recorder, clock });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });

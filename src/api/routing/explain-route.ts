@@ -2,18 +2,23 @@ import Type from 'typebox';
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import { RouteExplanation } from '../../schemas/route-explanation.ts';
 import { callOf } from '../chat/call-of.ts';
 import { chatRequest } from '../chat/door.ts';
+import { recentOutcomes } from '../recent-outcomes.ts';
 import { describeExplanation } from './describe-explanation.ts';
 
 /**
  * `POST /route/explain`: what would become of a chat completion. A request that no endpoint may serve, or that no budget pays
  * for, is explained as well: its `error` says what the client would be told.
  */
-export function explainRoute(server: Server, { inference, clock }: { inference: Inference; clock: Clock }): void {
+export function explainRoute(
+  server: Server,
+  { inference, recorder, clock }: { inference: Inference; recorder: Pick<Recorder, 'flush'>; clock: Clock },
+): void {
   server.route({
     method: 'POST',
     url: '/route/explain',
@@ -31,6 +36,8 @@ export function explainRoute(server: Server, { inference, clock }: { inference: 
     handler: async (request, reply) => {
       reply.header('cache-control', 'private, no-store');
       const call = { ...callOf(request, chatRequest(request.body), clock), wants_metadata: false };
+      // What this node has answered so far counts.
+      if (call.principal.budgets.length > 0) await recentOutcomes(recorder);
       return { data: describeExplanation(await inference.explain(call)) };
     },
   });
