@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { endpoint, model } from '../../test/routing-fixture.ts';
+import { limits } from '../limits.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import { needsOf } from './needs.ts';
+import { autoModels, freeChoice, freeModels, matchesPattern } from './router-models.ts';
+
+const BEST = model('a/best', [endpoint('a/best', 'alpha', 100, { context_length: 1_000 })]);
+const LONG = model('b/long', [
+  endpoint('b/long', 'alpha', 10, { context_length: 100_000, supported_parameters: ['tools'] }),
+]);
+const SEES = model(
+  'b/sees',
+  [
+    endpoint('b/sees', 'alpha', 50, {
+      context_length: 1_000,
+      input_modalities: ['text', 'image'],
+      supported_parameters: ['structured_outputs'],
+    }),
+  ],
+  { input_modalities: ['text', 'image'] },
+);
+const ALL = [BEST, LONG, SEES];
+
+const request = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  messages: [{ role: 'user', content: 'x' }],
+  ...more,
+});
+const choice = (more: Partial<ChatRequest> = {}, home?: string, draw = 0) => {
+  const asked = request(more);
+  return { request: asked, needs: needsOf(asked), draw, home };
+};
+const ids = (models: readonly { id: string }[]) => models.map(({ id }) => id);
+const plugin = (options: Record<string, unknown>) =>
+  ({ plugins: [{ id: 'auto-router', ...options }] }) as Partial<ChatRequest>;
+const image = [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'data:,' } }] }];
+
+describe('the auto router', () => {
+  test.each<[string, Partial<ChatRequest>, string[]]>([
+    ['the operator’s order', {}, ['a/best', 'b/long', 'b/sees']],
+    ['images', { messages: image }, ['b/sees']],
+    ['tools', { tools: [{ type: 'function', function: { name: 'f' } }] }, ['a/best', 'b/long']],
+    [
+      'a schema',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: {} } } },
+      ['a/best', 'b/sees'],
+    ],
+    ['a long prompt', { messages: [{ role: 'user', content: 'x'.repeat(8_000) }] }, ['b/long']],
+    ['a long answer', { max_tokens: 5_000 }, ['b/long']],
+    ['models of one author', plugin({ allowed_models: ['b/*'] }), ['b/long', 'b/sees']],
+    ['no pattern at all', plugin({ allowed_models: [] }), ['a/best', 'b/long', 'b/sees']],
+    ['a plugin that is off', plugin({ allowed_models: ['b/*'], enabled: false }), ['a/best', 'b/long', 'b/sees']],
+    ['quality alone', plugin({ cost_quality_tradeoff: 0 }), ['a/best', 'b/long', 'b/sees']],
+    ['cost alone', plugin({ cost_quality_tradeoff: 10 }), ['b/long', 'b/sees', 'a/best']],
+    ['both alike', plugin({ cost_quality_tradeoff: 5 }), ['b/long', 'a/best', 'b/sees']],
+  ])('tries what suits: %s', (_title, more, expected) => {
+    expect(ids(autoModels(ALL, choice(more)))).toEqual(expected);
+  });
+
+  test('keeps a conversation with the model that it had, while that suits', () => {
+    expect(ids(autoModels(ALL, choice({}, 'b/sees')))).toEqual(['b/sees', 'a/best', 'b/long']);
+    expect(ids(autoModels(ALL, choice({ max_tokens: 5_000 }, 'b/sees')))).toEqual(['b/long']);
+  });
+
+  test('refuses where nothing suits', () => {
+    const error = expect.objectContaining({
+      status: 404,
+      message: 'No models match your request and model restrictions',
+    });
+    expect(() => autoModels(ALL, choice(plugin({ allowed_models: ['c/*'] })))).toThrow(error);
+    expect(() => autoModels([], choice())).toThrow(error);
+  });
+
+  test.each([
+    [{ allowed_models: 'b/*' }],
+    [{ allowed_models: [1] }],
+    [{ allowed_models: Array(limits.model_patterns_max + 1).fill('a') }],
+    [{ allowed_models: ['x'.repeat(limits.model_pattern_chars_max + 1)] }],
+    [{ allowed_models: Array(65).fill('x'.repeat(1_024)) }],
+    [{ cost_quality_tradeoff: 11 }],
+    [{ cost_quality_tradeoff: 'much' }],
+  ])('refuses wrong options', (options) => {
+    expect(() => autoModels(ALL, choice(plugin(options)))).toThrow(expect.objectContaining({ status: 400 }));
+  });
+});
+
+describe('the free router', () => {
+  const free = (id: string, extra = {}) => model(id, [endpoint(id, 'alpha', 0, extra)]);
+  const three = [free('a/1'), free('a/2', { supported_parameters: [] }), free('a/3')];
+
+  test('draws evenly among those that suit, and tries the others after it', () => {
+    const drawn = (draw: number, more: Partial<ChatRequest> = {}) =>
+      ids(freeChoice(three, choice(more, undefined, draw)));
+    expect(drawn(0)).toEqual(['a/1', 'a/2', 'a/3']);
+    expect(drawn(0.34)).toEqual(['a/2', 'a/3', 'a/1']);
+    expect(drawn(0.999)[0]).toBe('a/3');
+    const tools = { tools: [{ type: 'function' as const, function: { name: 'f' } }] };
+    expect(drawn(0.49, tools)).toEqual(['a/1', 'a/3']);
+    expect(drawn(0.51, tools)).toEqual(['a/3', 'a/1']);
+  });
+
+  test('knows which models cost nothing', () => {
+    const priced = model('a/paid', [endpoint('a/paid', 'alpha', 1)]);
+    const fee = model('a/fee', [endpoint('a/fee', 'alpha', 0, { pricing: { prompt: 0, completion: 0, request: 5 } })]);
+    const unknown = model('a/unknown', [endpoint('a/unknown', 'alpha', undefined)]);
+    const half = model('a/half', [endpoint('a/half', 'alpha', 1), endpoint('a/half', 'beta', 0)]);
+    expect(ids(freeModels([priced, fee, unknown, half, ...three]))).toEqual(['a/half', 'a/1', 'a/2', 'a/3']);
+  });
+});
+
+describe('patterns', () => {
+  test.each<[string, string, boolean]>([
+    ['a/x', 'a/x', true],
+    ['a/x', 'a/xy', false],
+    ['a/x', '*', true],
+    ['a/x', 'a/*', true],
+    ['a/x', '*x', true],
+    ['a/x', '*y', false],
+    ['a/x-mini-2', 'a/*mini*', true],
+    ['aba', 'ab*ba', false],
+    ['abba', 'ab*ba', true],
+    ['A/x', 'a/*', false],
+    ['a.x', 'a?x', false],
+  ])('%s and %s: %j', (name, pattern, expected) => {
+    expect(matchesPattern(name, pattern)).toBe(expected);
+  });
+
+  test('are what a regular expression of them is', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', '*', '.'), maxLength: 12 });
+    fc.assert(
+      fc.property(text, text, (name, pattern) => {
+        const source = pattern.replaceAll('.', '\\.').replaceAll('*', '[^]*');
+        expect(matchesPattern(name, pattern)).toBe(new RegExp(`^${source}$`).test(name));
+      }),
+    );
+  });
+});

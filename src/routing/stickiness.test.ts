@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { endpoint, model, PROVIDERS } from '../../test/routing-fixture.ts';
+import { limits } from '../limits.ts';
+import type { ChatRequest, Message } from '../schemas/inner.ts';
+import type { Candidate } from './candidate.ts';
+import { cachesCheaply, conversationOf, createStickiness } from './stickiness.ts';
+
+const say = (role: Message['role'], content: Message['content'] = 'x'): Message => ({ role, content: content ?? null });
+const idOf = (messages: Message[], more: Partial<ChatRequest> = {}) => conversationOf({ messages, ...more })?.id;
+
+describe('a conversation', () => {
+  const first = [say('system', 'be brief'), say('user', 'hello')];
+  test('is known by how it begins', () => {
+    expect(idOf([...first, say('assistant', 'hi'), say('user', 'more')])).toBe(idOf(first));
+    expect(idOf([say('system', 'be long'), say('user', 'hello')])).not.toBe(idOf(first));
+    expect(idOf([say('system', 'be brief'), say('user', 'bye')])).not.toBe(idOf(first));
+    expect(idOf([say('user', 'hello')])).not.toBe(idOf(first));
+    expect(idOf([say('system', 'be brief'), say('user', [{ type: 'text', text: 'hello' }])])).toBe(idOf(first));
+  });
+  test('is known by more than the first words of long messages', () => {
+    const long = (end: string) => [say('user', 'x'.repeat(limits.conversation_chars_max) + end)];
+    expect(idOf(long('ab'))).not.toBe(idOf(long('abc')));
+    expect(idOf(long(''))).not.toBe(idOf([say('user', 'x')]));
+  });
+  test('is what the client says it is', () => {
+    const other = [say('user', 'other')];
+    expect(idOf(first, { session_id: 's' })).toBe(idOf(other, { session_id: 's' }));
+    expect(idOf(first, { prompt_cache_key: 'k' })).toBe(idOf(other, { prompt_cache_key: 'k' }));
+    expect(idOf(first, { session_id: 's', prompt_cache_key: 'k' })).toBe(idOf(other, { session_id: 's' }));
+    expect(idOf(first, { session_id: 's' })).not.toBe(idOf(first, { prompt_cache_key: 's' }));
+    expect(idOf(first, { session_id: '' })).toBe(idOf(first));
+  });
+  test('that has said nothing is none', () => {
+    expect(idOf([say('system', 'be brief')])).toBeUndefined();
+  });
+});
+
+describe('what is remembered', () => {
+  const key = (conversation: string, over = {}) => ({ account: 'o', name: 'a/x', conversation, ...over });
+  test('holds for a while after the last answer', () => {
+    const stickiness = createStickiness();
+    expect(stickiness.isEmpty()).toBe(true);
+    stickiness.keep(key('1'), 'here', 0);
+    expect(stickiness.home(key('1'), limits.sticky_ms - 1)).toBe('here');
+    expect(stickiness.home(key('1'), limits.sticky_ms)).toBeUndefined();
+    stickiness.keep(key('1'), 'here', 1_000);
+    expect(stickiness.home(key('1'), limits.sticky_ms)).toBe('here');
+    stickiness.keep(key('1'), 'there', 1_000);
+    expect(stickiness.home(key('1'), 1_000)).toBe('there');
+  });
+  test('is of one account and one model', () => {
+    const stickiness = createStickiness();
+    stickiness.keep(key('1'), 'here', 0);
+    expect(stickiness.home(key('1', { account: 'p' }), 0)).toBeUndefined();
+    expect(stickiness.home(key('1', { name: 'a/y' }), 0)).toBeUndefined();
+    expect(stickiness.home(key('2'), 0)).toBeUndefined();
+  });
+  test('is bounded; who was heard of longest ago goes', () => {
+    const stickiness = createStickiness();
+    stickiness.keep(key('first'), 'here', 0);
+    stickiness.keep(key('second'), 'here', 0);
+    for (let n = 2; n < limits.sticky_conversations_max; n += 1) stickiness.keep(key(`${n}`), 'here', 0);
+    stickiness.keep(key('first'), 'here', 0);
+    stickiness.keep(key('last'), 'here', 0);
+    expect(stickiness.home(key('first'), 0)).toBe('here');
+    expect(stickiness.home(key('second'), 0)).toBeUndefined();
+  });
+});
+
+test.each<[number | undefined, boolean]>([
+  [5, true],
+  [10, false],
+  [undefined, false],
+])('a cache at %j of a prompt price of 10: %j', (input_cache_read, expected) => {
+  const one = endpoint('a/x', 'alpha', 10, {
+    pricing: { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) },
+  });
+  const candidate = { model: model('a/x', [one]), endpoint: one, provider: PROVIDERS['alpha'] } as Candidate;
+  expect(cachesCheaply(candidate)).toBe(expected);
+});
