@@ -8,6 +8,7 @@ import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
 import { listModels } from './api/catalog/list-models.ts';
+import { listUsableModels } from './api/catalog/list-usable-models.ts';
 import { listZdrEndpoints } from './api/catalog/list-zdr-endpoints.ts';
 import { createListings } from './api/catalog/listings.ts';
 import { createChange } from './api/change.ts';
@@ -55,6 +56,7 @@ import type { ChangeFeed } from './storage/change-feed.ts';
 import type { Database } from './storage/database.ts';
 import { endpointStatisticsStore } from './storage/endpoint-statistics.ts';
 import { generationStore } from './storage/generations.ts';
+import { guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import type { Home } from './storage/organizations.ts';
@@ -238,6 +240,12 @@ export async function createApp(options: AppOptions): Promise<App> {
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });
+      listUsableModels(api, {
+        wholeCatalog,
+        guardrails: guardrailStore(database.queries),
+        ownCredentials,
+        allow_unpriced: config.ledger.unknown_price === 'allow',
+      });
       getModel(api, { catalog, routers });
       listModelEndpoints(api, { catalog, routers, statistics: shownStatistics });
       listZdrEndpoints(api, { catalog, statistics: shownStatistics });

@@ -112,6 +112,42 @@ export function guardrailStore(queries: Queries) {
       await budgetStore(queries).close({ guardrail_id: id });
     },
 
+    /** The guardrails that hold for whoever has this key: those assigned to it, and to its owner. */
+    listHolding: async (holder: {
+      organization_id: string;
+      key_hash: string | null;
+      user_id: string | null;
+    }): Promise<StoredGuardrail[]> => {
+      const { organization_id, key_hash, user_id } = holder;
+      const rows = await queries
+        .selectFrom('guardrails')
+        .selectAll()
+        .where('organization_id', '=', organization_id)
+        .where(({ or, eb, selectFrom }) =>
+          or([
+            eb(
+              'id',
+              'in',
+              selectFrom('guardrail_key_assignments')
+                .select('guardrail_id')
+                .where('organization_id', '=', organization_id)
+                .where('key_hash', '=', key_hash ?? ''),
+            ),
+            eb(
+              'id',
+              'in',
+              selectFrom('guardrail_member_assignments')
+                .select('guardrail_id')
+                .where('organization_id', '=', organization_id)
+                .where('user_id', '=', user_id ?? ''),
+            ),
+          ]),
+        )
+        .orderBy('seq')
+        .execute();
+      return rows.map(toGuardrail);
+    },
+
     listBy: async (
       { organization_id, workspace_id }: { organization_id: string; workspace_id: string },
       page: Page,

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { type Restriction, restricted } from './restrictions.ts';
+
+const nothing: Restriction = {
+  id: 'g',
+  allowed_models: null,
+  ignored_models: null,
+  allowed_providers: null,
+  ignored_providers: null,
+  enforce_zdr: null,
+  enforce_zdr_anthropic: null,
+  enforce_zdr_openai: null,
+  enforce_zdr_google: null,
+  enforce_zdr_other: null,
+};
+const endpoint = { canonical_slug: 'openai/gpt-5-20250807', provider_slug: 'azure', keeps_nothing: false };
+const own = endpoint.canonical_slug;
+
+test.each<[string, Partial<Restriction>[], string | undefined]>([
+  ['no guardrail', [], undefined],
+  ['one that says nothing', [{}], undefined],
+  ['a list that has the model', [{ allowed_models: [own] }], undefined],
+  ['a list without it', [{ allowed_models: ['openai/other'] }], 'model-not-allowed-by-guardrail'],
+  [
+    'two lists of which one lacks it',
+    [{ allowed_models: [own] }, { allowed_models: ['openai/other'] }],
+    'model-not-allowed-by-guardrail',
+  ],
+  ['what is allowed and ignored', [{ allowed_models: [own], ignored_models: [own] }], 'model-ignored-by-guardrail'],
+  ['an ignored model of the second', [{}, { ignored_models: [own] }], 'model-ignored-by-guardrail'],
+  ['a provider that is not in the list', [{ allowed_providers: ['openai'] }], 'provider-not-allowed-by-guardrail'],
+  ['a provider that is', [{ allowed_providers: ['azure'] }], undefined],
+  ['an ignored provider', [{ ignored_providers: ['azure'] }], 'provider-ignored-by-guardrail'],
+  ['zero retention for the vendor', [{ enforce_zdr_openai: true }], 'zdr-violation-by-guardrail'],
+  [
+    'zero retention for another vendor',
+    [{ enforce_zdr_anthropic: true, enforce_zdr_google: true, enforce_zdr_other: true }],
+    undefined,
+  ],
+  ['zero retention for all', [{ enforce_zdr: true }], 'zdr-violation-by-guardrail'],
+  ['zero retention for all but the vendor', [{ enforce_zdr: true, enforce_zdr_openai: false }], undefined],
+])('%s', (_, guardrails, reason) => {
+  const made = guardrails.map((over) => ({ ...nothing, ...over }));
+  expect(restricted(made, endpoint)?.reason).toBe(reason);
+});
+
+test('a model of no vendor with a field of its own is of the others; a provider that keeps nothing passes', () => {
+  const other = { ...endpoint, canonical_slug: 'acme/one' };
+  const guardrails = [{ ...nothing, enforce_zdr_other: true }];
+  expect(restricted(guardrails, other)).toEqual({ reason: 'zdr-violation-by-guardrail', guardrail_id: 'g' });
+  expect(restricted(guardrails, { ...other, keeps_nothing: true })).toBeUndefined();
+});

@@ -1,0 +1,72 @@
+import type { StoredGuardrail } from './guardrail.ts';
+
+/** What of a guardrail says which models and endpoints may be used. */
+export type Restriction = Pick<
+  StoredGuardrail,
+  | 'id'
+  | 'allowed_models'
+  | 'ignored_models'
+  | 'allowed_providers'
+  | 'ignored_providers'
+  | 'enforce_zdr'
+  | 'enforce_zdr_anthropic'
+  | 'enforce_zdr_openai'
+  | 'enforce_zdr_google'
+  | 'enforce_zdr_other'
+>;
+
+/** What restrictions look at of an endpoint. */
+export interface RestrictedEndpoint {
+  /** Of its model: `author/slug`. */
+  canonical_slug: string;
+  provider_slug: string;
+  /** Whether its provider is known to keep no data. */
+  keeps_nothing: boolean;
+}
+
+/** The reasons that the public service tells, and those that follow from them (api-facts 7.3). */
+export const restrictionReasons = [
+  'model-not-allowed-by-guardrail',
+  'model-ignored-by-guardrail',
+  'provider-not-allowed-by-guardrail',
+  'provider-ignored-by-guardrail',
+  'zdr-violation-by-guardrail',
+] as const;
+
+export interface Restricted {
+  reason: (typeof restrictionReasons)[number];
+  guardrail_id: string;
+}
+
+/**
+ * Why guardrails that hold together leave an endpoint out; undefined: they do not. Each must allow it: what they allow is
+ * intersected, what they ignore and where they demand zero retention is united. Pure.
+ */
+export function restricted(
+  guardrails: readonly Restriction[],
+  { canonical_slug, provider_slug, keeps_nothing }: RestrictedEndpoint,
+): Restricted | undefined {
+  for (const guardrail of guardrails) {
+    const left_out = (reason: Restricted['reason']) => ({ reason, guardrail_id: guardrail.id });
+    if (guardrail.allowed_models?.includes(canonical_slug) === false) return left_out('model-not-allowed-by-guardrail');
+    if (guardrail.ignored_models?.includes(canonical_slug)) return left_out('model-ignored-by-guardrail');
+    if (guardrail.allowed_providers?.includes(provider_slug) === false) {
+      return left_out('provider-not-allowed-by-guardrail');
+    }
+    if (guardrail.ignored_providers?.includes(provider_slug)) return left_out('provider-ignored-by-guardrail');
+    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return left_out('zdr-violation-by-guardrail');
+  }
+  return undefined;
+}
+
+/** Whether a guardrail demands zero retention for models of this author; what a vendor's field leaves open, `enforce_zdr` says. */
+function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
+  const fields: Readonly<Record<string, boolean | null>> = {
+    anthropic: guardrail.enforce_zdr_anthropic,
+    openai: guardrail.enforce_zdr_openai,
+    google: guardrail.enforce_zdr_google,
+  };
+  const author = canonical_slug.slice(0, canonical_slug.indexOf('/'));
+  const field = Object.hasOwn(fields, author) ? fields[author] : guardrail.enforce_zdr_other;
+  return field ?? guardrail.enforce_zdr ?? false;
+}
