@@ -47,7 +47,7 @@ import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
-import { statisticsShown } from './routing/endpoint-status.ts';
+import { endpointStates, statisticsShown } from './routing/endpoint-status.ts';
 import { createHealth } from './routing/health.ts';
 import { createStickiness } from './routing/stickiness.ts';
 import { budgetStore } from './storage/budgets.ts';
@@ -214,6 +214,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
     rules: config.ledger,
     continuation: () => served().config.routing.continuation,
+    hedging: () => served().config.routing,
     default_model: config.default_model,
     allow_unpriced: config.ledger.unknown_price === 'allow',
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
@@ -222,6 +223,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   metrics.watchRecorder(() => recorder.state());
+  metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
   const ledger = ledgerOperations(database.queries, database.engine);
   metrics.watchDoubt(() => ledger.sumInDoubt(clock.now_ms()));
 

@@ -31,3 +31,19 @@ export function statisticsShown(
   const figures = known.statistics.figures(id, known.now_ms);
   return { ...figures, status: statusOf(known.health.condition(id, known.now_ms), figures) };
 }
+
+/** The same of every endpoint that had calls of late, for those who watch over them. */
+export function* endpointStates(known: {
+  health: Pick<Health, 'condition'>;
+  statistics: Pick<EndpointStatistics, 'performance' | 'known'>;
+  now_ms: number;
+}): Generator<{ endpoint: string; uptime: number | null; status: number }, void, undefined> {
+  for (const id of known.statistics.known()) {
+    const { uptime_5m, uptime_30m } = known.statistics.performance(id, known.now_ms);
+    const status = statusOf(known.health.condition(id, known.now_ms), {
+      uptime_last_5m: uptime_5m,
+      uptime_last_30m: uptime_30m,
+    });
+    yield { endpoint: id, uptime: uptime_5m === null ? null : uptime_5m / 100, status: Number(status) };
+  }
+}

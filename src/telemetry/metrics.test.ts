@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { createMetrics } from './metrics.ts';
 
 const GENERATION = {
@@ -60,4 +61,28 @@ test('the ledger tells what is set aside, in USD', async () => {
   expect(text).toContain('gateway_ledger_held_usd 0.25');
   expect(text).toContain('gateway_ledger_leased_usd 2');
   expect(text).toContain('gateway_ledger_waiting_requests 3');
+});
+
+test('endpoints are told as they are now: what is forgotten is gone, and they are bounded', async () => {
+  const metrics = createMetrics();
+  let states = [
+    { endpoint: 'a', uptime: 0.5, status: -5 },
+    { endpoint: 'b', uptime: null, status: 0 },
+  ];
+  metrics.watchEndpoints(() => states);
+  const first = (await metrics.registry.metrics()).split('\n');
+  expect(first).toContain('gateway_endpoint_uptime_ratio{endpoint="a"} 0.5');
+  expect(first).toContain('gateway_endpoint_status{endpoint="a"} -5');
+  expect(first).toContain('gateway_endpoint_status{endpoint="b"} 0');
+  expect(first.join()).not.toContain('gateway_endpoint_uptime_ratio{endpoint="b"}');
+  states = Array.from({ length: limits.metric_label_values_max + 5 }, (_, n) => ({
+    endpoint: `e${n}`,
+    uptime: 1,
+    status: 0,
+  }));
+  const second = (await metrics.registry.metrics()).split('\n');
+  expect(second.filter((line) => line.startsWith('gateway_endpoint_status{'))).toHaveLength(
+    limits.metric_label_values_max,
+  );
+  expect(second.join()).not.toContain('endpoint="a"');
 });

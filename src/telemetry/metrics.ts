@@ -38,6 +38,17 @@ export interface Metrics {
   watchDoubt(in_doubt_nano: () => Promise<number>): void;
   /** What the gauge of the memory that requests hold reads. */
   watchMemory(held_bytes: () => number): void;
+  /** What the gauges of endpoints read: those that had calls of late. */
+  watchEndpoints(read: () => Iterable<EndpointState>): void;
+}
+
+/** How one endpoint does. */
+export interface EndpointState {
+  endpoint: string;
+  /** Of the calls of the last five minutes, from 0 to 1; null where they are too few to say. */
+  uptime: number | null;
+  /** As listed: 0 well, below it how bad. */
+  status: number;
 }
 
 /** What generations of one model, provider and outcome added up to since the counters were last read. */
@@ -251,6 +262,45 @@ export function createMetrics(): Metrics {
           this.set(held_bytes());
         },
       });
+    },
+    watchEndpoints(read) {
+      const gauge = (
+        name: string,
+        help: string,
+        aggregator: 'average' | 'min',
+        value: (state: EndpointState) => number | null,
+      ) =>
+        new Gauge({
+          name,
+          help,
+          labelNames: ['endpoint'],
+          aggregator,
+          registers,
+          collect() {
+            this.reset();
+            let count = 0;
+            for (const state of read()) {
+              const told = value(state);
+              if (told === null) continue;
+              count += 1;
+              if (count > limits.metric_label_values_max) return;
+              this.set({ endpoint: state.endpoint }, told);
+            }
+          },
+        });
+      gauge(
+        'gateway_endpoint_uptime_ratio',
+        "Calls of the last five minutes that an endpoint answered at the gateway's own account, of all nodes.",
+        // Every process knows what all of them counted.
+        'average',
+        ({ uptime }) => uptime,
+      );
+      gauge(
+        'gateway_endpoint_status',
+        'How an endpoint does, as it is listed: 0 well, below it how bad; the worst that any process sees.',
+        'min',
+        ({ status }) => status,
+      );
     },
     watchDoubt(in_doubt_nano) {
       let asked_at = Number.NEGATIVE_INFINITY;
