@@ -259,7 +259,8 @@ export function createSteps(
       session.passage.withdraw();
     } else await settle(session, error instanceof ClientGone ? 'cancelled' : 'failed', undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
-    if (!(error instanceof GatewayError) || error.status !== 402) return error;
+    // Those alone that routing led to: not what stands against every call, nor a fault.
+    if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
     const refusal = withEarlier(error, session.failed);
     const gateway_metadata = metadataOf(session, undefined);
     return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);

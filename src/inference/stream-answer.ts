@@ -137,7 +137,7 @@ export function createStreaming({
       const { candidate } = flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error = failure ? lateError(session, candidate, failure) : undefined;
-      yield { type: 'end', usage, metadata: metadataOf(session, candidate), error };
+      yield { type: 'end', usage, metadata: metadataOf(session, error ? undefined : candidate), error };
     } catch (error) {
       if (unfinished === undefined) throw error;
       // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
@@ -146,7 +146,13 @@ export function createStreaming({
       if (!flow.is_part) flow.answered.attempt.failure = 'internal';
       const usage = await close('failed');
       const told = error instanceof GatewayError ? error : internalError(error);
-      yield { type: 'end', usage, metadata: metadataOf(session, flow.answered.candidate), error: told };
+      // What is masked is masked whole.
+      yield {
+        type: 'end',
+        usage,
+        metadata: told.status === 500 ? undefined : metadataOf(session, undefined),
+        error: told,
+      };
     } finally {
       flow.stream.close();
       metrics.streamClosed();
