@@ -8,7 +8,7 @@ import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
-import { modelWarnings } from './config/model-warnings.ts';
+import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { readRateRules } from './config/rate-limits.ts';
@@ -72,6 +72,9 @@ export interface Config {
   routing: RoutingConfig & {
     /** Whether streams that break off are continued at the next endpoint that can, where the request does not say. */
     continuation: boolean;
+    /** Whether streams that are late are asked of a second endpoint as well, where the request does not say; and of which share of them at most. */
+    hedge: boolean;
+    hedge_share_max: number;
   };
   auth: AuthConfig;
   /** Where media that requests point at may be fetched from. */
@@ -119,6 +122,7 @@ export function loadConfig(
   const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
   const read = file ? readConfigFile(file.path, file.text) : undefined;
   const providers = resolveProviders(environment, read);
+  const named = read?.value.providers ?? {};
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
   const bundled_catalog = read?.value.bundled_catalog ?? true;
   const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
@@ -158,7 +162,12 @@ export function loadConfig(
       default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
       min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
-    routing: { ...routingConfig(read), continuation: read?.value.routing?.continuation ?? false },
+    routing: {
+      ...routingConfig(read),
+      continuation: read?.value.routing?.continuation ?? false,
+      hedge: read?.value.routing?.hedge ?? false,
+      hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
+    },
     auth,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],
@@ -183,6 +192,9 @@ export function loadConfig(
             bundled: bundled_catalog ? readBundledCatalog() : { format: 1, models: [] },
             allow_unpriced: unknown_price === 'allow',
           })),
+      ...(Object.values(named).every(({ variants }) => variants === undefined)
+        ? []
+        : variantWarnings(named, readBundledCatalog())),
     ],
   };
 }

@@ -29,6 +29,8 @@ export const limits = {
   client_request_ms_max: 120_000,
   messages_max: 10_000,
   models_max: 32,
+  /** Levels of what a client passes on to a provider. */
+  option_levels_max: 100,
   stop_sequences_max: 4,
   tools_max: 1_024,
   /** The sentence of an error, and a field's name in it: clients may send longer ones. */
@@ -237,6 +239,14 @@ export const limits = {
   overlap_whole_chars_min: 4,
   /** An answer that shares so many first characters with what was shown, and then differs, was begun anew. */
   restart_chars_min: 32,
+  /**
+   * Of the calls that may be sent to a second endpoint, the share that is (setting `routing.hedge_share`), and how many in a row.
+   * No endpoint is late before so many milliseconds; an attempt that is given up is waited for so long.
+   */
+  hedge_share_max: 0.1,
+  hedge_burst_max: 10,
+  hedge_ms_min: 20,
+  hedge_abort_ms_max: 250,
   /** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
   hold_slice_tokens: 1_024,
   hold_slice_tokens_min: 32,
@@ -298,6 +308,9 @@ export const limits = {
   google_accounts_max: 1_000,
   google_token_margin_ms: 300_000,
   google_token_ms_max: 10_000,
+  /** An account that Google refused is not shown again for so long, and one that it could not be asked about for so long. */
+  google_refusal_ms: 30_000,
+  google_failure_ms: 1_000,
   /** How long the statement is good that a token is got for: the most that Google takes. */
   google_assertion_s: 3_600,
   /** Google makes keys of 2048 bits, and takes longer ones that were uploaded (https://cloud.google.com/iam/docs/keys-upload). */

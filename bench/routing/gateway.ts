@@ -147,6 +147,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted): Exchange
 /** No money is limited here and nothing is kept: requests are not part of what is measured by their journal. */
 const forgetful: Recorder = {
   reserve: ({ id }) => ({ id, lines: [], granted_nano: 0 }),
+  reserveNow: () => true,
   preview: async () => ({ granted_nano: 0, lines: [], refusal: undefined }),
   extend: async () => true,
   keep() {},
@@ -261,6 +262,7 @@ function createRouter(world: World, asked: Asked): Router {
     metrics: createMetrics(),
     log: { warn() {} },
     continuation: () => false,
+    hedging: () => ({ hedge: false, hedge_share_max: 0 }),
     rules: {
       budgets: 'strict',
       hold: 'full',

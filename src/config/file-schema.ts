@@ -401,6 +401,8 @@ export const ConfigFile = Type.Object(
       Type.Object(
         {
           continuation: Type.Optional(flag),
+          hedge: Type.Optional(flag),
+          hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
           auto_models: Type.Optional(routerModels),
           free_models: Type.Optional(
             Type.Union([Type.Literal('all'), routerModels], { description: 'all, or a list of model ids' }),
@@ -419,7 +421,10 @@ export const ConfigFile = Type.Object(
             ),
           ),
         },
-        { ...strict, description: 'an object with continuation, auto_models, free_models and users' },
+        {
+          ...strict,
+          description: 'an object with continuation, hedge, hedge_share, auto_models, free_models and users',
+        },
       ),
     ),
     media: Type.Optional(

@@ -85,6 +85,11 @@ export interface Admission {
    */
   admit<P extends Prepared>(asking: Asking<P>): Admitted<P> | Promise<Admitted<P>>;
   /**
+   * The same for an attempt that is sent beside another: with all that was asked, and at once; undefined: not so. Whole answers at
+   * the organization's own accounts are not for this.
+   */
+  admitBeside<P extends Prepared>(asking: Omit<Asking<P>, 'is_byok'>): Admitted<P> | undefined;
+  /**
    * Why a stream must end here; undefined while it may go on. A slice that runs out is followed by the next one, which is
    * durable before it is relied on.
    */
@@ -102,7 +107,7 @@ export function createAdmission({
   recorder,
   rules,
 }: {
-  recorder: Pick<Recorder, 'reserve' | 'extend'>;
+  recorder: Pick<Recorder, 'reserve' | 'reserveNow' | 'extend'>;
   rules: SpendingRules;
 }): Admission {
   async function admitLimited<P extends Prepared>({
@@ -187,6 +192,21 @@ export function createAdmission({
       if (budgets.length === 0) return { prepared: prepare(), hold, grant: undefined };
       if (budgets.some(({ include_byok }) => !is_byok || include_byok)) return admitLimited(facts);
       return admitUncounted(facts);
+    },
+
+    admitBeside({ call, hold, prepare, measure }) {
+      const { budgets } = call.principal;
+      if (budgets.length === 0) return { prepared: prepare(), hold, grant: undefined };
+      const mode = call.principal.budget_mode ?? rules.budgets;
+      const prepared = prepare({ default_tokens: rules.default_output_tokens });
+      const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
+      const { exposure } = measure(prepared, output_tokens, mode);
+      const full_nano = costOf(exposure, output_tokens);
+      const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok: false, mode, full_nano };
+      const reserved = recorder.reserveNow({ ...ask, least_nano: full_nano }, hold);
+      return reserved
+        ? { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, mode } }
+        : undefined;
     },
 
     cutReason({ hold, grant, meter }) {

@@ -21,6 +21,8 @@ export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAtt
   rules: SpendingRules;
   /** Whether broken streams are continued where the request does not say. */
   continuation(): boolean;
+  /** Whether late streams are asked of a second endpoint where the request does not say, and which share of them at most. */
+  hedging(): { hedge: boolean; hedge_share_max: number };
 }
 
 export interface WholeAnswer {

@@ -6,6 +6,7 @@ import type { ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import type { Work } from './attempts.ts';
+import type { Cancellation } from './call.ts';
 import type { ChatWork } from './chat-work.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
@@ -55,7 +56,7 @@ export function createChatAttempts(
 ): ChatAttempts {
   function workOf<T>(
     session: Session,
-    send: (prepared: PreparedAttempt) => Promise<T>,
+    send: (prepared: PreparedAttempt, cancellation?: Cancellation) => Promise<T>,
     adapt: Adapt = (request) => request,
   ): Work<PreparedAttempt, T> {
     const { call } = session;
@@ -75,14 +76,15 @@ export function createChatAttempts(
       prepare: (candidate, strip_state, spend) =>
         chat.prepare(adapt(request, candidate), candidate, { strip_state, spend, media }),
       measure,
-      send(prepared) {
+      send(prepared, cancellation) {
         if (request.debug?.echo_upstream_body === true) session.bodies.push(prepared.encoded.body);
-        return send(prepared);
+        return send(prepared, cancellation);
       },
     };
   }
 
-  function contextOf({ call, attempts }: Session) {
+  function contextOf({ call: given, attempts }: Session, cancellation?: Cancellation) {
+    const call = cancellation === undefined ? given : { ...given, cancellation };
     return { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
   }
 
@@ -96,11 +98,11 @@ export function createChatAttempts(
         return { completion, meter };
       }),
 
-    streamed: (session, adapt) =>
-      workOf(
+    streamed: (session, adapt) => ({
+      ...workOf(
         session,
-        async (prepared) => {
-          const stream = await attemptStream(prepared, contextOf(session));
+        async (prepared, cancellation) => {
+          const stream = await attemptStream(prepared, contextOf(session, cancellation));
           const meter = createMeter();
           for (const chunk of stream.first) meter.chunk(chunk);
           try {
@@ -113,5 +115,10 @@ export function createChatAttempts(
         },
         adapt,
       ),
+      discard({ stream, meter }, { request }) {
+        stream.close();
+        return meter.usage(request);
+      },
+    }),
   };
 }

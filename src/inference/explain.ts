@@ -107,6 +107,7 @@ export function createExplain(
           if (refusal !== undefined) throw refusal;
           return { id: ask.id, lines: [], granted_nano };
         },
+        reserveNow: () => false,
         extend: () => Promise.resolve(false),
       },
     });

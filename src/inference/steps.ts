@@ -174,6 +174,9 @@ export function createSteps(
       is_sent: false,
       sent_ms: 0,
       waited_ms: 0,
+      granted_nano: undefined,
+      assumed_at: undefined,
+      is_hedge: false,
       first_token_ms: undefined,
     };
   }

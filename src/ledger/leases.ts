@@ -137,13 +137,7 @@ export class Leases {
   /** See `Recorder.reserve`. */
   reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
     const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
-    const at = this.#momentOf(ask);
-    const lines: Wanted[] = [];
-    for (const budget of countedIn(ask)) {
-      const line = hold.lines.find((known) => known.budget.id === budget.id);
-      const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
-      lines.push({ budget, lease: this.book.of(budget.id, start), line });
-    }
+    const lines = this.#linesOf(ask, hold);
     if (ask.full_nano === 0 || lines.length === 0) {
       this.#take(hold, lines, ask, ask.full_nano);
       return hold;
@@ -160,6 +154,30 @@ export class Leases {
     this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, is_heard: false, resolve, reject });
     this.#options.onNeed();
     return promise;
+  }
+
+  /** See `Recorder.reserveNow`. */
+  reserveNow(ask: Ask, hold: Hold): boolean {
+    const lines = this.#linesOf(ask, hold);
+    if (this.#draining || this.#available(lines) < ask.full_nano) {
+      for (const wanted of lines) {
+        const lacking = ask.full_nano - roomOf(wanted);
+        if (lacking > 0) this.#wantGrowth(wanted.lease, lacking);
+      }
+      return false;
+    }
+    this.#take(hold, lines, ask, ask.full_nano);
+    return true;
+  }
+
+  /** What an attempt counts against, with what its request holds of it already. */
+  #linesOf(ask: Ask, hold: Hold): Wanted[] {
+    const at = this.#momentOf(ask);
+    return countedIn(ask).map((budget) => {
+      const line = hold.lines.find((known) => known.budget.id === budget.id);
+      const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
+      return { budget, lease: this.book.of(budget.id, start), line };
+    });
   }
 
   /** See `Recorder.extend`. */

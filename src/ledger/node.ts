@@ -68,6 +68,8 @@ class Node implements Recorder {
   #asking: Timer;
   #stopped = false;
   #sweeping: Promise<void> = Promise.resolve();
+  /** What was said last of a journal that needs attention. */
+  #wrong: string | undefined;
   /** The store forgot something that is not being sent again yet: a registration may take several tries. */
   #owes = false;
   #resends = 0;
@@ -156,6 +158,11 @@ class Node implements Recorder {
     const has_turns = ask.budgets.some(({ reset_interval }) => reset_interval !== 'never');
     if (has_turns && !this.#isTimeKnown()) return this.#learnTime().then(() => this.#reserve(ask, hold));
     return this.#reserve(ask, hold);
+  };
+
+  reserveNow: Recorder['reserveNow'] = (ask, hold) => {
+    const has_turns = ask.budgets.some(({ reset_interval }) => reset_interval !== 'never');
+    return (!has_turns || this.#isTimeKnown()) && this.#leases.reserveNow(ask, hold);
   };
 
   #reserve(ask: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
@@ -455,8 +462,12 @@ class Node implements Recorder {
         this.#journal.lookAfter();
         const late = this.#segments.oldestOpen(this.#clock.now() - limits.journal_carry_ms);
         if (late) await this.#journal.carry(late);
+        this.#wrong = undefined;
       } catch (error) {
-        this.#log.error({ err: error }, 'the journal needs attention');
+        // What is wrong stays wrong until somebody mends it: told once.
+        const told = String(error);
+        if (told !== this.#wrong) this.#log.error({ err: error }, 'the journal needs attention');
+        this.#wrong = told;
       }
     });
     this.#sweep();

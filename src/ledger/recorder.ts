@@ -62,6 +62,8 @@ export interface Recorder {
    * the store does not answer; the hold is then as it was.
    */
   reserve(ask: Ask, hold?: Hold): Hold | Promise<Hold>;
+  /** The same with all that is asked, where this node has it; else false, and the hold is as it was. */
+  reserveNow(ask: Ask, hold: Hold): boolean;
   /** What `reserve` would come to for a request that has nothing set aside. Asks the store, and changes nothing. Rejects with a 503 where it does not answer. */
   preview(ask: Ask): Promise<Preview>;
   /** Enlarges a running attempt's grant to `granted_nano` from money that this node has; false where it has not enough. Durable when it resolves. */

@@ -245,6 +245,12 @@ export const ProviderPreferences = open(
     ),
     preferred_min_throughput: orNull(cutoff('Tokens a second that an endpoint should make.')),
     preferred_max_latency: orNull(cutoff('Seconds to the first token that an endpoint should stay below.')),
+    hedge: orNull(
+      Type.Boolean({
+        description:
+          'When a stream has not begun after the time in which 95 of 100 of its endpoint do, the next endpoint is asked as well, and the first to begin answers. Default: the setting `routing.hedge`.',
+      }),
+    ),
     options: orNull(Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }))),
   },
   { title: 'ProviderPreferences', description: 'Prices of `max_price` are USD per million tokens, or per unit.' },

@@ -197,6 +197,8 @@ export interface ProviderPreferences {
   preferred_max_latency?: JsonValue;
   /** Go on with an answer that broke off at the next endpoint that can. */
   continuation?: boolean | null;
+  /** Ask a second endpoint as well where the first is late. */
+  hedge?: boolean | null;
   /** Per provider slug: an object spread into the upstream's body. */
   options?: Record<string, JsonObject> | null;
 }
