@@ -82,13 +82,13 @@ export class RateAsker {
     const { promise: late, resolve: isLate } = Promise.withResolvers<Error>();
     const told = `the store did not answer within ${limits.rate_ask_ms_max} ms`;
     const timer = setTimeout(() => isLate(new Error(told)), limits.rate_ask_ms_max);
-    const done = this.#store.ask(asks, sent.wall_ms).then(
-      (answers) => this.#take(batch, asks, answers, sent),
-      (error: unknown) => {
+    const done = this.#store
+      .ask(asks, sent.wall_ms)
+      .then((answers) => this.#take(batch, asks, answers, sent))
+      .catch((error: unknown) => {
         for (const [index, { entry }] of batch.entries()) entry.counter.unanswered(asks[index] as RateAsk);
         return error;
-      },
-    );
+      });
     // An answer that comes later is taken all the same.
     const err = await Promise.race([done, late]);
     clearTimeout(timer);
