@@ -504,6 +504,10 @@ export const limits = {
   config_bytes_max: 8 * 1024 * 1024,
   /** How often the configuration file is looked at; it is read once it has stayed as it is from one look to the next. */
   config_watch_ms: 500,
+  /** Before its last day, how long the log warns of a model; how often, and of how many by name. */
+  expiry_notice_days: 30,
+  expiry_notice_ms: 86_400_000,
+  expiry_notices_max: 20,
   /** Lines of what a reload changed; what is beyond them is counted. */
   reload_lines_max: 100,
   /** A price of one token, image, request or search; above it, pico-USD no longer fit an exact JavaScript integer. */

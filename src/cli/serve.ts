@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { type Config, configPath, type Environment, findConfigFile, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { announce, announceKey, onceSignalled } from './announce.ts';
+import { warnOfExpiry } from './expiring-models.ts';
 import { followConfig } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { createReloader, tellReload } from './reload.ts';
@@ -45,7 +46,11 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     worker.onReload(environment, log, gateway.replace);
   } else {
     announce(config, gateway.url, log);
-    const apply = (next: Config) => tellReload(log, gateway.replace(next));
+    const warnAnew = warnOfExpiry(config, log);
+    const apply = (next: Config) => {
+      tellReload(log, gateway.replace(next));
+      warnAnew(next);
+    };
     followConfig(file, createReloader({ environment, path, found, log, apply }));
   }
   flushCompileCache();

@@ -10,6 +10,7 @@ import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { announce, announceKey, onceSignalled } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
+import { warnOfExpiry } from './expiring-models.ts';
 import { firstStart } from './first-start.ts';
 import { followConfig } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
@@ -68,6 +69,7 @@ export async function serveWorkers(options: {
   }
   for (let slot = 1; slot < options.workers; slot += 1) family.start(slot);
   giveBackMemory();
+  const warnAnew = warnOfExpiry(config, log);
   const reload = createReloader({
     environment,
     path: file.path,
@@ -77,6 +79,7 @@ export async function serveWorkers(options: {
       // Read here too, so that a file that is wrong stops before any worker has taken it.
       readBundledCatalog();
       family.reload({ found, loaded_at: next.loaded_at });
+      warnAnew(next);
     },
   });
   followConfig(file, reload);

@@ -1,3 +1,5 @@
+import { expiryWarnings } from '../catalog/expiry.ts';
+import type { Model } from '../catalog/model.ts';
 import type { RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import { type OwnCredential, type ShownCredential, shownCredential } from '../routing/own-credential.ts';
@@ -42,9 +44,14 @@ function holdOf(routing: RoutingRecord | undefined) {
   return { amount: toUsd(routing.hold_nano), budgets: routing.held_in };
 }
 
+/** The models that a plan considered. */
+function* modelsOf({ candidates }: Plan): Generator<Model> {
+  for (const { model } of candidates) yield model;
+}
+
 /**
  * What the routing did, for clients that ask for it (`X-Gateway-Experimental-Metadata: enabled`). Names of the fields:
- * the public service's router metadata. Ours are `sort`, `routing_funnel`, `hold`, `adjusted_parameters`, and of endpoints
+ * the public service's router metadata. Ours are `sort`, `routing_funnel`, `hold`, `adjusted_parameters`, `warnings`, and of endpoints
  * everything beyond provider, model and `selected`.
  */
 export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
@@ -89,5 +96,6 @@ export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
     hold: holdOf(facts.routing),
     attempts,
     adjusted_parameters: facts.report,
+    warnings: expiryWarnings(modelsOf(plan), call.accepted_ms),
   };
 }

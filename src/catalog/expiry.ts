@@ -1,0 +1,38 @@
+import type { Model } from './model.ts';
+
+/** What is told of a model that its maker may remove. */
+export interface ExpiryWarning {
+  type: 'model_expires' | 'model_expired';
+  model: string;
+  expiration_date: string;
+  message: string;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Days until the last day of a model is over, in UTC; below 0 once it is. */
+export function daysLeft(expiration_date: string, now_ms: number): number {
+  return Math.ceil((Date.parse(expiration_date) + DAY_MS - now_ms) / DAY_MS) - 1;
+}
+
+/** The warnings for those who use these models, each once. */
+export function expiryWarnings(
+  models: Iterable<Pick<Model, 'id' | 'expiration_date'>>,
+  now_ms: number,
+): ExpiryWarning[] {
+  const warnings = new Map<string, ExpiryWarning>();
+  for (const { id: model, expiration_date } of models) {
+    if (expiration_date === null) continue;
+    const days = daysLeft(expiration_date, now_ms);
+    warnings.set(model, {
+      type: days < 0 ? 'model_expired' : 'model_expires',
+      model,
+      expiration_date,
+      message:
+        days < 0
+          ? `${model} may be removed at any time: its last day was ${expiration_date}`
+          : `${model} may be removed after ${expiration_date}, in ${days + 1} ${days === 0 ? 'day' : 'days'}`,
+    });
+  }
+  return [...warnings.values()];
+}
