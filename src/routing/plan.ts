@@ -240,12 +240,15 @@ function overModels(left: readonly Candidate[], asked: Asked, context: PlanConte
 }
 
 /** Why what could serve is not tried. */
-function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[], is_cut: boolean): void {
+function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[], { order }: Asked): void {
   if (left.length === attempts.length) return;
   const tried = new Set(attempts);
-  const excluded = is_cut
-    ? { step: 'Limit Attempts', reason: `at most ${limits.attempts_max} are tried` }
-    : { step: 'Limit to First', reason: 'fallbacks are not allowed (provider.allow_fallbacks)' };
+  const excluded =
+    attempts.length === limits.attempts_max
+      ? { step: 'Limit Attempts', reason: `at most ${limits.attempts_max} are tried` }
+      : order === undefined
+        ? { step: 'Limit to First', reason: 'fallbacks are not allowed' }
+        : { step: laterSteps.order.step, reason: 'it is not in provider.order, and fallbacks are not allowed' };
   for (const candidate of left) {
     if (tried.has(candidate)) continue;
     candidate.excluded = excluded;
@@ -291,12 +294,11 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
     candidates,
     funnel,
   } as const;
-  const all = overModels(left, asked, context).flat();
-  if (all.length === 0) {
+  const attempts = overModels(left, asked, context).flat().slice(0, limits.attempts_max);
+  tellUntried(left, attempts, asked);
+  if (attempts.length === 0) {
     if (left.length > 0) funnel.push({ step: laterSteps.order.step, endpoint_count: 0 });
     throw refuse(base, request);
   }
-  const attempts = all.slice(0, limits.attempts_max);
-  tellUntried(left, attempts, attempts.length < all.length);
   return { ...base, attempts };
 }
