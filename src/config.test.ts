@@ -145,6 +145,20 @@ describe('providers of the table', () => {
     expect(bedrock?.variants).toEqual(variants);
   });
 
+  test.each([
+    ['us-eats-1', true],
+    ['eu-west', true],
+    ['Frankfurt', true],
+    ['us-gov-west-1', false],
+    ['eusc-de-east-1', false],
+    ['ap-southeast-7', false],
+    ['mx-central-1', false],
+  ])('AWS_REGION %s is told to be a mistake: %s', (AWS_REGION, is_told) => {
+    const { warnings } = loadConfig({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION });
+    const told = `AWS_REGION is "${AWS_REGION}", which looks like none of Amazon Bedrock: such as us-east-1`;
+    expect(warnings).toEqual(is_told ? [told] : []);
+  });
+
   test('what lacks a credential alone is on for those who bring one; what lacks more is not', () => {
     const config = loadConfig({ OPENAI_API_KEY: 'k' });
     const slugs = config.providers_own_only.map(({ slug }) => slug);
@@ -230,6 +244,11 @@ describe('gateway.yaml', () => {
     ],
     ['half a price where that is allowed', `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`, []],
     ['a bundled model', 'models: { openai/gpt-4o: { name: x } }', []],
+    [
+      'a variant that no model has',
+      'providers: { amazon-bedrock: { variants: [eu, globl, apac] }, deepinfra: { variants: [turbo] } }',
+      ['Provider "amazon-bedrock": no bundled model has a variant "globl"; did you mean "global"?'],
+    ],
     [
       'a bundled price',
       'models: { openai/gpt-4o: { endpoints: [{ provider: openai, upstream_model: gpt-4o-mine }] } }',

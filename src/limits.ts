@@ -106,7 +106,7 @@ export const limits = {
   /** What a node takes at a time of what is left in a window: no more than this part of it, and no more than it uses in about so long. */
   rate_block_divisor: 8,
   rate_block_ms: 1_000,
-  /** What a node took and did not use for so long goes back. */
+  /** What a node took, and has too much of after so long, goes back. */
   rate_idle_ms: 1_000,
   rate_sweep_ms: 500,
   /** After a refusal, as much is refused without asking for so long. */

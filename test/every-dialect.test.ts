@@ -162,8 +162,7 @@ describe.each(wires)('%s', (wire) => {
   );
 
   test.each([
-    // Some wires call it overloaded, others unavailable.
-    ['fail-503', [502, 503]],
+    ['fail-503', [503]],
     ['fail-429', [429]],
     ['fail-500-html', [502]],
   ])('%s is an error of %j before anything is said', async (slug, statuses) => {

@@ -167,7 +167,7 @@ describe('an account', () => {
     tokenAnswer = () => ['RESET'];
     await run(async () => {
       const response = await ask('google/gemini');
-      expect(response.status).toBe(502);
+      expect(response.status).toBe(503);
       await expect
         .poll(async () => ((await (await gateway.call('GET', '/key')).json()) as { data: JsonObject }).data['usage'])
         .toBe(0);

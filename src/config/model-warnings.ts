@@ -1,7 +1,25 @@
 import type { BundledCatalog } from '../catalog/bundled.ts';
 import { buildCatalog, type DeclaredModel } from '../catalog/catalog.ts';
 import type { Provider } from '../providers/provider.ts';
+import { providerRow } from '../providers/table.ts';
 import { didYouMean } from './config-error.ts';
+import type { ProviderSection } from './file-schema.ts';
+
+type ProvidersSection = Readonly<Record<string, Pick<ProviderSection, 'variants'>>>;
+
+/** Variants of a provider that the file names and no model has: nothing would be left out or offered by them. */
+export function variantWarnings(providers: ProvidersSection, bundled: BundledCatalog): string[] {
+  return Object.entries(providers).flatMap(([slug, section]) => {
+    if (section.variants === undefined) return [];
+    const known = new Set(providerRow.get(slug)?.variants_by?.variants.flatMap(([, variants]) => variants));
+    for (const { endpoints } of bundled.models) {
+      for (const { provider, variant } of endpoints) if (provider === slug && variant !== undefined) known.add(variant);
+    }
+    return section.variants
+      .filter((variant) => !known.has(variant))
+      .map((variant) => `Provider "${slug}": no bundled model has a variant "${variant}"${didYouMean(variant, known)}`);
+  });
+}
 
 /** What the file declares and nothing can serve: models of no endpoint, endpoints of no known price. */
 export function modelWarnings(

@@ -151,7 +151,18 @@ function resolveOne(
     off(`its dialect ${dialect} is not available in this version`);
     return;
   }
+  const mistaken = section?.variants === undefined ? mistakenPlace(row, environment) : undefined;
+  if (mistaken !== undefined) result.warnings.push(mistaken);
   result.on.push(provider());
+}
+
+/** A place that is none: requests would go nowhere, and only a few variants would be offered. */
+function mistakenPlace(row: ProviderRow | undefined, environment: Environment): string | undefined {
+  if (row?.variants_by === undefined) return undefined;
+  const { variable: name, form, example } = row.variants_by;
+  const value = variable(environment, name);
+  if (value === undefined || form.test(value)) return undefined;
+  return `${name} is "${value}", which looks like none of ${row.name}: such as ${example}`;
 }
 
 function hint(slug: string): string {

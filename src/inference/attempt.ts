@@ -75,6 +75,16 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value has so many levels. Asked without recursion, since any number of them may come. */
+function isDeep(value: unknown, levels_max: number): boolean {
+  let level: unknown[] = [value];
+  for (let levels = 0; level.length > 0; levels += 1) {
+    if (levels > levels_max) return true;
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
+  }
+  return false;
+}
+
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
 export function withOptions(
   body: JsonObject,
@@ -83,6 +93,9 @@ export function withOptions(
   dialect: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
   report: Report[],
 ): JsonObject {
+  if (request.provider?.options && isDeep(request.provider.options, limits.option_levels_max)) {
+    throw new GatewayError(400, `provider.options is nested deeper than ${limits.option_levels_max} levels`);
+  }
   const { slug, name } = candidate.provider;
   const names = [slug, name.toLowerCase()];
   const given = Object.entries(request.provider?.options ?? {});
@@ -125,7 +138,8 @@ export function prepareAttempt(
   return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, service_tier, report, media };
 }
 
-function serialize(body: JsonObject): string {
+/** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */
+export function serialize(body: JsonObject): string {
   try {
     return JSON.stringify(body);
   } catch (error) {

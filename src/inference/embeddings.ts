@@ -16,7 +16,7 @@ import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
-import { factsOf, withOptions } from './attempt.ts';
+import { factsOf, serialize, withOptions } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
@@ -152,7 +152,7 @@ function prepare(
     if (index === 0) report = told;
     const { path, headers, is_unnormalised = false } = encoded;
     const data_chars = dataChars(body, inputs, media);
-    return { inputs, path, headers, payload: JSON.stringify(body), data_chars, is_unnormalised };
+    return { inputs, path, headers, payload: serialize(body), data_chars, is_unnormalised };
   });
   return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
 }

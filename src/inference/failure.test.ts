@@ -37,6 +37,13 @@ test.each<[FailureClass, boolean, number]>([
   expect(clientError([failed(failure)]).status).toBe(status);
 });
 
+test('a provider that says to come back later is a 503, whatever its wire makes of it', () => {
+  for (const failure of ['unavailable', 'overloaded'] as const) {
+    expect(clientError([failed(failure, 'busy', { status: 503 })]).status).toBe(503);
+  }
+  expect(clientError([failed('unavailable', 'broken', { status: 500 })]).status).toBe(502);
+});
+
 test.each([413, 422])('a provider’s own %i stays', (status) => {
   expect(clientError([failed('invalid_request', 'too large', { status })]).status).toBe(status);
 });

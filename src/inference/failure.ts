@@ -87,6 +87,8 @@ export interface FailedAttempt {
 
 function statusOf(error: UpstreamError): ErrorStatus {
   if (error.failure === 'invalid_request' && (error.status === 413 || error.status === 422)) return error.status;
+  // Whatever its wire makes of it, a provider that says to come back later is no broken one (specification, Errors).
+  if (error.failure === 'unavailable' && error.status === 503) return 503;
   return STATUS[error.failure];
 }
 

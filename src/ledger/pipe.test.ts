@@ -105,3 +105,43 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
   expect(errors).toEqual(['a batch is in the store, and not noted here']);
   await pipe.stop();
 });
+
+test('a fault of ours in making a batch loses no outcome, nor the order of the others', async () => {
+  const sent: SettleBatch[] = [];
+  const errors: string[] = [];
+  let faults = 2;
+  const pipe = new Pipe({
+    store: {
+      position: () => Promise.reject(new Error('not asked')),
+      register: () => Promise.reject(new Error('not asked')),
+      watch: () => Promise.reject(new Error('not asked')),
+      look: () => Promise.reject(new Error('not asked')),
+      settle: (batch) => {
+        sent.push(batch);
+        return Promise.resolve({ is: 'applied', windows: [], now: 0 });
+      },
+    },
+    node: 'n',
+    epoch: 1,
+    clock: realClock(() => 0),
+    log: { info() {}, warn() {}, error: (_, message) => void errors.push(message) },
+    freeze: () => {
+      if (faults-- > 0) throw new Error('a fault of ours');
+      return { windows: [], divisor: 2 };
+    },
+    onApplied: () => {},
+    onLost: () => Promise.reject(new Error('not asked')),
+  });
+  pipe.push(settle);
+  const flushed = pipe.flush();
+  pipe.push({ ...settle, id: 'second' });
+  await flushed;
+  await pipe.flush();
+  expect(sent.flatMap(({ number, settles }) => settles.map(({ id }) => [number, id]))).toEqual([
+    [1, settle.id],
+    [1, 'second'],
+  ]);
+  expect(pipe.state()).toMatchObject({ unflushed: 0, failing: false });
+  expect(errors).toEqual(['a batch cannot be made; it waits']);
+  await pipe.stop();
+});

@@ -167,16 +167,37 @@ export class Pipe {
     // All that wants to ask in this turn of the event loop goes in one batch.
     if (this.#asking) await this.#nextTurn();
     do {
+      const asked = this.#asking;
       this.#asking = false;
       this.#flying = this.#queue.splice(0, this.#nextSize());
       const settles = this.#flying.map(({ settle }) => settle);
       const number = this.#number + 1;
-      const { windows, divisor } = this.#options.freeze(settles, number, this.#queue.length === 0);
+      const said = this.#tryFreeze(settles, number);
+      if (said === undefined) {
+        await this.#pause();
+        this.#asking ||= asked;
+        continue;
+      }
+      const { windows, divisor } = said;
       if (settles.length === 0 && windows.length === 0) continue;
       this.#number = number;
       const { node, clock } = this.#options;
       await this.#send({ node, epoch: this.#epoch, number, at: clock.now(), settles, windows, divisor });
     } while (!this.#stopped && this.#isDue());
+  }
+
+  /** A fault of ours in it loses no outcome: what was in flight waits again. */
+  #tryFreeze(settles: readonly Settle[], number: number) {
+    try {
+      return this.#options.freeze(settles, number, this.#queue.length === 0);
+    } catch (error) {
+      this.#failures++;
+      if (this.#failures === 1)
+        this.#options.log.error({ err: error, batch: number }, 'a batch cannot be made; it waits');
+      this.#queue.unshift(...this.#flying);
+      this.#flying = [];
+      return undefined;
+    }
   }
 
   #nextTurn(): Promise<void> {

@@ -41,6 +41,8 @@ export class Segments {
   readonly disk: Disk;
   readonly #onDamage: (file: string, at: number) => void;
   readonly #list: Segment[] = [];
+  /** Those of which it was told. */
+  readonly #damaged = new WeakSet<Segment>();
   readonly #attempts = new Map<string, Segment>();
   readonly #outcomes = new Map<string, Segment>();
   #owed: Position | undefined;
@@ -118,7 +120,10 @@ export class Segments {
     if (bytes === undefined) return [];
     if (!segment.settled) return readSegment(bytes, path, kinds);
     const { records, damaged_at } = scanSegment(bytes, kinds);
-    if (damaged_at !== undefined) this.#onDamage(path, damaged_at);
+    if (damaged_at !== undefined && !this.#damaged.has(segment)) {
+      this.#damaged.add(segment);
+      this.#onDamage(path, damaged_at);
+    }
     return records;
   }
 

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { createGoogleTokens } from './google-tokens.ts';
 
 const pem = { type: 'pkcs8', format: 'pem' } as const;
@@ -10,6 +11,28 @@ const tokens = createGoogleTokens(async () => ({ status: 200, text: '{"access_to
 
 test('a service account signs with the keys that Google makes', async () => {
   expect(await tokens.show(account(rsa(2_048)), undefined, 0)).toBe('Bearer t');
+});
+
+test('an account that got no token is not asked about again for a while; another is, and so is a mended one', async () => {
+  const answers = [
+    { status: 400, text: '{"error":"invalid_grant"}' },
+    { status: 503, text: '' },
+    { status: 200, text: '{"access_token":"t","expires_in":3600}' },
+  ];
+  let asked = 0;
+  const own = createGoogleTokens(async () => answers[asked++] ?? { status: 500, text: '' });
+  const [bad, good] = [account(rsa(2_048)), account(rsa(2_048))];
+  const ask = (credential: string, now_ms: number) =>
+    Promise.resolve(own.show(credential, undefined, now_ms)).catch((error: { failure: string }) => error.failure);
+  expect(await Promise.all([ask(bad, 0), ask(bad, 1)])).toEqual(['credential', 'credential']);
+  expect([await ask(bad, limits.google_refusal_ms - 1), asked]).toEqual(['credential', 1]);
+  expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), asked]).toEqual([
+    'unavailable',
+    'unavailable',
+    2,
+  ]);
+  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
 });
 
 test.each([

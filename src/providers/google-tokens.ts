@@ -23,6 +23,12 @@ interface Kept {
   until_ms: number;
 }
 
+/** An account that got no token: who asks again soon is told the same. */
+interface Refused {
+  error: UpstreamError;
+  until_ms: number;
+}
+
 /** Sends a request and reads its answer. Rejects with `UpstreamError`, `timeout` after so long. */
 export type Ask = (
   request: { url: string; headers: Record<string, string>; payload: string },
@@ -34,20 +40,31 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
   // The key is the whole credential, so that a rotated one never gets a former one's token.
   const kept = new Map<string, Kept>();
   const waiting = new Map<string, Promise<string>>();
+  const refused = new Map<string, Refused>();
 
-  function keep(key: string, token: Kept): void {
-    kept.delete(key);
-    kept.set(key, token);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= limits.google_accounts_max) return;
-      kept.delete(oldest);
+  function keep<T>(map: Map<string, T>, key: string, value: T): void {
+    map.delete(key);
+    map.set(key, value);
+    for (const oldest of map.keys()) {
+      if (map.size <= limits.google_accounts_max) return;
+      map.delete(oldest);
     }
+  }
+
+  function refuse(key: string, error: unknown, now_ms: number): never {
+    if (error instanceof UpstreamError) {
+      const wait_ms = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
+      const told_ms = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
+      keep(refused, key, { error, until_ms: now_ms + Math.max(wait_ms, told_ms) });
+    }
+    throw error;
   }
 
   async function fetchToken(key: string, account: GoogleAccount, token_url: string, now_ms: number): Promise<string> {
     const { token, lifetime_ms } = await exchange(ask, account, token_url, now_ms).catch(beforeTheSend);
     const shown = bearer(token);
-    keep(key, { shown, until_ms: now_ms + lifetime_ms - limits.google_token_margin_ms });
+    refused.delete(key);
+    keep(kept, key, { shown, until_ms: now_ms + lifetime_ms - limits.google_token_margin_ms });
     return shown;
   }
 
@@ -59,9 +76,13 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
       if (token !== undefined && now_ms < token.until_ms) return token.shown;
       const running = waiting.get(key);
       if (running !== undefined) return running;
+      const former = refused.get(key);
+      if (former !== undefined && now_ms < former.until_ms) return Promise.reject(former.error);
       const account = readGoogleAccount(credential);
       if (account === undefined) return Promise.reject(refusal('The credential is no account of Google.'));
-      const asked = fetchToken(key, account, token_url, now_ms).finally(() => waiting.delete(key));
+      const asked = fetchToken(key, account, token_url, now_ms)
+        .catch((error: unknown) => refuse(key, error, now_ms))
+        .finally(() => waiting.delete(key));
       waiting.set(key, asked);
       return asked;
     },

@@ -34,7 +34,13 @@ export interface ProviderRow {
   /** Provider id in the shape of models.dev that the bundled catalog is made from. */
   source?: string;
   /** Which variants of models can be called, by the value of a variable; the first pattern that fits. */
-  variants_by?: { variable: string; variants: readonly (readonly [RegExp, readonly string[]])[] };
+  variants_by?: {
+    variable: string;
+    variants: readonly (readonly [RegExp, readonly string[]])[];
+    /** What its values look like, and one of them. */
+    form: RegExp;
+    example: string;
+  };
   /** What endpoints of this provider take before the facts of the model are applied. */
   parameters: readonly EndpointParameter[];
   quirks: Quirks;
@@ -408,6 +414,9 @@ const clouds: readonly ProviderRow[] = [
         [/^ap-/, ['apac', 'global']],
         [/^/, ['global']],
       ],
+      // https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html; of other partitions: eusc-de-east-1.
+      form: /^(?:us|us-gov|us-iso[a-z]?|eu|eu-iso[a-z]|eusc-[a-z]{2}|ca|ap|sa|me|af|il|mx|cn)-(?:north|south|central|(?:north|south)?(?:east|west))-\d{1,2}$/,
+      example: 'us-east-1',
     },
     source: 'amazon-bedrock',
     parameters: without(messages, 'parallel_tool_calls'),

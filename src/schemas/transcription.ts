@@ -48,6 +48,7 @@ export const TranscriptionBody = Type.Object(
     ),
     timestamp_granularities: orNull(Type.Array(Type.Enum(granularities), { maxItems: 2 })),
     provider: orNull(ProviderPreferences),
+    stream: orNull(Type.Literal(false, { description: 'A transcript is answered whole.' })),
   },
   { additionalProperties: true, title: 'TranscriptionRequest' },
 );

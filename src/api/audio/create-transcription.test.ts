@@ -270,6 +270,17 @@ describe('refusals', () => {
     expect([status, answer.error?.message]).toEqual([code, expect.stringMatching(said)]);
   });
 
+  test('400 for options that are nested too deeply, and for a stream', async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    const options = { options: { sandbox: { a: 'DEEP' } } };
+    const text = JSON.stringify({ ...body, provider: options }).replace('"DEEP"', deep);
+    const response = await gateway.call('POST', '/audio/transcriptions', text);
+    expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/nested/)]);
+    const { status, answer } = await post({ ...body, stream: true });
+    expect([status, answer.error?.message]).toEqual([400, expect.stringMatching(/stream/)]);
+    expect((await post({ ...body, stream: false })).status).toBe(200);
+  });
+
   test('401 without a key, 403 with a management key', async () => {
     const call = (headers: Record<string, string>) => gateway.call('POST', '/audio/transcriptions', body, headers);
     expect((await call({ authorization: '' })).status).toBe(401);

@@ -226,7 +226,7 @@ describe('routing and record', () => {
     const preferred = await embed({ input: 'x', provider: { order: ['sandbox-cohere'] } });
     expect(preferred.body.provider).toBe('Sandbox Cohere');
     const alone = await embed({ ...fallback, input: 'x', provider: { ...fallback.provider, allow_fallbacks: false } });
-    expect(alone.status).toBe(502);
+    expect(alone.status).toBe(503);
   });
 
   test('what a wire cannot say is told', async () => {
@@ -260,6 +260,16 @@ describe('routing and record', () => {
     expect(status).toBe(200);
     expect(body.usage.prompt_tokens).toBeGreaterThan(0);
     expect(body.usage.cost).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['options', '{"provider":{"options":{"sandbox":{"a":DEEP}}}}'],
+    ['fields of its own', '{"provider":{"only":["sandbox"]},"unheard_of":DEEP}'],
+  ])('%s that are nested too deeply are a 400', async (_what, text) => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    const body = `{"model":"sandbox/embed","input":"x",${text.slice(1)}`.replace('DEEP', deep);
+    const response = await gateway.call('POST', '/embeddings', body);
+    expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/nested/)]);
   });
 
   test('options cannot set what the gateway sets', async () => {

@@ -61,7 +61,9 @@ function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
     is_billed: true,
     read(value) {
       const id = asText(objectOf(value)['id']);
-      if (id === '') throw new UpstreamError('invalid_response', "The provider's answer names no transcript");
+      // A lone surrogate has no place in an address.
+      if (id === '' || !id.isWellFormed())
+        throw new UpstreamError('invalid_response', "The provider's answer names no transcript");
       return poll(id, limits.transcription_poll_ms_min);
     },
   };

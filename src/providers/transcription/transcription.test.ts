@@ -202,6 +202,7 @@ test('assemblyai-transcription: upload, order, questions that come further and f
     { speech_models: ['scripted'], language_detection: true, audio_url: 'https://cdn.test/1' },
     true,
   ]);
+  expect(() => order.read({ id: 'a\ud800', status: 'queued' }, {})).toThrow('names no transcript');
   let poll = order.read({ id: 'a/b', status: 'queued' }, {}) as TranscriptionAsk;
   const waits: (number | undefined)[] = [];
   for (let step = 0; step < 8; step += 1) {
