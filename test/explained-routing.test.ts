@@ -366,6 +366,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     metrics: createMetrics(),
     log: { warn() {} },
     continuation: () => false,
+    hedging: () => ({ hedge: false, hedge_share_max: 0 }),
     rules: {
       budgets: 'strict',
       hold: 'full',

@@ -192,3 +192,57 @@ test('management keys cannot ask, nor can nobody', async () => {
   expect((await ask(`Bearer ${gateway.management_key}`)).status).toBe(403);
   expect((await ask('')).status).toBe(401);
 });
+
+test('what is explained stands in the answer’s metadata and in its record', async () => {
+  const sandbox = await startGateway({});
+  try {
+    const authorization = `Bearer ${sandbox.management_key}`;
+    const made = await sandbox.call('POST', '/keys', { name: 'limited', limit: 1 }, { authorization });
+    const { key } = (await made.json()) as { key: string };
+    const headers = { authorization: `Bearer ${key}`, 'x-gateway-experimental-metadata': 'enabled' };
+    const body = {
+      model: 'sandbox/fallback',
+      messages: text('Hello'),
+      max_tokens: 50,
+      provider: { order: ['sandbox'], ignore: ['nobody'] },
+    };
+    const explained = await sandbox.call('POST', '/route/explain', body, headers);
+    const { data: told } = (await explained.json()) as { data: RouteExplanation };
+    const answer = await sandbox.call('POST', '/chat/completions', body, headers);
+    const { id, gateway_metadata: shown } = (await answer.json()) as { id: string; gateway_metadata: never };
+    const found = await sandbox.call('GET', `/generation?id=${id}`, undefined, headers);
+    const { data: record } = (await found.json()) as { data: { routing: never } };
+
+    const ids = told.endpoints.planned.map(({ endpoint_id }) => endpoint_id);
+    expect(ids).toHaveLength(2);
+    const places = told.endpoints.planned.map(({ weight, because }) => ({ weight, because }));
+    const [first, second] = places;
+    expect(shown).toMatchObject({
+      strategy: told.strategy,
+      endpoints: {
+        total: told.endpoints.total,
+        available: [
+          { endpoint_id: ids[0], position: 1, selected: false, ...first },
+          { endpoint_id: ids[1], position: 2, selected: true, ...second },
+        ],
+        excluded: told.endpoints.excluded,
+      },
+      routing_funnel: told.routing_funnel,
+      hold: { amount: told.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
+    });
+    expect(record.routing).toMatchObject({
+      strategy: told.strategy,
+      endpoints: {
+        total: told.endpoints.total,
+        planned: [
+          { endpoint_id: ids[0], selected: false, ...first },
+          { endpoint_id: ids[1], selected: true, ...second },
+        ],
+        excluded: [],
+      },
+      hold: { amount: told.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
+    });
+  } finally {
+    await sandbox.stop();
+  }
+});

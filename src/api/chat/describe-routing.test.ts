@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { generation } from '../../../test/generation-fixture.ts';
+import type { RoutingRecord } from '../../ledger/records.ts';
+import { describeRouting, isRouter } from './describe-routing.ts';
+
+const ROUTING: RoutingRecord = {
+  strategy: 'fallback',
+  total: 4,
+  plan: [
+    { id: 'alpha', weight: 0.9, because: ['drawn'], expected_nano: 1_500 },
+    { id: 'beta/turbo|b/other', tier: 'flex', byok_id: 'own' },
+  ],
+  excluded: { 'Filter by Data Policy': ['gamma', 'delta|b/other'] },
+  hold_nano: 2_000,
+  held_in: ['key never'],
+};
+const of = (over: Parameters<typeof generation>[0]) =>
+  describeRouting(generation({ model: 'a/one', routing: ROUTING, ...over }));
+
+test('the plan, with ids whole again, and the endpoint that answered', () => {
+  expect(of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'completed' })).toEqual({
+    strategy: 'fallback',
+    sort: null,
+    endpoints: {
+      total: 4,
+      planned: [
+        {
+          endpoint_id: 'alpha|a/one',
+          service_tier: null,
+          byok_id: null,
+          weight: 0.9,
+          because: ['drawn'],
+          expected_cost: 0.0000015,
+          selected: true,
+        },
+        {
+          endpoint_id: 'beta/turbo|b/other',
+          service_tier: 'flex',
+          byok_id: 'own',
+          weight: null,
+          because: [],
+          expected_cost: null,
+          selected: false,
+        },
+      ],
+      excluded: [
+        { endpoint_id: 'gamma|a/one', step: 'Filter by Data Policy' },
+        { endpoint_id: 'delta|b/other', step: 'Filter by Data Policy' },
+      ],
+    },
+    hold: { amount: 0.000002, budgets: ['key never'] },
+  });
+});
+
+test('nobody is selected where nobody answered', () => {
+  const told = of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'failed' });
+  expect(told?.endpoints.planned.some(({ selected }) => selected)).toBe(false);
+});
+
+test('a record of before tells nothing', () => {
+  expect(describeRouting(generation({ id: 'g' }))).toBeNull();
+});
+
+test.each([
+  ['auto', true],
+  ['free', true],
+  ['fallback', false],
+  ['latest', false],
+])('with strategy %s a router chose the model: %s', (strategy, expected) => {
+  expect(isRouter({ ...ROUTING, strategy })).toBe(expected);
+});
