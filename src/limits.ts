@@ -418,6 +418,10 @@ export const limits = {
   statistics_minutes_keep_ms: 45 * 60_000,
   statistics_quarters_keep_ms: 26 * 3_600_000,
   statistics_stored_rows_max: 1_000_000,
+  /** Endpoints without calls are looked for so often, and so many are probed at a time; setting `probes`. */
+  probes_look_ms: 5_000,
+  probes_per_round_max: 20,
+  probes_every_minutes: 15,
   /** How long a stopping process tries to write its last. */
   statistics_stop_ms_max: 2_000,
 

@@ -37,7 +37,6 @@ export class RateCounter {
   #block = 0;
   #want = 0;
   #taken = 0;
-  #touched_ms = 0;
   #refused_units = Number.POSITIVE_INFINITY;
   #refused_until_ms = 0;
 
@@ -57,7 +56,6 @@ export class RateCounter {
 
   /** Uses so many, if the node has them. */
   take(units: number, now: Moment): boolean {
-    this.#touched_ms = now.monotonic_ms;
     if (this.#left < units || !this.#isOpen(now)) return false;
     this.#left -= units;
     this.#taken += units;
@@ -126,12 +124,16 @@ export class RateCounter {
     this.#owed += units - paid;
   }
 
+  /** What of the rest the node would not use soon, as things stand; with `all`, the rest. */
   #idle(now: Moment, all: boolean): number {
-    const is_idle = all || now.monotonic_ms - this.#touched_ms >= limits.rate_idle_ms;
-    return is_idle && this.#isOpen(now) ? this.#left : 0;
+    if (this.#left === 0 || !this.#isOpen(now)) return 0;
+    if (all) return this.#left;
+    const elapsed_ms = now.monotonic_ms - this.#sent.monotonic_ms;
+    if (elapsed_ms < limits.rate_idle_ms) return 0;
+    return Math.max(0, this.#left - Math.floor((this.#taken * limits.rate_block_ms) / elapsed_ms));
   }
 
-  /** Whether something must be told to the store although nobody asks: what is owed, and what lies idle; with `all`, whatever is left. */
+  /** Whether something must be told to the store although nobody asks: what is owed, and what lies idle. */
   hasLeftover(now: Moment, all: boolean): boolean {
     return this.#owed > 0 || this.#idle(now, all) > 0;
   }
