@@ -30,6 +30,36 @@ describeStores('the files of the recorder', ({ open }) => {
     }
   });
 
+  test('damage in a journal that is served from is told once, not with every look at it', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries, database.engine);
+    const data_dir = freshDir();
+    let skew_ms = 0;
+    const told: string[] = [];
+    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void told.push(message) };
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, data_dir, { clock: realClock(() => Date.now() + skew_ms), log });
+      await recorder.attempt(attempt('open'));
+      for (let index = 0; files(data_dir).length < 2; index++) {
+        await recorder.outcome(generation({ id: `g${index}`, cost_nano: 0, title: 'x'.repeat(100_000) }), noHold());
+      }
+      const file = join(data_dir, 'slots', '0', files(data_dir)[0] ?? '');
+      const bytes = readFileSync(file);
+      const damaged = bytes.indexOf(10) + 30;
+      bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
+      writeFileSync(file, bytes);
+      skew_ms = limits.journal_carry_ms + 60_000;
+      for (let look = 0; look < 3; look++) {
+        await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      expect(told).toEqual(['the journal needs attention']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test('a journal of a newer version stops the start', async () => {
     const { store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));
