@@ -45,7 +45,7 @@ export interface Candidate {
   /** Its share of the draw for the first place, from 0 to 1; absent: it was not in one. */
   weight?: number;
   /** Why it stands where it stands; absent where it was left out. */
-  because?: readonly Place[];
+  because?: readonly Place[] | undefined;
 }
 
 /** How the models of a plan came to be (public service's metadata, `strategy`). */

@@ -252,7 +252,7 @@ function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[],
   for (const candidate of left) {
     if (tried.has(candidate)) continue;
     candidate.excluded = excluded;
-    delete candidate.because;
+    candidate.because = undefined;
   }
 }
 

@@ -130,7 +130,8 @@ export function autoModels(candidates: readonly Model[], { request, needs, home 
       : candidates.filter(({ id }) => allowed.some((pattern) => matchesPattern(id, pattern)));
   const able = suitable(open, needs);
   if (able.length === 0) throw new GatewayError(404, NO_MODEL);
-  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home);
+  // No more endpoints are tried than that, so more models are never reached.
+  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home).slice(0, limits.attempts_max);
 }
 
 const known_free = new WeakMap<readonly Model[], readonly Model[]>();
@@ -152,5 +153,5 @@ export function freeChoice(candidates: readonly Model[], { needs, draw, home }: 
   const able = suitable(candidates, needs);
   if (able.length === 0) throw new GatewayError(404, NO_MODEL);
   const first = Math.min(Math.floor(draw * able.length), able.length - 1);
-  return withHome([...able.slice(first), ...able.slice(0, first)], home).slice(0, limits.models_max);
+  return withHome([...able.slice(first), ...able.slice(0, first)], home).slice(0, limits.attempts_max);
 }
