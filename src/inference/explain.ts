@@ -49,6 +49,8 @@ export interface ExplainedAttempt {
 /** What would become of a call that came now. */
 export interface Explanation {
   requested: string;
+  /** What each name of the request stands for; absent where no endpoint may serve it. */
+  names: Planned['names'];
   plan: Plan;
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
@@ -153,7 +155,9 @@ export function createExplain(
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };
       const is_byok = candidate.own !== undefined;
       const { prepared, grant } = await admit({ call, hold, is_byok, prepare, measure });
-      const worst = grant === undefined ? worstCase(prepared) : costOf(grant.exposure, grant.output_tokens);
+      // What a soft budget is let in with is an estimate.
+      const is_sure = grant !== undefined && grant.mode === 'strict';
+      const worst = is_sure ? costOf(grant.exposure, grant.output_tokens) : worstCase(prepared);
       return {
         ...told,
         refusal: undefined,
@@ -193,14 +197,14 @@ export function createExplain(
     const { request } = call;
     try {
       const routed = await planned(call, chat.wanted(call));
-      const { plan, requested, told } = routed;
+      const { plan, requested, names, told } = routed;
       const expected = expectedTokens(routed.call);
-      return { requested, plan, told, expected, ...(await walk(routed, expected)) };
+      return { requested, names, plan, told, expected, ...(await walk(routed, expected)) };
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
       const { plan } = error;
       const requested = request.model ?? request.models?.[0] ?? plan.requested;
-      return { requested, plan, told: [], expected: expectedTokens(call), attempts: [], error };
+      return { requested, names: undefined, plan, told: [], expected: expectedTokens(call), attempts: [], error };
     }
   };
 }

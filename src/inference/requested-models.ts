@@ -17,11 +17,19 @@ export interface ModelSource {
   provider(slug_or_name: string): Provider | undefined;
 }
 
+/** A name, and the models that it stands for. */
+export interface ResolvedName {
+  name: string;
+  models: readonly Model[];
+}
+
 /** The models of a request, and how they came to be. */
 export interface Requested {
   models: Model[];
   /** As the client named the first. */
   requested: string;
+  /** What each of the client's names stands for. */
+  names?: readonly ResolvedName[] | undefined;
   /** What the names ask for beside the models. */
   wishes?: ReadonlyMap<Model, Wish> | undefined;
   /** Absent: by their own names. */
@@ -142,10 +150,12 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   const named = namesOf(request, lookup.default_model);
   const models = new Map<string, Model>();
   const wishes = new Map<Model, Wish>();
+  const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
   let is_online = false;
   for (const one of named) {
     const found = resolved(one, request, lookup);
+    names.push({ name: one.name, models: found.models });
     strategy ??= found.strategy;
     is_online ||= found.is_online === true;
     for (const model of found.models) {
@@ -165,6 +175,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   return {
     models: list,
     requested: named[0]?.name ?? '',
+    names,
     wishes: wishes.size === 0 ? undefined : wishes,
     strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
     ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, { id: 'web' }] } } : {}),

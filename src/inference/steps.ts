@@ -73,7 +73,8 @@ export interface Planned {
   catalog: ModelSource;
   plan: Plan;
   requested: string;
-  /** What the names of its models ask for beside them. */
+  /** What the names of its models stand for, and what they ask for beside these. */
+  names: Requested['names'];
   wishes: Requested['wishes'];
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
@@ -147,8 +148,8 @@ export function createSteps(
     const suited = recall?.(given, { models, catalog });
     const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
     const plan = planFor(call, { catalog, named, own, refuses, prefers, sticky: home?.isAt });
-    const { wishes } = named;
-    return { call, catalog, plan, requested, wishes, told: [...(named.told ?? []), ...told], home };
+    const { names, wishes } = named;
+    return { call, catalog, plan, requested, names, wishes, told: [...(named.told ?? []), ...told], home };
   }
 
   async function open(given: Call, wanted: Wanted): Promise<Session> {

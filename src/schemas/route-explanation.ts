@@ -44,7 +44,9 @@ const Budget = Type.Object({
 const Hold = Type.Object(
   {
     amount: Type.Number({ description: 'What would be set aside; 0 where the request would be refused.' }),
-    wanted: Type.Number({ description: 'With the whole output bound: the worst case.' }),
+    wanted: Type.Number({
+      description: 'With the whole output bound, or with its first slice where holds are sliced.',
+    }),
     least: Type.Number({ description: 'With the smallest output bound that is worth sending; below it: 402.' }),
     lowers_output: Type.Boolean({
       description: 'The budgets pay for less than the worst case, so that the output bound is lowered.',
@@ -99,6 +101,9 @@ export const RouteExplanation = Type.Object(
   {
     requested: Type.String({ description: 'The model or alias that the request names first.' }),
     models: Type.Array(Type.String(), { description: 'The models that it stands for, in order.' }),
+    names: Type.Array(Type.Object({ name: Type.String(), models: Type.Array(Type.String()) }), {
+      description: 'What each name of the request stands for: variants, aliases and router models. Empty with a 404.',
+    }),
     strategy: Type.Enum(['direct', 'auto', 'free', 'latest', 'alias', 'fallback']),
     sort: nullable(Type.String({ description: 'Null: by a draw, weighted by price.' })),
     expected_prompt_tokens: Type.Integer(),

@@ -83,6 +83,7 @@ function describeAttempt(attempt: ExplainedAttempt, index: number): Planned {
 /** The public form of an explanation. */
 export function describeExplanation({
   requested,
+  names,
   plan,
   told,
   expected,
@@ -95,6 +96,7 @@ export function describeExplanation({
   return {
     requested,
     models: [...new Set(plan.candidates.map(({ model }) => model.id))],
+    names: (names ?? []).map(({ name, models }) => ({ name, models: models.map(({ id }) => id) })),
     strategy: plan.strategy,
     sort: plan.sort ?? null,
     expected_prompt_tokens: expected?.prompt ?? 0,

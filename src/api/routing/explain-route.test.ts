@@ -100,6 +100,20 @@ describe('explains', () => {
     expect(requests).toBe(0);
   });
 
+  test('what each name stands for', async () => {
+    const told = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
+    expect(told).toMatchObject({
+      requested: 'wire/both:floor',
+      models: ['wire/both', 'wire/images'],
+      names: [
+        { name: 'wire/both:floor', models: ['wire/both'] },
+        { name: 'wire/images', models: ['wire/images'] },
+      ],
+      strategy: 'fallback',
+    });
+    expect(told.endpoints.planned.map(({ tag }) => tag)).toEqual(['chat', 'claude', 'gemini']);
+  });
+
   test('what an answer of unknown length is expected to cost', async () => {
     const told = await explain({ model: 'wire/both', messages: text('Hello') });
     expect(told.expected_completion_tokens).toBe(limits.expected_completion_tokens);
