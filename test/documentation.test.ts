@@ -36,7 +36,7 @@ test('the README names every setting that the configuration reads, and no other'
 
 test('every YAML of the README is a configuration that loads without a warning', () => {
   const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
-  expect(files.length).toBe(6);
+  expect(files.length).toBe(7);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
     for (const yaml of files) {
