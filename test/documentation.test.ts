@@ -52,7 +52,7 @@ test('every YAML of the README is a configuration that loads without a warning',
       };
       const config = loadConfig(environment, { config_file });
       expect(config.warnings).toEqual([]);
-      expect(config.models.length).toBe(1);
+      expect(config.models.length).toBe(/^models:/m.test(yaml) ? 1 : 0);
     }
   } finally {
     rmSync(folder, { recursive: true });
