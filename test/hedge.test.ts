@@ -1,0 +1,216 @@
+/** A stream that does not begin in time is asked of a second endpoint as well: who answers, what becomes of the other, and what both cost. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
+import type { Step } from './wire-server.ts';
+
+let site: FailoverSite;
+let thrifty: FailoverSite;
+let soft: FailoverSite;
+
+/** What an endpoint answers in time, so that it is known when it is late. */
+async function warm(one: FailoverSite): Promise<void> {
+  for (const name of ['a', 'b', 'c', 'd']) {
+    one.scripts[name] = answers(name);
+    expect((await one.stream({ provider: { only: [name] } })).text).toBe(`From ${name}`);
+  }
+}
+
+// 409 says nothing of an endpoint: it is not left alone for a while.
+const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
+const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
+const silent = () => [{ wait: 10_000 }];
+const wanted = { provider: { hedge: true } };
+const attemptsOf = (seen: { last: { gateway_metadata?: { attempts: object[] } } }) =>
+  seen.last.gateway_metadata!.attempts;
+
+beforeAll(async () => {
+  const providers = { d: { abort_stops_billing: false } };
+  // One in each two calls, so that tests do not run out of hedges.
+  site = await startFailoverSite({ routing: { hedge_share: 1 }, providers });
+  thrifty = await startFailoverSite({ routing: { hedge: true } });
+  soft = await startFailoverSite({
+    routing: { hedge_share: 1 },
+    ledger: { budgets: 'soft', hold: 'sliced', unknown_outcome: 'metered' },
+  });
+  await Promise.all([warm(site), warm(thrifty), warm(soft)]);
+});
+afterAll(() => Promise.all([site.stop(), thrifty.stop(), soft.stop()]));
+beforeEach(() => {
+  for (const name of ['a', 'b', 'c', 'd']) site.scripts[name] = answers(name);
+});
+afterEach(() => Promise.all([site.expectSound(), soft.expectSound()]));
+
+test('where the first endpoint is late the second is asked as well, and answers; the first is given up and costs nothing', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted);
+  expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', status: 0, failure: 'hedge_lost', cost: 0, hedges: false },
+    { provider: 'B', status: 200, failure: null, hedges: true, tokens_completion: 2 },
+  ]);
+  const given_up = site.exchanges('a').at(-1)!;
+  await given_up.closed;
+  expect(given_up.closed_at! - given_up.received_at).toBeLessThan(5_000);
+  expect(seen.last.usage!.cost).toBeCloseTo((10 * 2 + 2 * 2000) / 1e6, 12);
+  const generation = await site.generation(seen.id);
+  expect(generation.total_cost).toBe(seen.last.usage!.cost);
+  expect(generation).toMatchObject({
+    outcome: 'completed',
+    provider_name: 'B',
+    provider_responses: [
+      { failure: 'hedge_lost', cost: 0 },
+      { failure: null, hedges: true },
+    ],
+  });
+});
+
+test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
+  site.scripts['a'] = answersAfter('a', 150);
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const seen = await site.stream(wanted);
+  expect([seen.text, seen.finishes]).toEqual(['From a', ['stop']]);
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', status: 200, failure: null, hedges: false },
+    { provider: 'B', failure: 'hedge_lost', cost: 0, hedges: true },
+  ]);
+  expect(site.sent('b')).toHaveLength(asked + 1);
+  await site.exchanges('b').at(-1)!.closed;
+  expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
+});
+
+test('what an attempt is called upstream tells the two apart', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted);
+  const nameOf = (provider: string) => site.exchanges(provider).at(-1)!.headers['x-client-request-id'];
+  expect([nameOf('a'), nameOf('b')]).toEqual([`${seen.id}.1`, `${seen.id}.2`]);
+});
+
+test('both are held for in full while both are under way', async () => {
+  site.scripts['a'] = silent;
+  site.scripts['b'] = answersAfter('b', 400);
+  const asked = site.sent('b').length;
+  const heldUsd = async () => {
+    const text = await (await fetch(`${site.gateway.url}/metrics`)).text();
+    return Number(/^gateway_ledger_held_usd(?:{.*})? (.+)$/m.exec(text)?.[1]);
+  };
+  const answered = site.stream(wanted);
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  // A hundred tokens of each, and what their prompts may be.
+  expect(await heldUsd()).toBeGreaterThan(0.1 + 0.2);
+  expect(await heldUsd()).toBeLessThan(0.1 + 0.2 + 0.01);
+  expect((await answered).text).toBe('From b');
+});
+
+test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
+  ['the first fails', () => [{ wait: 500 }, ...wire.fail(409)], answersAfter('b', 600), ['conflict', null]],
+  ['the second fails', answersAfter('a', 500), () => wire.fail(409), [null, 'conflict']],
+])('where %s the other one answers', async (_what, a, b, failures) => {
+  Object.assign(site.scripts, { a, b });
+  const seen = await site.stream(wanted);
+  expect(seen.finishes).toEqual(['stop']);
+  expect(seen.last.gateway_metadata!.attempts.map(({ failure }) => failure)).toEqual(failures);
+  expect(seen.last.gateway_metadata!.attempts.map(({ hedges }) => hedges)).toEqual([false, true]);
+});
+
+test('where both fail the next endpoint is tried, and none twice', async () => {
+  site.scripts['a'] = () => [{ wait: 700 }, ...wire.fail(409)];
+  site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
+  const asked = ['a', 'b', 'c'].map((name) => site.sent(name).length);
+  const seen = await site.stream(wanted);
+  expect(seen.text).toBe('From c');
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', failure: 'conflict' },
+    { provider: 'B', failure: 'conflict', hedges: true },
+    { provider: 'C', failure: null, hedges: false },
+  ]);
+  expect(['a', 'b', 'c'].map((name) => site.sent(name).length)).toEqual(asked.map((count) => count + 1));
+});
+
+test('a refusal of the request ends both', async () => {
+  site.scripts['a'] = () => [{ wait: 700 }, ...wire.fail(400)];
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const response = await site.ask({ stream: true, ...wanted });
+  const text = await response.text();
+  expect(text).toContain('"code":400');
+  expect(site.sent('b')).toHaveLength(asked + 1);
+  await site.exchanges('b').at(-1)!.closed;
+});
+
+test('a client that leaves ends both, and pays for neither', async () => {
+  site.scripts['a'] = silent;
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const left = new AbortController();
+  const response = await site.ask({ stream: true, ...wanted }, { signal: left.signal });
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  left.abort();
+  await Promise.all([site.exchanges('a').at(-1)!.closed, site.exchanges('b').at(-1)!.closed]);
+  await site.expectSound();
+  expect(await site.generation(response.headers.get('x-generation-id')!)).toMatchObject({
+    outcome: 'cancelled',
+    total_cost: 0,
+    provider_responses: [{ failure: 'client_gone' }, { failure: 'client_gone', hedges: true }],
+  });
+});
+
+test('budgets that are kept softly are held for as well, in slices or not', async () => {
+  soft.scripts['a'] = silent;
+  soft.scripts['b'] = answers('b');
+  const seen = await soft.stream(wanted);
+  expect([seen.text, attemptsOf(seen).length]).toEqual(['From b', 2]);
+  soft.scripts['a'] = answersAfter('a', 150);
+  soft.scripts['b'] = silent;
+  expect((await soft.stream(wanted)).text).toBe('From a');
+});
+
+test('callers without limits are hedged, too', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted, { key: await site.key() });
+  expect(seen.text).toBe('From b');
+});
+
+test.each<[string, object]>([
+  ['nobody wants it', {}],
+  ['the client does not want it', { provider: { hedge: false } }],
+  ['fallbacks are not allowed', { provider: { hedge: true, allow_fallbacks: false, order: ['a', 'b'] } }],
+  ['closing does not end the bill of the other', { provider: { hedge: true, order: ['a', 'd'], only: ['a', 'd'] } }],
+  ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }],
+])('nobody else is asked where %s', async (_what, body) => {
+  const [first] = (body as { provider?: { order?: string[] } }).provider?.order ?? ['a'];
+  site.scripts[first as string] = answersAfter(first as string, 200);
+  const seen = await site.stream(body);
+  expect([seen.text, attemptsOf(seen).length]).toEqual([`From ${first}`, 1]);
+});
+
+test('nobody else is asked where the limit does not pay for both', async () => {
+  site.scripts['a'] = answersAfter('a', 250);
+  const key = await site.key(0.25);
+  const asked = site.sent('b').length;
+  expect((await site.stream(wanted, { key })).text).toBe('From a');
+  expect(site.sent('b')).toHaveLength(asked);
+});
+
+test('an answer that is not streamed is asked for once: both would be billed whole', async () => {
+  site.scripts['a'] = () => [{ wait: 200 }, ...wire.fail(409)];
+  site.scripts['b'] = () => wire.fail(409);
+  site.scripts['c'] = () => wire.fail(409);
+  const asked = site.sent('b').length;
+  const pending = site.ask(wanted);
+  await vi.waitFor(() => expect(site.exchanges('a').at(-1)!.closed_at).toBeDefined());
+  await pending;
+  expect(site.exchanges('b').at(-1)!.received_at).toBeGreaterThan(site.exchanges('a').at(-1)!.received_at + 190);
+  expect(site.sent('b')).toHaveLength(asked + 1);
+});
+
+test('of many late calls no more than a share is asked of others', async () => {
+  for (const name of ['b', 'c', 'd']) thrifty.scripts[name] = answers(name);
+  thrifty.scripts['a'] = answersAfter('a', 60);
+  const asked = thrifty.sent('b').length;
+  for (let nth = 0; nth < 20; nth += 1) expect((await thrifty.stream({})).finishes).toEqual(['stop']);
+  const hedged = thrifty.sent('b').length - asked;
+  expect(hedged).toBeGreaterThanOrEqual(1);
+  expect(hedged).toBeLessThanOrEqual(4);
+  await thrifty.expectSound();
+});
