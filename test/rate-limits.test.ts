@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { Clock } from '../src/inference/call.ts';
 import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import { creditStore } from '../src/storage/credits.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './harness.ts';
 import { describeStores } from './store-variants.ts';
@@ -68,6 +69,7 @@ async function ask(gateway: TestGateway, body: object, key = gateway.key, path =
   return { status: answer.status, headers, error, model };
 }
 
+const manager = ({ management_key }: TestGateway) => ({ authorization: `Bearer ${management_key}` });
 const messages = [{ role: 'user', content: 'hello there' }];
 const chat = (model = 'sandbox/echo', more: object = {}) => ({ model, messages, max_tokens: 20, ...more });
 const statuses = async (count: number, work: () => Promise<Told>) => {
@@ -84,12 +86,7 @@ test('one request too many for a key is 429, with the limit in headers and body,
     keys: { 'of its own': { requests_per_minute: 'unlimited' } },
   };
   const gateway = await gatewayOf(sandbox, rate_limits, { clock });
-  const made = await gateway.call(
-    'POST',
-    '/keys',
-    { name: 'of its own' },
-    { authorization: `Bearer ${gateway.management_key}` },
-  );
+  const made = await gateway.call('POST', '/keys', { name: 'of its own' }, manager(gateway));
   const { key: other } = (await made.json()) as { key: string };
 
   // What is refused for what it is does not count, and is not counted out.
@@ -204,6 +201,29 @@ test('free models are limited as the public service limits them, all together fo
 
   const off = await gatewayOf(await sandboxOf(), { free_models: 'off' }, { clock });
   expect((await statuses(25, () => ask(off, chat('acme/echo:free')))).includes(429)).toBe(false);
+});
+
+test('credits that were granted unlock more requests for free models', async () => {
+  const free_models = { requests_per_minute: 1_000, requests_per_day: 2, requests_per_day_funded: 4 };
+  const gateway = await gatewayOf(await sandboxOf(), { free_models }, { clock: clockAt(20) });
+  const database = await openDatabase({ data_dir: gateway.data_dir });
+  cleanups.push(() => database.close());
+  const { organization_id } = await database.queries
+    .selectFrom('api_keys')
+    .select('organization_id')
+    .where('hash', '=', gateway.key_hash)
+    .executeTakeFirstOrThrow();
+  const grant = { organization_id, amount_nano: 9_990_000_000, reason: 'a start', at: new Date().toISOString() };
+  await creditStore(database.queries).grant(grant);
+  const free = () => ask(gateway, chat('acme/echo:free'));
+  expect(await statuses(2, free)).toEqual([200, 200]);
+  expect(await free()).toMatchObject({ status: 429, headers: { 'x-ratelimit-limit': '2' } });
+  await creditStore(database.queries).grant({ ...grant, amount_nano: 10_000_000 });
+  // Past what is remembered of the key, and of the refusal.
+  await gateway.call('PATCH', `/keys/${gateway.key_hash}`, { name: 'other' }, manager(gateway));
+  await expect.poll(async () => (await free()).status, { timeout: 5_000 }).toBe(200);
+  expect(await statuses(2, free)).toEqual([200, 429]);
+  expect((await free()).error?.message).toBe('Rate limit exceeded: free-models-per-day-high-balance.');
 });
 
 test('the official SDK waits as long as it is told, and then goes through', async () => {
