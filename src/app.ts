@@ -97,6 +97,8 @@ export interface AppOptions {
 
 export interface App {
   server: Server;
+  /** Forgets the failures of endpoints that a reload has changed. */
+  forgetFailures(has_changed: (endpoint_id: string) => boolean): void;
   /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left. */
   drain(): Promise<void>;
 }
@@ -294,6 +296,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   return {
     server,
+    forgetFailures: health.forget,
     async drain() {
       draining = true;
       const closed = server.close();

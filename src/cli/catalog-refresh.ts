@@ -13,7 +13,7 @@ const usage = `Usage: model-gateway catalog refresh --from URL|FILE [--slugs URL
 Rebuilds the bundled model facts from a file in the shape of https://models.dev/api.json.
   --slugs  public author/slug ids to use; by default those of the catalog that is there
   --out    the file to write; by default the bundled one, ${bundled}
-Names, dates and ids that are known already stay as they are. Restart the gateway afterwards.
+Names, dates and ids that are known already stay as they are. A gateway that runs takes them over at SIGHUP.
 `;
 
 export interface CatalogRefresh {

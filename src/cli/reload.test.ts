@@ -95,6 +95,23 @@ describe('a configuration that is replaced', () => {
     expect(replace(acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }' })).needs_restart).toEqual(['timeouts']);
   });
 
+  test('failures of a provider are forgotten with the credential that they were of', async () => {
+    const body = { model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] };
+    const isCooling = async () => {
+      const answer = await gateway.call('POST', '/route/explain', body);
+      const told = (await answer.json()) as {
+        data: { endpoints: { planned: { health: { cooling_down_until: unknown } }[] } };
+      };
+      return told.data.endpoints.planned[0]?.health.cooling_down_until !== null;
+    };
+    expect((await gateway.call('POST', '/chat/completions', body)).status).toBe(502);
+    expect(await isCooling()).toBe(true);
+    replace(acme({ price: 2 }));
+    expect(await isCooling()).toBe(true);
+    replace(acme({ price: 2, key: 'second-key' }));
+    expect(await isCooling()).toBe(false);
+  });
+
   test('a model that is gone is no longer answered for', async () => {
     replace(acme().replace('acme/fast', 'acme/other'));
     const answer = await gateway.call('POST', '/chat/completions', {

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Catalog } from '../catalog/catalog.ts';
 import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes.ts';
 import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
 import { limits } from '../limits.ts';
@@ -16,7 +15,6 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   providers_off: 'live',
   models: 'live',
   warnings: 'live',
-  loaded_at: 'live',
   auth: { needs_restart: 'auth' },
   timeouts: { needs_restart: 'timeouts' },
   ledger: { needs_restart: 'ledger' },
@@ -37,6 +35,8 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   secret: 'fixed',
   body_bytes_max: 'fixed',
   default_model: 'fixed',
+  // A model without a date is as old as the gateway's start, also where it came later: its age must not change.
+  loaded_at: 'fixed',
   // Follows from the providers that are on; one that runs goes on, and none is started later.
   sandbox: 'fixed',
 };
@@ -51,11 +51,7 @@ export interface Reloaded {
 }
 
 /** The configuration that is in force once `next` is taken over while `running` runs. */
-export function takeOver(
-  running: Config,
-  next: Config,
-  served: Catalog,
-): { config: Config } & Omit<Reloaded, 'changes'> {
+export function takeOver(running: Config, next: Config): { config: Config } & Omit<Reloaded, 'changes'> {
   const names = Object.keys(settings) as (keyof Config)[];
   const live = names.filter((name) => settings[name] === 'live');
   const needs_restart = names.flatMap((name) => {
@@ -69,11 +65,6 @@ export function takeOver(
       ...Object.fromEntries(
         live.map((name) => [name, isDeepStrictEqual(running[name], next[name]) ? running[name] : next[name]]),
       ),
-      // A model without a date is as old as the gateway knows it.
-      models: next.models.map((model) => {
-        const created = model.created ?? served.find(model.id)?.created;
-        return created === undefined ? model : { ...model, created };
-      }),
     },
     needs_restart,
     warnings: next.warnings.filter((warning) => !running.warnings.includes(warning)),

@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import type { MetricsSource } from '../api/operations/metrics.ts';
 import { type App, createApp, type Served } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
-import { catalogChanges } from '../catalog/changes.ts';
+import { type CatalogChange, catalogChanges } from '../catalog/changes.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
@@ -49,6 +49,14 @@ export interface GatewayOptions {
   onStoreLost?: ((error: Error) => void) | undefined;
   /** Called when everything is built, before the first request can come. */
   onBuilt?: (() => void) | undefined;
+}
+
+/** Whether an endpoint is another than before: by itself, or by its provider. */
+function hasChanged(changes: readonly CatalogChange[]): (endpoint_id: string) => boolean {
+  const names = (wanted: CatalogChange['what']) =>
+    new Set(changes.flatMap(({ what, name }) => (what === wanted ? name : [])));
+  const [providers, endpoints] = [names('provider'), names('endpoint')];
+  return (id) => endpoints.has(id) || providers.has(/^[^/|]*/.exec(id)?.[0] ?? '');
 }
 
 /** The listener's own address, which tells the port when it was asked to take any. */
@@ -160,11 +168,12 @@ async function build(
     config,
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
-      const taken = takeOver(served.config, adapted, served.catalog);
+      const taken = takeOver(served.config, adapted);
       const made = servedOf(taken.config);
       const changes = catalogChanges(served.catalog, made.catalog);
       // From here on whoever asks finds all of it.
       served = made;
+      app.forgetFailures(hasChanged(changes));
       return { ...taken, changes };
     },
   };

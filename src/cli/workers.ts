@@ -25,7 +25,7 @@ interface Settings {
   sandbox_url: string | undefined;
   /** The configuration file that the parent has checked; null: there is none. */
   found: FoundFile | null;
-  /** When the parent read it, so that all workers say the same of a model without a date. */
+  /** When the parent started, so that all workers say the same of a model without a date. */
   loaded_at: number;
 }
 
@@ -78,7 +78,7 @@ export async function serveWorkers(options: {
     apply(next, found) {
       // Read here too, so that a file that is wrong stops before any worker has taken it.
       readBundledCatalog();
-      family.reload({ found, loaded_at: next.loaded_at });
+      family.reload(found);
       warnAnew(next);
     },
   });
@@ -142,8 +142,8 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
       }),
     start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
     /** Hands another configuration to those that run, and to all that start from now on. */
-    reload(changed: Pick<Settings, 'found' | 'loaded_at'>) {
-      settings = { ...settings, ...changed };
+    reload(found: FoundFile | null) {
+      settings = { ...settings, found };
       for (const [index, worker] of Object.values(cluster.workers ?? {}).entries()) {
         if (worker) tell(worker, { type: 'reload', settings, tells: index === 0 });
       }

@@ -66,6 +66,8 @@ export interface Health {
   succeeded(health_id: string, now_ms: number, sent_ms?: number): void;
   /** A trial ended without telling anything of the endpoint. */
   left(health_id: string): void;
+  /** Forgets what stands against endpoints that have become others: with another credential, at another address. */
+  forget(has_changed: (endpoint_id: string) => boolean): void;
   /** 0 when the endpoint is not cooling down, nor being tried by another request. */
   coolingUntil(health_id: string, now_ms: number): number;
   /** Whether it failed lately more often than now and then. */
@@ -175,6 +177,10 @@ export function createHealth(
     left(health_id) {
       const memory = records.get(health_id);
       if (memory !== undefined) memory.trial_until_ms = 0;
+    },
+    forget(has_changed) {
+      // An id begins with its endpoint's, before the first space.
+      for (const id of records.keys()) if (has_changed(id.split(' ', 1)[0] ?? id)) records.delete(id);
     },
     coolingUntil(health_id, now_ms) {
       const memory = records.size === 0 ? undefined : records.get(health_id);
