@@ -247,6 +247,8 @@ export const limits = {
   hedge_burst_max: 10,
   hedge_ms_min: 20,
   hedge_abort_ms_max: 250,
+  /** How often the money for a second attempt is looked for. */
+  hedge_tries_max: 8,
   /** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
   hold_slice_tokens: 1_024,
   hold_slice_tokens_min: 32,

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
+import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
 import type { Health } from '../routing/health.ts';
@@ -324,10 +325,14 @@ export function createAttempts(
       prepared,
       under_way: underWay(session),
     };
-    const sent = await within(one.runner, after_ms);
-    if (sent === undefined && !cancellation.cancelled && share.take()) {
-      const two = await beginBeside(session, one, next, work);
-      if (two !== undefined) {
+    await within(one.runner, after_ms);
+    const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
+    if (is_late() && share.take()) {
+      // Where this node has not the money for both, the store is being asked for it.
+      for (let tries = 0; tries < limits.hedge_tries_max && is_late(); tries += 1) {
+        if (tries > 0) await within(one.runner, limits.recall_ask_ms);
+        const two = is_late() ? await beginBeside(session, one, next, work) : undefined;
+        if (two === undefined) continue;
         waitsFor(next);
         return await firstOf(session, one, two, work, waitsFor);
       }
