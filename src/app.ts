@@ -20,6 +20,7 @@ import { serveManagement } from './api/management.ts';
 import { health as healthOperation } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
 import { createOwnCredentials } from './api/own-credentials.ts';
+import { createProbes } from './api/probes.ts';
 import { recentOutcomes } from './api/recent-outcomes.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
@@ -224,6 +225,10 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
+  const probes =
+    config.probes === null
+      ? undefined
+      : createProbes({ ...config.probes, database, change, home, catalog, inference, statistics, health, clock, log });
   metrics.watchRecorder(() => recorder.state());
   metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
   const ledger = ledgerOperations(database.queries, database.engine);
@@ -293,6 +298,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await serveDocumentation(server);
   await server.ready();
   exchange.start();
+  await probes?.start();
 
   return {
     server,
@@ -313,6 +319,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.race([running.idle(), late]);
       await upstream.close();
       await tokenizer.stop();
+      await probes?.stop();
       await turns.stop();
       await exchange.stop();
       await rates.stop();

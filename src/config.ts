@@ -7,7 +7,7 @@ import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
-import { logLevels, type TimeoutsSection } from './config/file-schema.ts';
+import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
@@ -81,6 +81,8 @@ export interface Config {
   media: MediaRules;
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
   reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
+  /** Endpoints that nobody calls are asked now and then, for so much a day; null: they are not. */
+  probes: { usd_per_day: number; every_minutes: number; models: readonly string[] | undefined } | null;
   /** How many requests and tokens are let through to models. */
   rate_limits: RateRules;
   /** What one management credential may ask in a minute. */
@@ -177,6 +179,7 @@ export function loadConfig(
       keep: read?.value.reasoning_state?.keep ?? 'store',
       hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
     },
+    probes: probesOf(read?.value.probes),
     rate_limits: readRateRules(read),
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
@@ -230,6 +233,7 @@ export function describeConfig(config: Config): Record<string, unknown> {
     media_ports: config.media.ports,
     media_private_hosts: config.media.private_hosts,
     reasoning_state: config.reasoning_state.keep,
+    probes: config.probes ?? 'off',
     oidc_issuer: config.auth.issuer?.issuer ?? 'none',
     management_requests_per_minute: config.management_requests_per_minute,
     journal_sync: config.ledger.journal_sync,
@@ -324,6 +328,12 @@ function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
 }
 
 /** Nodes of one fleet must read each other's credentials. */
+function probesOf(section: ProbesSection | undefined): Config['probes'] {
+  if (section === undefined) return null;
+  const { usd_per_day, every_minutes = limits.probes_every_minutes, models } = section;
+  return { usd_per_day, every_minutes, models };
+}
+
 function secretWarnings(environment: Environment): string[] {
   const alone =
     variable(environment, 'DATABASE_URL') === undefined || variable(environment, 'GATEWAY_SECRET') !== undefined;

@@ -35,7 +35,8 @@ interface Remembered {
 
 type Caller = Omit<Principal, 'budgets' | 'defaults'>;
 
-function callerOf(key: StoredKey): Caller {
+/** Who calls with a key. */
+export function callerOf(key: StoredKey): Caller {
   return {
     kind: key.is_management ? 'management' : 'key',
     key_hash: key.hash,

@@ -21,6 +21,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   routing: 'live',
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
+  probes: { needs_restart: 'probes' },
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
   rate_limits: 'live',
   memory_bytes_max: { needs_restart: 'limits.memory_bytes' },

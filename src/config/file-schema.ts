@@ -460,6 +460,22 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with keep and hours' },
       ),
     ),
+    probes: Type.Optional(
+      Type.Object(
+        {
+          usd_per_day: Type.Number({
+            exclusiveMinimum: 0,
+            maximum: limits.usd_max,
+            description: `a number of USD above 0, at most ${limits.usd_max}`,
+          }),
+          every_minutes: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 1_440, description: 'a number of minutes, at most a day' }),
+          ),
+          models: Type.Optional(names('a list of ids of models')),
+        },
+        { ...strict, description: 'an object with usd_per_day, every_minutes and models' },
+      ),
+    ),
     logging: Type.Optional(
       Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
     ),
@@ -471,5 +487,6 @@ export type ProviderSection = Static<typeof ProviderSection>;
 export type ModelSection = Static<typeof ModelSection>;
 export type EndpointSection = Static<typeof EndpointSection>;
 export type PricingSection = Static<typeof PricingSection>;
+export type ProbesSection = NonNullable<ConfigFile['probes']>;
 export type TimeoutsSection = Static<typeof TimeoutsSection>;
 export type RateAmountsSection = Static<typeof RateAmountsSection>;

@@ -1,6 +1,7 @@
 import type { Principal } from '../http/principal.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Room } from '../providers/room.ts';
+import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
@@ -64,6 +65,8 @@ export interface Call {
   cancellation: Cancellation;
   /** Where what is read for it is counted. Absent: nowhere. */
   room?: Room | undefined;
+  /** Why an endpoint is not what this call is for. Absent: any is. */
+  refuses?: (candidate: Candidate) => string | undefined;
   /** Show the routing to the client. */
   wants_metadata: boolean;
 }

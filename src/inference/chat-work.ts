@@ -69,6 +69,7 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   return {
     wanted: (call) => ({
       ...namedBy(call),
+      refuses: call.refuses,
       recall(given, { models, catalog }) {
         const may_carry = models.some(({ endpoints }) =>
           endpoints.some((endpoint) => {

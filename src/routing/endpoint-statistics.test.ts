@@ -223,6 +223,19 @@ function rowsOfOne(): BucketRow {
   return row;
 }
 
+test('an endpoint is quiet where nobody, here or elsewhere, counted anything of it for so long', () => {
+  const statistics = createEndpointStatistics();
+  expect(statistics.isQuiet('e', 15, T0)).toBe(true);
+  statistics.observe('e', { result: 'rate_limited' }, T0);
+  expect(statistics.isQuiet('e', 15, T0 + 14 * MINUTE)).toBe(false);
+  expect(statistics.isQuiet('e', 15, T0 + 15 * MINUTE)).toBe(true);
+  expect(statistics.isQuiet('e', 60, T0 + 44 * MINUTE)).toBe(false);
+  expect(statistics.isQuiet('e', 60, T0 + 60 * MINUTE)).toBe(true);
+  const other = createEndpointStatistics();
+  other.merge(rowsOf(statistics, 'r'));
+  expect(other.isQuiet('e', 15, T0)).toBe(false);
+});
+
 test('an endpoint in use is not forgotten for others that come once', () => {
   const statistics = createEndpointStatistics();
   for (let n = 0; n < 2 * limits.health_endpoints_max; n += 1) {

@@ -27,6 +27,8 @@ export interface EndpointStatistics {
   performance(endpoint_id: string, now_ms: number): Performance;
   /** For the listing. */
   figures(endpoint_id: string, now_ms: number): Figures;
+  /** Whether nobody counted anything of it for so many minutes, at most a day. */
+  isQuiet(endpoint_id: string, minutes: number, now_ms: number): boolean;
   /** What this process has counted and not yet been told is written, oldest first; not more than so many. */
   unwritten(rows_max: number): BucketRow[];
   /** Those are in the store, as they were then. */
@@ -284,6 +286,13 @@ export function createEndpointStatistics(): EndpointStatistics {
         uptime_last_30m: uptimeOf(half_hour.counts),
         uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),
       };
+    },
+
+    isQuiet(endpoint_id, minutes, now_ms) {
+      const book = books.get(endpoint_id);
+      if (book === undefined) return true;
+      const { successes, errors, rate_limited } = windowOf(book, minutes, now_ms, false).counts;
+      return successes + errors + rate_limited === 0;
     },
 
     unwritten(rows_max) {

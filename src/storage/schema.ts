@@ -279,6 +279,7 @@ export const tables = {
     sketches: text,
     written_at: bigint,
   },
+  endpoint_probes: { endpoint_id: text, probed_at: bigint },
   reasoning_states: { id: text, owner: text, sealed: text, chars: bigint, expires_at: text },
   rate_windows: { id: text, window_start: bigint, used: bigint, granted: bigint, counted_at: bigint },
   ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint },

@@ -18,7 +18,7 @@ const stock = Buffer.alloc(ID_CHARS * 256);
 let drawn = stock.length;
 
 /** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
-function generationId(now_ms: number): string {
+export function generationId(now_ms: number): string {
   if (drawn + ID_CHARS > stock.length) {
     randomFillSync(stock);
     drawn = 0;

@@ -17,3 +17,10 @@ CREATE TABLE endpoint_statistics (
   PRIMARY KEY (endpoint_id, span, start, run)
 );
 CREATE INDEX endpoint_statistics_written ON endpoint_statistics (written_at);
+
+-- When somebody last probed an endpoint, by the store's clock in milliseconds: whoever raises it is the one to probe.
+
+CREATE TABLE endpoint_probes (
+  endpoint_id TEXT PRIMARY KEY NOT NULL,
+  probed_at BIGINT NOT NULL
+);

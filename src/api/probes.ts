@@ -1,0 +1,64 @@
+import { subjectsOf } from '../accounts/budget.ts';
+import { isUsable } from '../accounts/key.ts';
+import type { Principal } from '../http/principal.ts';
+import { createProber, type ProberOptions } from '../inference/prober.ts';
+import { limits } from '../limits.ts';
+import { toNano } from '../schemas/money.ts';
+import { budgetStore } from '../storage/budgets.ts';
+import type { Database } from '../storage/database.ts';
+import { endpointProbeStore } from '../storage/endpoint-probes.ts';
+import { keyStore } from '../storage/keys.ts';
+import type { Home } from '../storage/organizations.ts';
+import { callerOf } from './authenticate.ts';
+import type { Change } from './change.ts';
+import { generationId } from './chat/call-of.ts';
+import { keepProbeKey, probeKeyHash } from './keys/keep-probe-key.ts';
+
+export interface ProbesOptions extends Omit<ProberOptions, 'principal' | 'claim' | 'generationId'> {
+  usd_per_day: number;
+  database: Database;
+  change: Change;
+  home: Home;
+}
+
+/** Probes of endpoints, paid by a key of their own: what it may spend in a day is their budget, on all nodes together. */
+export function createProbes({ usd_per_day, database, change, home, ...options }: ProbesOptions) {
+  const { clock, log } = options;
+  const keys = keyStore(database.queries);
+  const budgets = budgetStore(database.queries);
+  const store = endpointProbeStore(database.queries, database.engine);
+  const hash = probeKeyHash(home.organization_id);
+  let swept_ms = 0;
+
+  async function principal(): Promise<Principal | null> {
+    const key = await keys.findByHash(hash);
+    // Without its budget nothing would bound them.
+    if (key === undefined || key.limit_nano === null || !isUsable(key, clock.now_ms())) return null;
+    const caller = callerOf(key);
+    return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)) };
+  }
+
+  async function claim(endpoint_id: string, every_ms: number): Promise<boolean> {
+    const now_ms = clock.now_ms();
+    if (now_ms - swept_ms > limits.statistics_quarters_keep_ms) {
+      swept_ms = now_ms;
+      await store.sweep(now_ms - limits.statistics_quarters_keep_ms);
+    }
+    return store.claim(endpoint_id, every_ms, now_ms);
+  }
+
+  const prober = createProber({ ...options, principal, claim, generationId });
+  return {
+    /** Gives the key its budget, then begins. A store that fails now leaves them off until the next start. */
+    async start(): Promise<void> {
+      try {
+        await keepProbeKey({ change, home, limit_nano: toNano(usd_per_day) });
+      } catch (err) {
+        log.warn({ err }, 'endpoints are not probed: the key of probes could not be kept');
+        return;
+      }
+      prober.start();
+    },
+    stop: () => prober.stop(),
+  };
+}

@@ -1,0 +1,192 @@
+/** Endpoints that nobody calls are asked now and then: within a budget, by one node, and where anybody can see it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { verifyLedger } from '../src/storage/verify-ledger.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+import { describeStores } from './store-variants.ts';
+import { responseHead, type Step, startWireServer } from './wire-server.ts';
+
+const event = (data: object) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', ...data })}\n\n`;
+// Near what is set aside at most: a prompt of one word with what a template may add to it.
+const usage = { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 };
+const ANSWER: Step[] = [
+  responseHead(200, 'text/event-stream'),
+  event({ choices: [{ index: 0, delta: { role: 'assistant', content: 'Hey' }, finish_reason: null }] }) +
+    event({ choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }) +
+    event({ choices: [], usage }) +
+    'data: [DONE]\n\n',
+  'END',
+];
+
+/** What one probe costs with the prices below, 1000 USD a million tokens. */
+const PROBE_USD = 0.201;
+
+async function startSite(probes: object | undefined, models = 5) {
+  const upstream = await startWireServer(() => ANSWER);
+  const provider = { dialect: 'openai-chat', base_url: upstream.url };
+  const pricing = { prompt: 1000, completion: 1000 };
+  const yaml = JSON.stringify({
+    bundled_catalog: false,
+    providers: { acme: provider },
+    models: Object.fromEntries(
+      Array.from({ length: models }, (_, n) => [
+        `acme/m${n}`,
+        { endpoints: [{ provider: 'acme', upstream_model: `m${n}`, pricing }] },
+      ]),
+    ),
+    ...(probes === undefined ? {} : { probes }),
+  });
+  return { upstream, yaml };
+}
+
+interface KeySeen {
+  name: string;
+  usage: number;
+  limit: number | null;
+  limit_remaining: number | null;
+  limit_reset: string | null;
+  disabled: boolean;
+  hash: string;
+}
+
+async function manage<T>(gateway: TestGateway, method: string, path: string, body?: object): Promise<T> {
+  const response = await gateway.call(method, path, body, { authorization: `Bearer ${gateway.management_key}` });
+  return ((await response.json()) as { data: T }).data;
+}
+
+async function probeKey(gateway: TestGateway): Promise<KeySeen | undefined> {
+  return (await manage<KeySeen[]>(gateway, 'GET', '/keys')).find(({ name }) => name === 'Health probes');
+}
+
+/** Until nothing more has come for a while. */
+async function settled(count: () => number): Promise<number> {
+  for (let before = -1; before !== count(); ) {
+    before = count();
+    await sleep(1_500);
+  }
+  return count();
+}
+
+test('no endpoint is probed where nobody configured it', async () => {
+  const { upstream, yaml } = await startSite(undefined);
+  const gateway = await startGateway({ yaml });
+  try {
+    expect(await settled(() => upstream.exchanges.length)).toBe(0);
+    expect(await probeKey(gateway)).toBeUndefined();
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
+
+test('each is asked for one token; that counts as traffic, and stands in the records of a key that nobody can use', async () => {
+  const { upstream, yaml } = await startSite({ usd_per_day: 10 });
+  const gateway = await startGateway({ yaml });
+  try {
+    expect(await settled(() => upstream.exchanges.length)).toBe(5);
+    for (const { body } of upstream.exchanges) {
+      expect(JSON.parse(body)).toMatchObject({
+        stream: true,
+        max_tokens: 1,
+        messages: [{ role: 'user', content: 'Hi' }],
+      });
+    }
+    const response = await gateway.call('GET', '/models/acme/m3/endpoints');
+    const { data } = (await response.json()) as { data: { endpoints: PublicEndpoint[] } };
+    expect(data.endpoints[0]?.latency_last_30m?.p50).toBeGreaterThan(0);
+    expect(data.endpoints[0]?.throughput_last_30m).toBeNull();
+    const key = await probeKey(gateway);
+    expect(key).toMatchObject({ limit: 10, limit_reset: 'daily', disabled: false });
+    expect(key?.usage).toBeCloseTo(5 * PROBE_USD, 9);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
+
+test('of the models that are listed, where any are', async () => {
+  const { upstream, yaml } = await startSite({ usd_per_day: 10, models: ['acme/m0', 'acme/m1'] });
+  const gateway = await startGateway({ yaml });
+  try {
+    expect(await settled(() => upstream.exchanges.length)).toBe(2);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
+
+test('the budget is never passed, and its key can be disabled', async () => {
+  // Enough for two, and some.
+  const budget = 2.9 * PROBE_USD;
+  const { upstream, yaml } = await startSite({ usd_per_day: budget, every_minutes: 1 }, 12);
+  let ahead_ms = 0;
+  const clock = { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms };
+  const gateway = await startGateway({ yaml, clock });
+  try {
+    const first = await settled(() => upstream.exchanges.length);
+    expect(first).toBeGreaterThan(0);
+    const spent = (await probeKey(gateway))?.usage ?? 0;
+    expect(spent).toBeCloseTo(first * PROBE_USD, 9);
+    expect(spent).toBeLessThanOrEqual(budget);
+    await sleep(6_000);
+    expect(upstream.exchanges).toHaveLength(first);
+    expect(gateway.log_lines.filter((line) => line.includes('budget of probes'))).toHaveLength(1);
+
+    const key = await probeKey(gateway);
+    await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: true });
+    ahead_ms += 86_400_000;
+    await sleep(6_000);
+    expect(upstream.exchanges).toHaveLength(first);
+    await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: false });
+    const second = await settled(() =>
+      upstream.exchanges.length === first ? Math.random() : upstream.exchanges.length,
+    );
+    expect(second).toBe(2 * first);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+}, 60_000);
+
+describeStores('probes of two nodes', ({ freshUrl }) => {
+  test.each([
+    ['where it pays for all', 100, 12],
+    ['where it does not', 5.9 * PROBE_USD, undefined],
+  ])(
+    'are one for each endpoint, from one budget, %s',
+    async (_title, budget, expected) => {
+      const url = await freshUrl();
+      const { upstream, yaml } = await startSite({ usd_per_day: budget }, 12);
+      const environment = url === undefined ? {} : { DATABASE_URL: url };
+      const one = await startGateway({ yaml, environment });
+      const shared = url === undefined ? { data_dir: one.data_dir } : {};
+      const other = await startGateway({ yaml, environment, ...shared });
+      try {
+        const count = await settled(() => upstream.exchanges.length);
+        expect(count).toBeGreaterThan(0);
+        if (expected !== undefined) expect(count).toBe(expected);
+        const models = upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model);
+        expect(new Set(models).size).toBe(count);
+        const spent = (await probeKey(one))?.usage ?? 0;
+        expect(spent).toBeCloseTo(count * PROBE_USD, 9);
+        expect(spent).toBeLessThanOrEqual(budget);
+        expect(await probeKey(other)).toMatchObject({ usage: spent });
+      } finally {
+        await other.stop();
+        await one.gateway.stop();
+      }
+      const database = await openDatabase(url === undefined ? { data_dir: one.data_dir } : { database_url: url });
+      try {
+        expect(await verifyLedger(database.queries)).toMatchObject({ differences: [] });
+      } finally {
+        await database.close();
+        await one.stop();
+        await upstream.stop();
+      }
+    },
+    60_000,
+  );
+});
