@@ -4,12 +4,14 @@ import { type Call, createCancellation } from '../../src/inference/call.ts';
 import type { TurnStates } from '../../src/inference/state/states.ts';
 import { createTraffic } from '../../src/inference/traffic.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
+import { limits } from '../../src/limits.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/upstream.ts';
 import { createEndpointStatistics } from '../../src/routing/endpoint-statistics.ts';
 import { createHealth } from '../../src/routing/health.ts';
+import { createStickiness } from '../../src/routing/stickiness.ts';
 import type { ProviderPreferences } from '../../src/schemas/inner.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Exchange as FarExchange, ProviderFacts, Wanted } from './far-side.ts';
@@ -20,6 +22,9 @@ const MODEL = 'bench/model';
 /** How a request asks the gateway, and what its operator set. */
 interface Asked {
   provider?: ProviderPreferences;
+  /** Settings of `routing`. */
+  hedge?: boolean;
+  continuation?: boolean;
   first_token_ms_max?: number;
 }
 
@@ -49,7 +54,8 @@ function catalogOf(providers: readonly ProviderFacts[]): Catalog {
         dialect: 'openai-chat',
         base_url: `http://${name}.invalid/v1`,
         credential: 'bench',
-        quirks: {},
+        // A stream that broke off can be continued there.
+        quirks: { prefill: true },
         data_policy: { training: false, retention_days: 0 },
         abort_stops_billing: true,
         headers: {},
@@ -59,26 +65,24 @@ function catalogOf(providers: readonly ProviderFacts[]): Catalog {
   });
 }
 
-const ENCODER = new TextEncoder();
-
 function eventOf(fields: object): string {
   return `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'model', ...fields })}\n\n`;
 }
 
-const FIRST = Buffer.from(
-  ENCODER.encode(
-    eventOf({ choices: [{ index: 0, delta: { role: 'assistant', content: 'Yes' }, finish_reason: null }] }),
-  ),
-);
+/** Text that is nobody else's, so that a continuation repeats nothing. */
+function firstOf(text: string): Buffer {
+  const delta = { role: 'assistant', content: text };
+  return Buffer.from(eventOf({ choices: [{ index: 0, delta, finish_reason: null }] }));
+}
 
 function lastOf({ prompt_tokens, completion_tokens }: Wanted): Buffer {
   const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
   const end = eventOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
-  return Buffer.from(ENCODER.encode(`${end}${eventOf({ choices: [], usage })}data: [DONE]\n\n`));
+  return Buffer.from(`${end}${eventOf({ choices: [], usage })}data: [DONE]\n\n`);
 }
 
 /** The wire of one request at a provider of the simulation. */
-function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted): Exchange {
+function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: string): Exchange {
   const answered = Promise.withResolvers<UpstreamResponse>();
   answered.promise.catch(() => undefined);
   const unread: Buffer[] = [];
@@ -132,7 +136,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted): Exchange
   } else if (reply.is === 'stream') {
     const { first_ms, total_ms, dies_ms } = reply;
     after(first_ms, () => {
-      come(FIRST);
+      come(firstOf(text));
       answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, read });
     });
     after(dies_ms ?? total_ms, () => {
@@ -183,6 +187,12 @@ const stateless: TurnStates = {
   keeper: () => undefined,
 };
 
+/** What a stream that breaks off has made of its answer. */
+function deadTokens({ reply }: FarExchange, { completion_tokens }: Wanted): number {
+  if (reply.is !== 'stream' || reply.dies_ms === undefined) return 0;
+  return Math.round(((reply.dies_ms - reply.first_ms) / (reply.total_ms - reply.first_ms)) * completion_tokens);
+}
+
 function idOf({ index }: Wanted): string {
   return `gen-1-${index}`;
 }
@@ -223,35 +233,51 @@ function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }
   };
 }
 
+/** A request under way, and what was sent of it. */
+interface Under {
+  wanted: Wanted;
+  sent: { provider: ProviderFacts; at_ms: number; dead_tokens: number }[];
+}
+
 /** The gateway's own inference, whole: plan, attempt loop, timeouts, wire, meter, health; only its sockets and clocks are the simulation's. */
 function createRouter(world: World, asked: Asked): Router {
   const { time, farSide, random } = world;
   const catalog = catalogOf(farSide.providers);
   const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
   /** Requests under way, and when each was sent to whom. */
-  const open = new Map<string, { wanted: Wanted; sent: { provider: ProviderFacts; at_ms: number }[] }>();
+  const open = new Map<string, Under>();
+  const clock = { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms };
+  const statistics = createEndpointStatistics();
 
   const upstream: Upstream = {
-    send({ url, headers }) {
+    send({ url, headers, payload }) {
       const provider = byHost.get(new URL(url).host);
       const call = open.get((headers['x-client-request-id'] ?? '').replace(/\.\d+$/, ''));
       if (provider === undefined || call === undefined) throw new Error(`nobody asked for ${url}`);
-      const nth = call.sent.filter((one) => one.provider === provider).length;
-      call.sent.push({ provider, at_ms: time.elapsed_ms() });
-      return exchangeOf(world, farSide.send(provider, call.wanted, nth), call.wanted);
+      const { wanted, sent } = call;
+      const nth = sent.filter((one) => one.provider === provider).length;
+      const is_continued = String(payload).includes('"role":"assistant"');
+      const made = is_continued ? sent.reduce((sum, one) => sum + one.dead_tokens, 0) : 0;
+      const rest = { ...wanted, completion_tokens: Math.max(1, wanted.completion_tokens - made) };
+      const far = farSide.send(provider, rest, nth);
+      sent.push({ provider, at_ms: time.elapsed_ms(), dead_tokens: deadTokens(far, rest) });
+      return exchangeOf(world, far, rest, `Word ${sent.length} of ${provider.name}, which goes on. `);
     },
     google: { show: (credential) => credential },
     close: async () => {},
   };
-  const statistics = createEndpointStatistics();
   const inference: Inference = createInference({
     catalog: () => catalog,
     wholeCatalog: () => catalog,
     ownCredentials: () => [],
     recorder: forgetful,
     health: createHealth(statistics.performance),
-    traffic: createTraffic(statistics, { now_ms: () => Math.floor(time.now_ms()) }),
-    clock: { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms },
+    traffic: createTraffic(statistics, clock),
+    clock,
+    routing: () => ({ auto_models: undefined, free_models: undefined, users: new Map() }),
+    stickiness: createStickiness(),
+    continuation: () => asked.continuation ?? false,
+    hedging: () => ({ hedge: asked.hedge ?? false, hedge_share_max: limits.hedge_share_max }),
     chance: () => random.next(),
     allow_unpriced: false,
     dialect: (wire) => dialects.get(wire),
@@ -261,8 +287,6 @@ function createRouter(world: World, asked: Asked): Router {
     tokenizer: { count: async () => undefined, stop: async () => {} },
     metrics: createMetrics(),
     log: { warn() {} },
-    continuation: () => false,
-    hedging: () => ({ hedge: false, hedge_share_max: 0 }),
     rules: {
       budgets: 'strict',
       hold: 'full',
@@ -278,7 +302,7 @@ function createRouter(world: World, asked: Asked): Router {
   return async (wanted) => {
     const came_ms = time.elapsed_ms();
     const call = callOf(wanted, Math.floor(time.now_ms()), came_ms, asked);
-    const mine = { wanted, sent: [] as { provider: ProviderFacts; at_ms: number }[] };
+    const mine: Under = { wanted, sent: [] };
     open.set(call.generation_id, mine);
     let first_ms: number | undefined;
     let by: string | undefined;
@@ -310,5 +334,15 @@ export const GATEWAY: readonly Strategy[] = [
     name: 'gateway, sort: price',
     told: 'provider.sort: price, also :floor',
     create: (world) => createRouter(world, { provider: { sort: 'price' } }),
+  },
+  {
+    name: 'gateway, sort: price, all on',
+    told: 'the same with routing.hedge and routing.continuation',
+    create: (world) => createRouter(world, { provider: { sort: 'price' }, hedge: true, continuation: true }),
+  },
+  {
+    name: 'gateway, sort: latency',
+    told: 'provider.sort: latency',
+    create: (world) => createRouter(world, { provider: { sort: 'latency' } }),
   },
 ];

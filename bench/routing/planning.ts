@@ -45,6 +45,10 @@ const KINDS: readonly { kind: string; among: number; more: (random: Random) => P
       },
     }),
   },
+  { kind: 'a suffix: :floor', among: 200, more: (random) => ({ model: `${names(random, 1)[0]}:floor` }) },
+  { kind: '~family-latest', among: 200, more: (random) => ({ model: `~author-${random.whole(0, 79)}/model-latest` }) },
+  { kind: 'gateway/auto of eight', among: 200, more: () => ({ model: 'gateway/auto' }) },
+  { kind: 'gateway/free of all', among: 200, more: () => ({ model: 'gateway/free' }) },
   { kind: 'five models', among: 200, more: (random) => ({ models: names(random, 4) }) },
   { kind: '200 turns', among: 200, more: () => ({ messages: messages(200) }) },
 ];
@@ -78,6 +82,14 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
       health.failed(healthId({ endpoint }), new UpstreamError('unavailable', '').failure, undefined, now_ms);
   }
 
+  const lookup = {
+    catalog,
+    default_model: undefined,
+    routers: { auto_models: names(random, 8), free_models: 'all' as const },
+    draw: () => 0.5,
+    home: () => undefined,
+  };
+
   return KINDS.map(({ kind, among, more }) => {
     const requests = Array.from(
       { length: repeats },
@@ -90,9 +102,11 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
     let candidates = 0;
     const once = (request: ChatRequest): number => {
       const began_ms = performance.now();
-      const { models } = requestedModels(request, catalog, undefined);
-      const planned = plan(request, {
+      const { models, wishes, strategy, request: worded = request } = requestedModels(request, lookup);
+      const planned = plan(worded, {
         models,
+        wishes,
+        strategy,
         provider: (slug) => catalog.provider(slug),
         health,
         now_ms,

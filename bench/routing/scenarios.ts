@@ -17,8 +17,18 @@ const USUAL: readonly ProviderFacts[] = [
 
 const LIMITED: readonly ProviderFacts[] = USUAL.map((provider) => {
   if (provider.name === 'thrift') return { ...provider, requests_per_minute: 90, tells_retry_after: true };
-  return provider.name === 'middle' ? { ...provider, requests_per_minute: 60 } : provider;
+  return provider.name === 'middle' ? { ...provider, requests_per_minute: 150 } : provider;
 });
+
+const TWO_BAD_HOURS: readonly Incident[] = [
+  { provider: 'thrift', is: 'down', from_min: 8, to_min: 14 },
+  { provider: 'middle', is: 'slow', factor: 4, from_min: 10, to_min: 20 },
+  { provider: 'thrift', is: 'slow', factor: 8, from_min: 45, to_min: 60 },
+  { provider: 'middle', is: 'errors', share: 0.3, from_min: 50, to_min: 64 },
+  { provider: 'middle', is: 'refused', from_min: 76, to_min: 84 },
+  { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 80, to_min: 92 },
+  { provider: 'swift', is: 'down', from_min: 96, to_min: 106 },
+];
 
 /** What a team meets in bad weeks, each kind by itself and then all of it in two hours. */
 export const SCENARIOS: readonly Scenario[] = [
@@ -64,24 +74,29 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'rate limits',
-    told: 'the cheapest takes 90 requests a minute and tells how long to wait, the next 60 and does not',
-    providers: LIMITED,
-    incidents: [{ provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 60, to_min: 90 }],
-  },
-  {
-    name: 'all of it',
-    told: 'outages, hangs, dying streams, latency shifts and rate limits, one after another and together',
+    told: 'the cheapest takes 90 requests a minute, later 20, and tells how long to wait; the next 150, later 40, and does not',
     providers: LIMITED,
     incidents: [
-      { provider: 'thrift', is: 'down', from_min: 8, to_min: 14 },
-      { provider: 'middle', is: 'slow', factor: 4, from_min: 10, to_min: 20 },
+      { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 50, to_min: 90 },
+      { provider: 'middle', is: 'limited', requests_per_minute: 40, from_min: 30, to_min: 70 },
+    ],
+  },
+  {
+    name: 'two bad hours',
+    told: 'outages, latency shifts and rate limits, one after another and together',
+    providers: LIMITED,
+    incidents: TWO_BAD_HOURS,
+  },
+  {
+    name: 'two worse hours',
+    told: 'the same with hangs and dying streams',
+    providers: LIMITED,
+    incidents: [
+      ...TWO_BAD_HOURS,
       { provider: 'thrift', is: 'hangs', from_min: 30, to_min: 36 },
-      { provider: 'thrift', is: 'slow', factor: 8, from_min: 45, to_min: 60 },
-      { provider: 'middle', is: 'errors', share: 0.3, from_min: 50, to_min: 65 },
-      { provider: 'thrift', is: 'dies', share: 0.3, from_min: 75, to_min: 80 },
-      { provider: 'middle', is: 'refused', from_min: 78, to_min: 86 },
-      { provider: 'swift', is: 'down', from_min: 95, to_min: 105 },
-      { provider: 'thrift', is: 'limited', requests_per_minute: 20, from_min: 100, to_min: 112 },
+      { provider: 'middle', is: 'hangs', share: 0.1, from_min: 38, to_min: 42 },
+      { provider: 'thrift', is: 'dies', share: 0.3, from_min: 66, to_min: 72 },
+      { provider: 'swift', is: 'dies', from_min: 112, to_min: 114 },
     ],
   },
 ];

@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
 import { Scheduler } from '../../test/simulation/scheduler.ts';
 
 /** Ten o'clock of some day: virtual time starts in the middle of nothing. */
@@ -35,6 +37,17 @@ export function takeTime(): VirtualTime {
   const cancel = (timer: unknown) => {
     if (typeof timer === 'object' && timer !== null) (timer as { cancelled: boolean }).cancelled = true;
   };
+  const realSleep = timers.setTimeout;
+  const virtualSleep = <T>(ms = 0, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const scheduled = after(Math.max(1, ms), () => resolve(value as T));
+      signal?.addEventListener('abort', () => {
+        scheduled.cancelled = true;
+        reject(signal.reason);
+      });
+    });
+  timers.setTimeout = virtualSleep as typeof realSleep;
+  syncBuiltinESMExports();
   globalThis.setTimeout = virtualTimeout as unknown as typeof setTimeout;
   globalThis.clearTimeout = cancel as typeof clearTimeout;
   performance.now = elapsed_ms;
@@ -47,6 +60,8 @@ export function takeTime(): VirtualTime {
     after: (ms, run) => void after(ms, run),
     runUntil: (elapsed) => scheduler.runUntil(START_MS + elapsed, () => {}),
     restore() {
+      timers.setTimeout = realSleep;
+      syncBuiltinESMExports();
       globalThis.setTimeout = setTimeout;
       globalThis.clearTimeout = clearTimeout;
       performance.now = now;
