@@ -114,6 +114,8 @@ export const limits = {
   /** How long a request waits for the store to count it; after that none waits for so long. */
   rate_ask_ms_max: 1_000,
   rate_waiting_max: 10_000,
+  /** How often one request asks: more than that, and others are always faster, or the store's clock makes no sense. */
+  rate_asks_per_request_max: 50,
   /** Counters that the store is asked for at once; rows that one sweep deletes, and how often. */
   rate_asks_max: 64,
   rate_sweep_rows_max: 10_000,

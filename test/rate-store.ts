@@ -13,7 +13,8 @@ export function createRateModel() {
     ask(asks: readonly RateAsk[], now: number): RateAnswer[] {
       return asks.map(({ id, span_ms, amount, need, waiting, want, owed, back, back_start_ms }) => {
         const row = rows.get(id) ?? { start: 0, used: 0 };
-        const start = Math.max(row.start, now - (now % span_ms));
+        const begun = now - (now % span_ms);
+        const start = row.start >= begun && row.start <= begun + span_ms ? row.start : begun;
         let used = row.start === start ? row.used : 0;
         if (row.start === start && back_start_ms === start) used -= back;
         used += owed;

@@ -93,14 +93,15 @@ class NodeCounters implements RateCounting {
     this.#waiting += 1;
     entry.waiting += units;
     try {
-      for (;;) {
+      for (let asked = 0; asked < limits.rate_asks_per_request_max; asked += 1) {
         const now = this.#asker.now();
         if (counter.take(units, now)) return this.#permit(entry, units);
         if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
         if (await this.#asker.ask(entry, (at) => counter.ask(units, entry.waiting, at))) continue;
-        if (this.#read.rules.uncounted === 'allow') return undefined;
-        throw uncountable('The gateway cannot count requests against their rate limits at the moment');
+        break;
       }
+      if (this.#read.rules.uncounted === 'allow') return undefined;
+      throw uncountable('The gateway cannot count requests against their rate limits at the moment');
     } finally {
       this.#waiting -= 1;
       entry.waiting -= units;

@@ -69,12 +69,13 @@ test('what is wanted follows what was used, no faster than twofold', () => {
   expect(counter.ask(1, 1, at(60_000)).want).toBeLessThan(20);
 });
 
-test('an answer of an earlier window is of no use, one of a later takes its place', () => {
+test('an answer to a later question takes the place of the window, an earlier one only adds to its own', () => {
   const counter = given(5);
   const asked = counter.ask(1, 1, at(50_000));
   counter.answered(asked, answer(7, 60_010), at(50_000), at(50_010));
   counter.answered(asked, answer(50, 59_990), at(49_000), at(50_020));
-  expect(counter.take(7, at(50_030))).toBe(true);
+  counter.answered(asked, answer(2, 60_005), at(49_990), at(50_020));
+  expect(counter.take(9, at(50_030))).toBe(true);
   expect(counter.take(1, at(50_030))).toBe(false);
 });
 

@@ -93,8 +93,11 @@ export class RateCounter {
   /** Takes an answer, however late it comes. */
   answered(asked: RateAsk, answer: RateAnswer, sent: Moment, received: Moment): void {
     const { granted, used, window_start_ms, now_ms } = answer;
-    if (window_start_ms < this.#start_ms) return;
-    if (window_start_ms > this.#start_ms) this.#left = 0;
+    if (sent.monotonic_ms < this.#sent.monotonic_ms) {
+      if (window_start_ms === this.#start_ms) this.#left += granted;
+      return;
+    }
+    if (window_start_ms !== this.#start_ms) this.#left = 0;
     this.#start_ms = window_start_ms;
     this.#open_ms = window_start_ms + this.limit.span_ms - now_ms;
     this.#sent = sent;

@@ -19,9 +19,11 @@ interface AskRow {
   at: number;
 }
 
-// A statement that waited for another's lock may have read the clock before the other did: windows never go back.
-const START = 'CASE WHEN rate_windows.window_start > w.start THEN rate_windows.window_start ELSE w.start END';
-const USED = `(w.owed + CASE WHEN rate_windows.window_start < w.start THEN 0
+// A statement that waited for another's lock may have read the clock before the other did: the window does not go back then. A
+// window further ahead is one of a clock that was wrong.
+const STILL = 'rate_windows.window_start BETWEEN w.start AND w.start + w.span';
+const START = `CASE WHEN ${STILL} THEN rate_windows.window_start ELSE w.start END`;
+const USED = `(w.owed + CASE WHEN NOT (${STILL}) THEN 0
   WHEN rate_windows.window_start = w.back_start THEN rate_windows.used - w.back ELSE rate_windows.used END)`;
 const FREE = `(w.amount - ${USED})`;
 // What waits is given as far as there is any; what is only wanted, of a part of it.
