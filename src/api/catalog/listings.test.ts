@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { buildCatalog } from '../../catalog/catalog.ts';
+import { loadConfig } from '../../config.ts';
+import { limits } from '../../limits.ts';
+import { createListings, modelListJson } from './listings.ts';
+import { modelQuery } from './model-query.ts';
+
+const routers = { auto_models: undefined, free_models: undefined };
+const noon = Date.parse('2027-01-31T12:00:00Z');
+
+const catalog = buildCatalog({
+  bundled: { format: 1, models: [] },
+  config: {
+    bundled_catalog: false,
+    models: [
+      {
+        id: 'acme/one',
+        endpoints: [
+          {
+            provider: 'openai',
+            upstream_model: 'm',
+            pricing: { prompt: 1_000_000, completion: 2_000_000 },
+            price_changes: [{ from_ms: noon, pricing: { prompt: 3_000_000, completion: 2_000_000 } }],
+          },
+        ],
+      },
+    ],
+  },
+  providers: loadConfig({ OPENAI_API_KEY: 'k' }).providers,
+  created_default: 0,
+});
+
+/** The list, as it is sent at a moment. */
+function listAt(now_ms: number, listingsFor = createListings()) {
+  const listings = listingsFor(catalog.at(now_ms), routers);
+  return listings.answer('all', () => ({ text: modelListJson(listings.models(modelQuery({}))), content_type: 'json' }));
+}
+
+test('an answer is made once, and anew with another tag when a price comes into force', () => {
+  const listingsFor = createListings();
+  const before = listAt(noon - 2, listingsFor);
+  expect(listAt(noon - 1, listingsFor)).toBe(before);
+  const after = listAt(noon, listingsFor);
+  expect(after.etag).not.toBe(before.etag);
+  expect(JSON.parse(after.body.toString()).data[0].pricing.prompt).toBe('0.000003');
+  expect(listAt(noon + 86_400_000, listingsFor)).toBe(after);
+});
+
+test('the tag of the same answer is the same in another process', () => {
+  expect(listAt(noon).etag).toBe(listAt(noon).etag);
+});
+
+test('answers are bounded in number and in bytes; the one that was asked for longest ago goes first', () => {
+  const listings = createListings()(catalog, routers);
+  let made = 0;
+  const ask = (key: string, text: string = key) =>
+    listings.answer(key, () => {
+      made += 1;
+      return { text, content_type: 'text' };
+    });
+  for (let at = 0; at < limits.catalog_answers_max; at += 1) ask(`${at}`);
+  ask('0');
+  expect(made).toBe(limits.catalog_answers_max);
+  ask('one more');
+  ask('0');
+  expect(made).toBe(limits.catalog_answers_max + 1);
+  ask('1');
+  expect(made).toBe(limits.catalog_answers_max + 2);
+  made = 0;
+  ask('large', 'x'.repeat(limits.catalog_answers_bytes_max + 1));
+  ask('0');
+  expect(made).toBe(2);
+});
