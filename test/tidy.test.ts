@@ -58,6 +58,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   'openid-client': [/^src\/http\/issuer\.ts$/],
   yaml: [/^src\/config\//],
   re2js: [/^src\/guardrails\//],
+  '@datadog/sketches-js': [/^src\/routing\/sketch\.ts$/],
   'node:sqlite': [/^src\/storage\//, /^src\/ledger\/slot\.ts$/],
 };
 

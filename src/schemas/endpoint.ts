@@ -81,11 +81,15 @@ export const Pricing = Type.Object(
 );
 export type Pricing = Static<typeof Pricing>;
 
-const Percentiles = Type.Union([
-  Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }),
-  Type.Null(),
-]);
-const Uptime = Type.Union([Type.Number(), Type.Null()]);
+const percentiles = (description: string) =>
+  Type.Union(
+    [Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }), Type.Null()],
+    { description },
+  );
+const uptime = (span: string) =>
+  Type.Union([Type.Number(), Type.Null()], {
+    description: `Percent of the calls of the last ${span} that were answered, rate limits left out; null where they are too few to say.`,
+  });
 const Count = Type.Union([Type.Integer(), Type.Null()]);
 
 /** One model at one provider, as clients see it (specification, Public endpoint record). */
@@ -103,12 +107,21 @@ export const PublicEndpoint = Type.Object(
     max_prompt_tokens: Count,
     supported_parameters: Type.Array(Parameter),
     supports_implicit_caching: Type.Boolean(),
-    status: Type.Optional(Type.Enum(['0', '-1', '-2', '-3', '-5', '-10'])),
-    latency_last_30m: Percentiles,
-    throughput_last_30m: Percentiles,
-    uptime_last_5m: Uptime,
-    uptime_last_30m: Uptime,
-    uptime_last_1d: Uptime,
+    status: Type.Optional(
+      Type.Enum(['0', '-1', '-2', '-3', '-5', '-10'], {
+        description:
+          "0: nothing stands against it. -1: it is rate-limited. -2: fewer than 95 percent of the calls are answered. -3: it failed last, and was not tried again since. -5: fewer than 80 percent are answered. -10: the gateway's credential or account is refused there.",
+      }),
+    ),
+    latency_last_30m: percentiles(
+      'Milliseconds to the first token: what so many of a hundred calls do not pass. Null without a credential.',
+    ),
+    throughput_last_30m: percentiles(
+      'Tokens a second: what so many of a hundred calls reach. Null without a credential.',
+    ),
+    uptime_last_5m: uptime('five minutes'),
+    uptime_last_30m: uptime('thirty minutes'),
+    uptime_last_1d: uptime('day'),
   },
   { title: 'PublicEndpoint' },
 );
