@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
+import { responseHead, startWireServer } from '../../test/wire-server.ts';
 import { findConfigFile, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig } from './follow-config.ts';
@@ -110,6 +111,42 @@ describe('a configuration that is replaced', () => {
     expect(await isCooling()).toBe(true);
     replace(acme({ price: 2, key: 'second-key' }));
     expect(await isCooling()).toBe(false);
+  });
+
+  test('a request that is under way keeps its credential and its prices; the next one has the new ones', async () => {
+    const going = Promise.withResolvers<void>();
+    const answer = {
+      id: 'c',
+      object: 'chat.completion',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1_000, completion_tokens: 1_000, total_tokens: 2_000 },
+    };
+    const head = responseHead(200, 'application/json');
+    const upstream = await startWireServer(() => [{ until: going.promise }, head + JSON.stringify(answer), 'END']);
+    try {
+      const yaml = (price: number, key: string) => acme({ price, key }).replace('http://127.0.0.1:9', upstream.url);
+      replace(yaml(1, 'first-key'));
+      const ask = async () => {
+        const body = { model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] };
+        const told = await gateway.call('POST', '/chat/completions', body);
+        return ((await told.json()) as { usage: { cost: number } }).usage.cost;
+      };
+      const first = ask();
+      await upstream.exchange(0);
+      replace(yaml(50, 'second-key').replace('acme/fast', 'acme/other'));
+      replace(yaml(50, 'second-key'));
+      going.resolve();
+      expect(await first).toBeCloseTo(0.003, 9);
+      expect(await ask()).toBeCloseTo(0.052, 9);
+      expect(upstream.exchanges.map(({ headers }) => headers['authorization'])).toEqual([
+        'Bearer first-key',
+        'Bearer second-key',
+      ]);
+    } finally {
+      await upstream.stop();
+    }
   });
 
   test('a model that is gone is no longer answered for', async () => {

@@ -19,11 +19,14 @@ export function listedModels(catalog: Catalog, routers: RouterRules): ListedMode
   );
 }
 
-/** `~author/family-latest`, of families with several models: of others the model's own name says as much. */
+/**
+ * `~author/family-latest`, of families with several models: of others the model's own name says as much. A model that an
+ * operator calls so goes first.
+ */
 function aliases(catalog: Catalog): Model[] {
   const sizes = Map.groupBy(catalog.models(), ({ id }) => `~${familyOf(id)}-latest`);
   return [...latestModels(catalog.models())].flatMap(([id, model]) =>
-    (sizes.get(id)?.length ?? 0) < 2
+    (sizes.get(id)?.length ?? 0) < 2 || catalog.find(id) !== undefined
       ? []
       : {
           ...model,
@@ -41,7 +44,7 @@ function aliases(catalog: Catalog): Model[] {
 export function listedRouters(catalog: Catalog, { auto_models, free_models }: RouterRules): ListedModel[] {
   const known = (ids: readonly string[]) => ids.flatMap((id) => catalog.find(id) ?? []);
   const free = free_models === 'all' ? freeModels(catalog.models()) : known(free_models ?? []);
-  return [
+  const routers = [
     ...listedRouter(
       AUTO,
       'Auto Router',
@@ -51,6 +54,7 @@ export function listedRouters(catalog: Catalog, { auto_models, free_models }: Ro
     ),
     ...listedRouter(FREE, 'Free Router', 'Chooses a model that costs nothing and suits a request', '0', free),
   ];
+  return routers.filter(({ model }) => catalog.find(model.id) === undefined);
 }
 
 /** A price of "-1" is not fixed (api-facts 9.4). */

@@ -34,7 +34,7 @@ export function namedModel(
 ): NamedModel {
   const name = `${author}/${slug}`;
   const router = listedRouters(catalog, routers).find(({ model }) => model.id === name);
-  if (router !== undefined && catalog.find(name) === undefined) return { ...router, endpoints: [] };
+  if (router !== undefined) return { ...router, endpoints: [] };
   const latest = latestModels(catalog.models());
   const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
   if (variant === undefined) throw new GatewayError(404, `Model ${name} does not exist`);
