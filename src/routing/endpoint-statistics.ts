@@ -52,7 +52,7 @@ interface Book {
   quarters: Map<number, Bucket>;
   /** Rows of other processes, by span, start and process. */
   theirs: Map<string, BucketRow>;
-  /** What `theirs` comes to, by the length of the window in minutes; dropped when they change. */
+  /** What does not change any more, by the length of the window in minutes; dropped when others tell something. */
   windows: Map<number, { from: number; window: Window }>;
   performance: { at_ms: number; value: Performance } | undefined;
 }
@@ -77,6 +77,13 @@ function sketchIn({ sketches }: Window, name: SketchName): Sketch {
   return made;
 }
 
+function addBucket(into: Window, bucket: Bucket, wants_sketches: boolean): void {
+  addCounts(into.counts, bucket.counts);
+  if (!wants_sketches) return;
+  bucket.eachSketch((name, sketch) => sketchIn(into, name).merge(sketch));
+  bucket.eachPacked((name, text) => sketchIn(into, name).mergePacked(text));
+}
+
 function addRow(into: Window, row: BucketRow): void {
   addCounts(into.counts, row);
   for (const [name, text] of Object.entries(row.sketches) as [SketchName, string][]) {
@@ -84,32 +91,37 @@ function addRow(into: Window, row: BucketRow): void {
   }
 }
 
-/** What happened within so many minutes, this one included. */
+/** What happened within so many minutes, this one included. A day in quarters of an hour, the one that it begins in left out. */
 function windowOf(book: Book, minutes: number, now_ms: number, wants_sketches = true): Window {
-  const from = Math.floor(now_ms / MINUTE_MS) - minutes + 1;
-  const window = newWindow();
-  // A day in quarters of an hour, the one that it begins in left out.
+  const minute = Math.floor(now_ms / MINUTE_MS);
+  const from = minute - minutes + 1;
   const [buckets, span] = minutes > LONG ? [book.quarters, QUARTER] : [book.minutes, 1];
-  for (const bucket of buckets.values()) {
-    if (bucket.start < from) continue;
-    addCounts(window.counts, bucket.counts);
-    if (!wants_sketches) continue;
-    bucket.eachSketch((name, sketch) => sketchIn(window, name).merge(sketch));
-    bucket.eachPacked((name, text) => sketchIn(window, name).mergePacked(text));
-  }
-  const theirs = theirWindow(book, minutes, from, span);
-  addCounts(window.counts, theirs.counts);
-  if (wants_sketches) for (const [name, sketch] of theirs.sketches) sketchIn(window, name).merge(sketch);
+  const current = minute - (minute % span);
+  const window = newWindow();
+  const past = pastWindow(book, { minutes, from, current, span });
+  addCounts(window.counts, past.counts);
+  if (wants_sketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
+  const bucket = buckets.get(current);
+  if (bucket !== undefined) addBucket(window, bucket, wants_sketches);
   return window;
 }
 
-/** The same of other processes, whose rows come every few seconds only. */
-function theirWindow({ theirs, windows }: Book, minutes: number, from: number, span: number): Window {
-  const known = windows.get(minutes);
+/**
+ * The same without what is being counted: what this process counted before, and what others told, whose rows come every few
+ * seconds only.
+ */
+function pastWindow(
+  book: Book,
+  { minutes, from, current, span }: { minutes: number; from: number; current: number; span: number },
+): Window {
+  const known = book.windows.get(minutes);
   if (known?.from === from) return known.window;
   const window = newWindow();
-  for (const row of theirs.values()) if (row.span === span && row.start >= from) addRow(window, row);
-  windows.set(minutes, { from, window });
+  for (const bucket of (span === 1 ? book.minutes : book.quarters).values()) {
+    if (bucket.start >= from && bucket.start !== current) addBucket(window, bucket, span === 1);
+  }
+  for (const row of book.theirs.values()) if (row.span === span && row.start >= from) addRow(window, row);
+  book.windows.set(minutes, { from, window });
   return window;
 }
 

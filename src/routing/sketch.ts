@@ -5,6 +5,10 @@ import { limits } from '../limits.ts';
 const VALUE_MIN = 1e-3;
 const VALUE_MAX = 1e8;
 
+const { mapping } = new DDSketch({ relativeAccuracy: limits.sketch_accuracy });
+const KEY_MIN = mapping.key(VALUE_MIN);
+const KEY_MAX = mapping.key(VALUE_MAX);
+
 /**
  * How values are spread: any quantile, to one percent of the value. Sketches of several minutes or nodes merge into the one
  * that all their values together would have made.
@@ -46,15 +50,16 @@ export class Sketch {
   /** Merges what `pack` made. What is not of that form is passed over: it comes from a store. */
   mergePacked(text: string): void {
     if (text === '' || text.length > limits.sketch_chars_max) return;
-    const { mapping } = this.#inner;
+    const inner = this.#inner;
     let key = 0;
     for (const part of text.split(' ')) {
       const [step = '', held = ''] = part.split('.');
       key += Number.parseInt(step, 36);
       const count = Number.parseInt(held, 36);
-      const value = mapping.value(key);
-      if (!(count > 0 && value >= VALUE_MIN / 2 && value <= VALUE_MAX * 2)) return;
-      this.#inner.accept(value, count);
+      if (!(count > 0 && key >= KEY_MIN && key <= KEY_MAX)) return;
+      // What `accept` does with a value of this bin, without looking for the bin.
+      inner.store.add(key, count);
+      inner.count += count;
     }
   }
 }
