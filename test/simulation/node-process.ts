@@ -39,6 +39,8 @@ export class NodeProcess implements Actor {
   disturbed_at: number;
   /** When the store's answer to a batch last came. */
   answered_at = Number.NEGATIVE_INFINITY;
+  /** When the store last told its time between batches. */
+  told_time_at = Number.NEGATIVE_INFINITY;
   #at_step: Step | undefined = 'starting';
   readonly #world: World;
 

@@ -107,7 +107,15 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
         () => process.answered(batch.settles.length > 0),
       );
     },
-    watch: (node, at) => trip('watch', () => store.watch(node, clock(at)), false),
+    watch: (node, at) =>
+      trip(
+        'watch',
+        () => store.watch(node, clock(at)),
+        false,
+        () => {
+          process.told_time_at = scheduler.now_ms;
+        },
+      ),
     look: (windows) => trip('look', () => store.look(windows), false),
   };
 }

@@ -255,7 +255,7 @@ export class Watcher {
       return;
     }
     counts.refused_402++;
-    if (now_ms > request.asked_at && process.answered_at < request.asked_at) {
+    if (process.answered_at < this.#refusedSince(process, request)) {
       this.#world.fail('L3', `request ${request.number} was refused with 402 although the store had not answered`);
     }
     if (!this.#isAnswering(process)) return;
@@ -273,6 +273,16 @@ export class Watcher {
       'L1',
       `request ${request.number} for ${ask.least_nano} was refused while ${idle.join(', ')} lay idle`,
     );
+  }
+
+  /**
+   * Since when the store must have answered for a refusal: since the request asked. One that was refused at once was so for
+   * the store's word to another one a moment ago; and so may be one that had first to learn what time it is.
+   */
+  #refusedSince({ told_time_at }: NodeProcess, { asked_at }: Request): number {
+    const { scheduler, subject } = this.#world;
+    const is_remembered = scheduler.now_ms === asked_at || told_time_at >= asked_at;
+    return is_remembered ? Math.min(asked_at, scheduler.now_ms - subject.limits.refusal_ms) : asked_at;
   }
 
   /** A further attempt was refused. */
