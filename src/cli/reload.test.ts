@@ -149,6 +149,18 @@ describe('a configuration that is replaced', () => {
     }
   });
 
+  test('routing and rate limits are taken over', async () => {
+    expect(await listed()).not.toHaveProperty('gateway/auto');
+    const more = 'routing: { auto_models: [acme/fast] }\nrate_limits: { per_key: { requests_per_minute: 1 } }';
+    expect(replace(acme({ more })).needs_restart).toEqual([]);
+    expect(await listed()).toHaveProperty('gateway/auto');
+    const body = { model: 'gateway/auto', messages: [{ role: 'user', content: 'Hello' }] };
+    const ask = async () => (await gateway.call('POST', '/chat/completions', body)).status;
+    expect([await ask(), await ask()]).toEqual([502, 429]);
+    replace(acme());
+    expect(await ask()).toBe(400);
+  });
+
   test('a model that is gone is no longer answered for', async () => {
     replace(acme().replace('acme/fast', 'acme/other'));
     const answer = await gateway.call('POST', '/chat/completions', {
