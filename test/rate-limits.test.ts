@@ -142,6 +142,17 @@ test('a model at its limit gives way to the next of `models`, and is 429 where t
   expect(await statuses(4, () => ask(gateway, chat('sandbox/story')))).toEqual([200, 200, 200, 429]);
 });
 
+test('a fallback that is at its limit tells of the failures before it', async () => {
+  const rate_limits = { models: { 'sandbox/echo': { requests_per_minute: 1 } } };
+  const gateway = await gatewayOf(await sandboxOf(), rate_limits, { clock: clockAt(20) });
+  expect((await ask(gateway, chat())).status).toBe(200);
+  const refused = await ask(gateway, chat('sandbox/fail-503', { models: ['sandbox/echo'] }));
+  expect(refused).toMatchObject({
+    status: 429,
+    error: { metadata: { previous_errors: [{ code: 503 }, { code: 503 }], headers: { 'X-RateLimit-Limit': '1' } } },
+  });
+});
+
 test('tokens are counted as they were used; what a request names as its bound is set aside meanwhile', async () => {
   const clock = clockAt(10);
   const gateway = await gatewayOf(await sandboxOf(), { per_key: { tokens_per_minute: 1_000 } }, { clock });

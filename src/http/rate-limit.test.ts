@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { createRateLimit } from './rate-limit.ts';
+import { createRateLimit, rateLimited } from './rate-limit.ts';
 
 function setUp(per_minute: number) {
   let at_ms = 0;
@@ -81,4 +81,13 @@ test('so many callers are kept and no more; those seen longest ago are forgotten
   expect(isCounted(`caller ${limits.rate_limit_callers_max}`)).toBe(false);
   expect(isCounted('caller 1')).toBe(false);
   expect(isCounted('caller 0')).toBe(true);
+});
+
+test('who would have to wait for longer than the official SDKs do is told not to try again', () => {
+  const told = { limit: 50, remaining: 0, ends_at_ms: 90_000 };
+  expect(rateLimited('', { ...told, wait_ms: 60_000 }).headers).not.toHaveProperty('x-should-retry');
+  expect(rateLimited('', { ...told, wait_ms: 60_001 }).headers).toMatchObject({
+    'x-should-retry': 'false',
+    'retry-after': '61',
+  });
 });

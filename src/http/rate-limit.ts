@@ -49,6 +49,8 @@ export function rateLimited(
       'retry-after': String(wait_s),
       // The official SDKs wait as long as this says, and take no whole minute of `retry-after`.
       'retry-after-ms': String(told.wait_ms),
+      // A longer wait they do not wait for: they would try again at once, in vain.
+      ...(told.wait_ms > 60_000 ? { 'x-should-retry': 'false' } : {}),
     },
   });
 }
