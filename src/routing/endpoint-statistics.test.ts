@@ -180,6 +180,31 @@ describe('what processes tell each other', () => {
     );
   });
 
+  test('is seen as soon as it is told, in place of what was told before', () => {
+    const [one, other] = [createEndpointStatistics(), createEndpointStatistics()];
+    observeMany(one, success, 10, T0);
+    other.merge(rowsOf(one, 'r'));
+    expect(other.figures('e', T0).uptime_last_5m).toBe(100);
+    observeMany(one, error, 10, T0);
+    other.merge(rowsOf(one, 'r'));
+    expect(other.figures('e', T0).uptime_last_5m).toBe(50);
+  });
+
+  test('counts each sample once, also where the clock was set back into a minute that was over', () => {
+    const statistics = createEndpointStatistics();
+    for (let n = 0; n < 10; n += 1) statistics.observe('e', streamed(100), T0);
+    statistics.sweep(T0 + MINUTE);
+    statistics.observe('e', streamed(1_000), T0);
+    const later = T0 + 2 * MINUTE;
+    expect(statistics.figures('e', later).latency_last_30m?.p90).toBeLessThan(102);
+    for (let n = 0; n < 10; n += 1) statistics.observe('e', streamed(1_000), T0);
+    // Eleven of twenty-one.
+    const [row] = statistics.unwritten(1);
+    const told = createEndpointStatistics();
+    if (row !== undefined) told.merge([{ ...row, run: 'r' }]);
+    expect(told.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
+  });
+
   test('is written once, and again when it has grown', () => {
     const statistics = createEndpointStatistics();
     statistics.observe('e', success, T0);

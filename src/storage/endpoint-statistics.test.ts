@@ -39,9 +39,9 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     await store.save('mine', [row({ successes: 7, sketches: '' })], at);
     await store.save('yours', [row()], at);
     const found = await store.findOthers('other', 0, undefined, 10);
-    expect(found.map(({ run, successes }) => [run, successes])).toEqual([
-      ['mine', 7],
-      ['yours', 3],
+    expect(found).toEqual([
+      { ...row({ successes: 7, sketches: '' }), run: 'mine' },
+      { ...row(), run: 'yours' },
     ]);
   });
 
