@@ -21,7 +21,7 @@ import type { Exchange, Upstream, UpstreamRequest } from '../src/providers/upstr
 import { createEndpointStatistics } from '../src/routing/endpoint-statistics.ts';
 import { createHealth } from '../src/routing/health.ts';
 import type { OwnCredential } from '../src/routing/own-credential.ts';
-import type { Candidate } from '../src/routing/plan.ts';
+import { type Candidate, tagOf } from '../src/routing/plan.ts';
 import { createStickiness } from '../src/routing/stickiness.ts';
 import type { Budget } from '../src/schemas/budget.ts';
 import type { ChatRequest, ProviderPreferences, Wire } from '../src/schemas/inner.ts';
@@ -411,23 +411,64 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
     accepted_ms: now_ms,
     accepted_monotonic_ms: elapsed_ms,
     cancellation: createCancellation(),
-    wants_metadata: false,
+    wants_metadata: true,
   };
 }
 
-async function outcomeOf(work: Promise<unknown>): Promise<GatewayError | undefined> {
+/** What a call came to, and how it says that it was routed. */
+interface Outcome {
+  error: GatewayError | undefined;
+  metadata: Metadata | undefined;
+}
+
+interface Metadata {
+  hold: { amount: number } | null;
+  endpoints: { excluded: { endpoint_id: string; tag: string; step: string; reason: string; byok?: { id: string } }[] };
+}
+
+async function outcomeOf(work: Promise<Record<string, unknown> | undefined>): Promise<Outcome> {
   try {
-    await work;
-    return undefined;
+    return { error: undefined, metadata: (await work) as Metadata | undefined };
   } catch (error) {
-    if (error instanceof GatewayError) return error;
+    if (error instanceof GatewayError) return { error, metadata: error.gateway_metadata as Metadata | undefined };
     throw error;
   }
 }
 
-async function run(inference: Inference, call: Call): Promise<void> {
-  if (call.request.stream !== true) return void (await inference.complete(call));
-  for await (const event of inference.stream(call)) if (event.type === 'end' && event.error) throw event.error;
+async function run(inference: Inference, call: Call): Promise<Record<string, unknown> | undefined> {
+  if (call.request.stream !== true) return (await inference.complete(call)).metadata;
+  let metadata: Record<string, unknown> | undefined;
+  for await (const event of inference.stream(call)) {
+    if (event.type !== 'end') continue;
+    if (event.error) throw event.error;
+    metadata = event.metadata;
+  }
+  return metadata;
+}
+
+/** Which of several budgets that lack money a refusal names depends on which of them the node heard of first. */
+const whyOf = (step: string, reason: string | undefined) => (step === 'Admit' ? step : `${step}, ${reason}`);
+
+/** Who was left out, at which step and why; `before`: by the plan alone, not at an attempt. */
+function leftOut({ plan: { candidates } }: Explanation, before: boolean): string[] {
+  const is_late = (step: string) => step === 'Encode' || step === 'Admit';
+  return candidates
+    .flatMap((candidate) => {
+      const { endpoint: one, own, excluded } = candidate;
+      if (excluded === undefined || (before && is_late(excluded.step))) return [];
+      return [`${one.id} ${tagOf(candidate)} ${own?.id ?? ''}: ${whyOf(excluded.step, excluded.reason)}`];
+    })
+    .sort();
+}
+
+function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[] {
+  const excluded = metadata?.endpoints.excluded ?? [];
+  const shown = before ? excluded.filter(({ step }) => step !== 'Encode' && step !== 'Admit') : excluded;
+  return shown
+    .map(
+      ({ endpoint_id, tag, byok, step, reason }) => `${endpoint_id} ${tag} ${byok?.id ?? ''}: ${whyOf(step, reason)}`,
+    )
+    .sort();
 }
 
 const { freshDir, start } = recorders(() => openDatabase({}));
@@ -450,26 +491,28 @@ test('explanation and execution agree on every request of a random run', { timeo
     state.held = [];
     state.ended_at = undefined;
     let told: Explanation | undefined;
-    const refused = await outcomeOf(
-      inference.explain(make()).then((found) => {
+    const { error: refused } = await outcomeOf(
+      inference.explain({ ...make(), wants_metadata: false }).then((found) => {
         told = found;
+        return undefined;
       }),
     );
     expect([state.asked, state.held]).toEqual([[], []]);
 
     state.draws = new Chance(seed);
     state.replies = repliesOf(chance);
-    const error = await outcomeOf(run(inference, make()));
+    const { error, metadata } = await outcomeOf(run(inference, make()));
     const where = `request ${nth}: ${JSON.stringify(request)}`;
     if (told === undefined) {
       expect([error?.status, error?.message], where).toEqual([refused?.status, refused?.message]);
       continue;
     }
+    const is_whole = state.ended_at === undefined && told.error?.status !== 402;
+    expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
     if (told.error !== undefined) {
       const is_unpaid = told.error.status === 402;
-      // Which of several budgets that lack money a refusal names depends on which of them the node heard of first.
-      const wordsOf = (one: GatewayError | undefined) => (is_unpaid ? undefined : one?.message);
-      expect([error?.status, wordsOf(error), state.asked], where).toEqual([told.error.status, wordsOf(told.error), []]);
+      const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(is_unpaid ? 'Admit' : '', one?.message)];
+      expect([saidBy(error), state.asked], where).toEqual([saidBy(told.error), []]);
       counts[is_unpaid ? 'unpaid' : 'unroutable'] += 1;
       continue;
     }
@@ -482,6 +525,7 @@ test('explanation and execution agree on every request of a random run', { timeo
         budgets: granted_nano === 0 ? [] : lines.map(({ budget }) => budget.id).sort(),
       })),
     );
+    expect(Math.round((metadata?.hold?.amount ?? 0) * 1e9), where).toBe(tried.at(-1)?.hold?.granted_nano ?? 0);
     counts.passed += told.attempts.length > sent.length ? 1 : 0;
     counts.lowered += sent.some(({ hold }) => hold !== undefined && hold.granted_nano < hold.full_nano) ? 1 : 0;
     counts.answered += error === undefined ? 1 : 0;
