@@ -117,7 +117,7 @@ export const limits = {
   /** How often one request asks: more than that, and others are always faster, or the store's clock makes no sense. */
   rate_asks_per_request_max: 50,
   /** Counters that the store is asked for at once; rows that one sweep deletes, and how often. */
-  rate_asks_max: 64,
+  rate_asks_max: 128,
   rate_sweep_rows_max: 10_000,
   rate_store_sweep_ms: 600_000,
   /** An authorization code waits so long for its exchange, and survives so many wrong verifiers. */

@@ -72,7 +72,11 @@ export class RateAsker {
     this.#is_sending = true;
     // What comes in the same turn of the loop goes in the same batch.
     await Promise.resolve();
-    while (this.#queued.length > 0) await this.#sendBatch(this.#queued.splice(0, limits.rate_asks_max));
+    while (this.#queued.length > 0) {
+      // Statements are prepared for such sizes: each batch is one.
+      const size = 2 ** Math.floor(Math.log2(this.#queued.length));
+      await this.#sendBatch(this.#queued.splice(0, Math.min(size, limits.rate_asks_max)));
+    }
     this.#is_sending = false;
   }
 
