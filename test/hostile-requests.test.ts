@@ -13,6 +13,7 @@ import { Random } from './simulation/random.ts';
 
 const SEED = Number(process.env['HOSTILE_SEED'] ?? 1);
 const REQUESTS = Number(process.env['HOSTILE_REQUESTS'] ?? 1_500);
+const SOUND = readFileSync(join(import.meta.dirname, 'audio/speech.wav')).toString('base64');
 
 type Json = Record<string, unknown>;
 interface Operation {
@@ -177,8 +178,29 @@ const MODELS = [
   'sandbox/gemini-echo',
 ];
 
+/** A request that the sandbox answers. */
+function soundBody({ path }: Operation): Json {
+  if (path.endsWith('embeddings')) return { model: 'sandbox/embed', input: 'x' };
+  if (path.endsWith('transcriptions'))
+    return { model: 'sandbox/transcribe', input_audio: { data: SOUND, format: 'wav' } };
+  return { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] };
+}
+
+/** A sound request with a few members that may be anything, wherever they may stand. */
+function spoiltBody(random: Random, operation: Operation): string {
+  const sandbox: Json = {};
+  const options: Json = { sandbox };
+  const provider: Json = { options };
+  const made: Json = { ...soundBody(operation), provider };
+  const spoilt = [made, ((made['messages'] ?? []) as Json[])[0] ?? made, provider, options, sandbox];
+  for (let members = random.whole(1, 2); members > 0; members--)
+    random.pick(spoilt)[random.pick(TEXTS)] = anything(random);
+  return textOf(made);
+}
+
 function bodyOf(random: Random, operation: Operation): string | Buffer | undefined {
   const { body } = operation;
+  if (running.includes(operation) && random.chance(0.5)) return spoiltBody(random, operation);
   if (body === undefined) return random.chance(0.9) ? undefined : textOf(anything(random));
   const made = madeOf(random, body);
   if (typeof made === 'object' && made !== null && 'model' in made && random.chance(0.8)) {
@@ -186,7 +208,6 @@ function bodyOf(random: Random, operation: Operation): string | Buffer | undefin
     // Whole conversations that the sandbox answers, some of the time.
     if ('messages' in made && random.chance(0.5))
       Object.assign(made, { messages: [{ role: 'user', content: random.pick(TEXTS) }] });
-    if (random.chance(0.2)) Object.assign(made, { provider: { options: { sandbox: { a: anything(random) } } } });
   }
   const text = textOf(made);
   if (random.chance(0.03)) return text.slice(0, random.whole(0, text.length));
@@ -271,7 +292,7 @@ async function send(sent: Sent): Promise<string | undefined> {
   const response = await fetch(`${gateway.url}${sent.url}`, {
     method: sent.method,
     headers: sent.headers,
-    ...(sent.body === undefined || ['GET', 'HEAD'].includes(sent.method) ? {} : { body: sent.body as BodyInit }),
+    ...(sent.body === undefined || ['GET', 'HEAD'].includes(sent.method) ? {} : { body: sent.body as string }),
     signal: AbortSignal.timeout(20_000),
   });
   const text = await response.text();
