@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer } from '../../test/wire-server.ts';
-import { findConfigFile, loadConfig } from '../config.ts';
+import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig } from './follow-config.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
@@ -202,8 +202,7 @@ describe('a configuration file that is followed', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  function follow(is_watched = true): void {
-    const found = findConfigFile({}, path);
+  function follow(is_watched = true, found: FoundFile | null = findConfigFile({}, path)): void {
     const reload = createReloader({
       environment: {},
       path,
@@ -273,6 +272,15 @@ describe('a configuration file that is followed', () => {
     expect(applied).toEqual([]);
     writeFileSync(path, acme());
     await vi.waitFor(() => expect(lines.join('')).toContain('again what is in force'), { timeout: 10_000 });
+    writeFileSync(path, other);
+    await seen(['acme/other']);
+  });
+
+  test('is read when it is there for the first time', async () => {
+    rmSync(path);
+    follow(true, null);
+    await sleep(1_500);
+    expect([applied, lines]).toEqual([[], []]);
     writeFileSync(path, other);
     await seen(['acme/other']);
   });
