@@ -99,7 +99,8 @@ export class RateCounter {
     }
     if (window_start_ms !== this.#start_ms) this.#left = 0;
     this.#start_ms = window_start_ms;
-    this.#open_ms = window_start_ms + this.limit.span_ms - now_ms;
+    // The millisecond that is told has begun, and may be almost over.
+    this.#open_ms = window_start_ms + this.limit.span_ms - now_ms - 1;
     this.#sent = sent;
     this.#received = received;
     this.#used = used;
@@ -157,7 +158,7 @@ export class RateCounter {
     return {
       remaining: Math.max(0, this.limit.amount - this.#used + this.#left),
       ends_at_ms: this.#start_ms + this.limit.span_ms,
-      wait_ms: Math.max(1, Math.ceil(this.#open_ms - Math.max(0, passed_ms))),
+      wait_ms: Math.max(1, Math.ceil(this.#open_ms + 1 - Math.max(0, passed_ms))),
     };
   }
 }

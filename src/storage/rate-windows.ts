@@ -33,7 +33,7 @@ const GRANT = `CASE WHEN ${FREE} <= 0 OR ${FREE} < w.need THEN 0 WHEN ${FREE} < 
 
 const CLOCK = {
   sqlite: 'v.at',
-  postgres: 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
+  postgres: 'CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)',
 };
 // Nodes that came to the same rows in different orders would wait for each other.
 const LOCK = {
