@@ -38,6 +38,28 @@ const secrets = {
   DATABASE_URL: 'postgres://hidden-user:hidden-password@hidden-host/db',
 };
 
+test('tells which names of models stand for nothing', () => {
+  const told = (model: string) =>
+    examine(
+      { OPENAI_API_KEY: 'sk-hidden-openai', GATEWAY_DEFAULT_MODEL: model },
+      [
+        'routing:',
+        '  auto_models: [openai/gpt-5, openai/gpt-none]',
+        '  free_models: [acme/none]',
+        '  users: { user_1: { default_text_model: acme/gone } }',
+      ].join('\n'),
+    )
+      .split('\n')
+      .flatMap((line) => /^Warning: (.* names \S+), which/.exec(line)?.[1] ?? []);
+  const others = [
+    'routing.auto_models names openai/gpt-none',
+    'routing.free_models names acme/none',
+    'routing.users.user_1 names acme/gone',
+  ];
+  for (const model of ['openai/gpt-5:nitro', '~openai/gpt-latest', 'gateway/auto']) expect(told(model)).toEqual(others);
+  expect(told('~openai/none-latest')).toEqual(['GATEWAY_DEFAULT_MODEL names ~openai/none-latest', ...others]);
+});
+
 test('tells what is on, what is off and why, and no secret', () => {
   const text = examine(
     { ...secrets, GATEWAY_DEFAULT_MODEL: 'mistralai/mistral-nemo' },

@@ -2,6 +2,9 @@ import { accessSync, constants, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, describeConfig, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
+import { latestModels } from '../routing/families.ts';
+import { AUTO, FREE } from '../routing/router-models.ts';
+import { resolveVariant } from '../routing/variants.ts';
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
@@ -43,15 +46,32 @@ export function doctor(config: Config, { catalog, data_dir }: Findings): string 
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
-    ...defaultModel(config, catalog),
+    ...unserved(config, catalog),
     ...config.warnings.map((warning) => `Warning: ${warning}`),
     '',
   ].join('\n');
 }
 
-function defaultModel({ default_model }: Config, catalog: Catalog): string[] {
-  if (default_model === undefined || catalog.find(default_model) !== undefined) return [];
-  return [`Warning: GATEWAY_DEFAULT_MODEL names ${default_model}, which no provider that is on serves`];
+/** Names of the configuration that stand for nothing. */
+function unserved({ default_model, routing }: Config, catalog: Catalog): string[] {
+  const latest = latestModels(catalog.models());
+  const has = (id: string) => catalog.find(id) !== undefined;
+  const isServed = (name: string) =>
+    resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id)) !== undefined ||
+    (name === AUTO && routing.auto_models !== undefined) ||
+    (name === FREE && routing.free_models !== undefined);
+  const free = routing.free_models === 'all' ? [] : (routing.free_models ?? []);
+  const missing: (readonly [string, string])[] = [
+    ...(default_model === undefined || isServed(default_model)
+      ? []
+      : [['GATEWAY_DEFAULT_MODEL', default_model] as const]),
+    ...(routing.auto_models ?? []).filter((id) => !has(id)).map((id) => ['routing.auto_models', id] as const),
+    ...free.filter((id) => !has(id)).map((id) => ['routing.free_models', id] as const),
+    ...[...routing.users].flatMap(([user, { default_text_model: name }]) =>
+      name === undefined || isServed(name) ? [] : [[`routing.users.${user}`, name] as const],
+    ),
+  ];
+  return missing.map(([where, name]) => `Warning: ${where} names ${name}, which no provider that is on serves`);
 }
 
 function table(rows: (readonly [string, string])[]): string[] {

@@ -75,6 +75,7 @@ describe('several names', () => {
   test('keep what each of them asks for', () => {
     const found = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
     expect(found.models.map((one) => found.wishes?.get(one)?.sort)).toEqual(['price', undefined]);
+    expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).wish).toMatchObject({ sort: 'price' });
   });
 });
 

@@ -155,6 +155,20 @@ describe('a wished performance', () => {
     expect(tagsOf(planned({ provider }, { models: [GRADED], known }))).toEqual(expected);
   });
 
+  test('is of each percentile by itself', () => {
+    const uneven = { throughput: { p50: 90, p75: 60, p90: 30, p99: 10 } };
+    const of = (preferred_min_throughput: object) =>
+      tagsOf(
+        planned(
+          { provider: { preferred_min_throughput: preferred_min_throughput as never } },
+          { models: [GRADED], known: { performance: { 'alpha|a/x': uneven } } },
+        ),
+      )[0];
+    expect(of({ p50: 80, p90: 30 })).toBe('alpha');
+    expect(of({ p50: 80, p90: 31 })).not.toBe('alpha');
+    expect(of({ p50: null, p99: 11 })).not.toBe('alpha');
+  });
+
   test('can make a later model win, and never leaves anything out', () => {
     const provider = { preferred_max_latency: 2, only: ['alpha'] };
     const found = planned({ provider }, { models: [GRADED, TWO], known });
@@ -187,6 +201,9 @@ describe('a conversation', () => {
     ['a filter', { provider: { ignore: ['gamma'] } }, {}],
   ])('goes elsewhere with %s', (_title, request, known) => {
     expect(tagsOf(at(request, known))[0]).not.toBe('gamma');
+  });
+  test('does not change what stands behind an order', () => {
+    expect(tagsOf(at({ provider: { order: ['beta'] } }))).toEqual(['beta', 'beta/slow', 'alpha', 'gamma']);
   });
   test('stays with its opaque state rather than with its cache', () => {
     const found = at({}, {}, { prefers: ({ endpoint: { tag } }) => tag === 'beta' });

@@ -64,6 +64,8 @@ describe('what is remembered', () => {
     stickiness.keep(key('last'), 'here', 0);
     expect(stickiness.home(key('first'), 0)).toBe('here');
     expect(stickiness.home(key('second'), 0)).toBeUndefined();
+    stickiness.keep(key('5'), 'here', 0);
+    expect(stickiness.home(key('2'), 0)).toBe('here');
   });
 });
 
