@@ -484,6 +484,9 @@ export const limits = {
   lease_span_ms: 2_000,
   /** After a refusal, requests that need as much are refused without asking for so long. */
   refusal_ms: 100,
+  /** A reservation that is only looked at looks so often at most, so long apart, for a moment at which no batch is on its way. */
+  preview_tries_max: 10,
+  preview_again_ms: 2,
   /** Above so many, windows that this node has nothing of are forgotten. */
   leases_remembered: 1_000,
   /** Requests of one node that wait for money. */

@@ -175,8 +175,14 @@ class Node implements Recorder {
     if (!this.#isTimeKnown()) await this.#learnTime();
     const wanted = this.#leases.windowsOf(ask);
     if (wanted.length === 0) return this.#leases.preview(ask, []);
-    const sums = await this.#store.look(wanted).catch(() => Promise.reject(storeRefusal()));
-    return this.#leases.preview(ask, sums);
+    for (let tries = 1; ; tries += 1) {
+      const before = this.#pipe.settled();
+      const sums = await this.#store.look(wanted).catch(() => Promise.reject(storeRefusal()));
+      // While a batch is on its way, its money is counted at both ends or at none.
+      const is_still = before !== undefined && before === this.#pipe.settled();
+      if (is_still || tries >= limits.preview_tries_max) return this.#leases.preview(ask, sums);
+      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, limits.preview_again_ms));
+    }
   };
 
   #tellTime(store_now: number): void {
@@ -451,7 +457,10 @@ class Node implements Recorder {
 
   #sweep(): void {
     this.#sweeping = this.#sweeping
-      .then(() => this.#segments.sweep(this.#clock.now(), () => this.#journal.sync()))
+      .then(() => {
+        const time = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
+        return this.#segments.sweep(time, () => this.#journal.sync());
+      })
       .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be put away'));
   }
 

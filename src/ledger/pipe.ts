@@ -58,6 +58,7 @@ export class Pipe {
   #timer: Timer | undefined;
   /** Something is asked of the store besides settles. */
   #asking = false;
+  #is_sending = false;
   #barriers: { at: number; resolve: () => void }[] = [];
   #pushed = 0;
   #acknowledged = 0;
@@ -111,6 +112,11 @@ export class Pipe {
       batches: this.#batches,
       failing: this.#failures > 0,
     };
+  }
+
+  /** How many batches are through; undefined while one is on its way, so that store and node may say different things. */
+  settled(): number | undefined {
+    return this.#is_sending ? undefined : this.#batches;
   }
 
   /** Flushes, for at most `flush_stop_ms_max`, and ends. True when nothing was left behind. */
@@ -182,7 +188,9 @@ export class Pipe {
       if (settles.length === 0 && windows.length === 0) continue;
       this.#number = number;
       const { node, clock } = this.#options;
+      this.#is_sending = true;
       await this.#send({ node, epoch: this.#epoch, number, at: clock.now(), settles, windows, divisor });
+      this.#is_sending = false;
     } while (!this.#stopped && this.#isDue());
   }
 
