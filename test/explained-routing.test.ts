@@ -2,7 +2,7 @@
  * What an explanation says is what is done: for thousands of random requests over random catalogs, credentials, budgets and
  * health, against a far side that fails, or answers now and then. The ledger, its store and every room in between are real.
  */
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import type { Endpoint, Model } from '../src/catalog/model.ts';
 import { GatewayError } from '../src/errors.ts';
 import { createInference, type Inference } from '../src/inference/answer.ts';
@@ -32,7 +32,9 @@ import { budgetOf, recorders } from './recorder-fixture.ts';
 import { endpoint, model } from './routing-fixture.ts';
 
 const REQUESTS = 10_000;
-const WORLDS = 100;
+/** Gateways that run side by side. */
+const LANES = 5;
+const REQUESTS_A_WORLD = 100;
 
 /** Mulberry32: the same numbers for the same seed. */
 class Chance {
@@ -303,6 +305,17 @@ function heldOf({ granted_nano, lines }: Hold): Held {
   return { granted_nano: budgets.length === 0 ? 0 : granted_nano, budgets };
 }
 
+/** What is going on at one gateway. */
+interface State {
+  world: World;
+  replies: Replies;
+  draws: Chance;
+  asked: Asked[];
+  held: Held[];
+  /** The attempt that answered, or that the far side refused for good; from 1. */
+  ended_at: number | undefined;
+}
+
 /** A gateway whose far side, clock and chance are the test's. */
 async function gatewayOf(database: Database, start: ReturnType<typeof recorders>['start'], dir: string) {
   let passed_ms = 0;
@@ -313,14 +326,13 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     journal_sync: 'os',
     clock: ledger_clock,
   });
-  const state = {
+  const state: State = {
     world: undefined as unknown as World,
-    replies: [] as Replies,
+    replies: [],
     draws: new Chance(0),
-    asked: [] as Asked[],
-    held: [] as Held[],
-    /** The attempt that answered, or that the far side refused for good; from 1. */
-    ended_at: undefined as number | undefined,
+    asked: [],
+    held: [],
+    ended_at: undefined,
   };
   const recorder: Recorder = {
     ...real,
@@ -471,25 +483,60 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
     .sort();
 }
 
-const { freshDir, start } = recorders(() => openDatabase({}));
+const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
-test('explanation and execution agree on every request of a random run', { timeout: 120_000 }, async () => {
+/** Whether what was done is what was told. */
+function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
+  const { asked, held, ended_at } = state;
+  const is_whole = ended_at === undefined && told.error?.status !== 402;
+  expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
+  if (told.error !== undefined) {
+    const is_unpaid = told.error.status === 402;
+    const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(is_unpaid ? 'Admit' : '', one?.message)];
+    expect([saidBy(error), asked], where).toEqual([saidBy(told.error), []]);
+    counts[is_unpaid ? 'unpaid' : 'unroutable'] += 1;
+    return;
+  }
+  const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
+  const tried = sent.slice(0, ended_at);
+  expect(asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
+  expect(held, where).toEqual(
+    tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
+      granted_nano,
+      budgets: granted_nano === 0 ? [] : lines.map(({ budget }) => budget.id).sort(),
+    })),
+  );
+  expect(Math.round((metadata?.hold?.amount ?? 0) * 1e9), where).toBe(tried.at(-1)?.hold?.granted_nano ?? 0);
+  counts.passed += told.attempts.length > sent.length ? 1 : 0;
+  counts.lowered += sent.some(({ hold }) => hold !== undefined && hold.granted_nano < hold.full_nano) ? 1 : 0;
+  counts.answered += error === undefined ? 1 : 0;
+  counts.fallbacks += tried.length > 1 ? 1 : 0;
+  counts.own += tried.some(({ candidate }) => candidate.own !== undefined) ? 1 : 0;
+  counts.drawn += sent.some(({ candidate }) => (candidate.weight ?? 1) < 1) ? 1 : 0;
+}
+
+const { freshDir, start } = recorders(() => openDatabase({}));
+const databases: Database[] = [];
+// After the nodes have stopped: what they still know goes into them.
+afterAll(async () => {
+  for (const database of databases) await database.close();
+});
+
+/** One gateway's share of the run. */
+async function lane(seed: number): Promise<void> {
   const database = await openDatabase({});
+  databases.push(database);
   const { inference, state, clock, pass, flush } = await gatewayOf(database, start, freshDir());
-  const chance = new Chance(20_261_121);
-  const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
-  for (let nth = 0; nth < REQUESTS; nth += 1) {
-    if (nth % (REQUESTS / WORLDS) === 0) state.world = await worldOf(chance, database, nth);
+  const chance = new Chance(seed);
+  for (let nth = 0; nth < REQUESTS / LANES; nth += 1) {
+    if (nth % REQUESTS_A_WORLD === 0) state.world = await worldOf(chance, database, nth);
     pass(chance.one([120, 500, 3_000, 20_000]));
     const request = requestOf(chance, state.world);
-    const seed = chance.below(2 ** 31);
+    const draws = chance.below(2 ** 31);
     const make = () => callOf(request, state.world, `gen-${nth}`, clock.now_ms(), clock.monotonic_ms());
     if (state.world.budgets.length > 0) await flush();
 
-    state.draws = new Chance(seed);
-    state.asked = [];
-    state.held = [];
-    state.ended_at = undefined;
+    Object.assign(state, { draws: new Chance(draws), asked: [], held: [], ended_at: undefined });
     let told: Explanation | undefined;
     const { error: refused } = await outcomeOf(
       inference.explain({ ...make(), wants_metadata: false }).then((found) => {
@@ -499,41 +546,19 @@ test('explanation and execution agree on every request of a random run', { timeo
     );
     expect([state.asked, state.held]).toEqual([[], []]);
 
-    state.draws = new Chance(seed);
-    state.replies = repliesOf(chance);
-    const { error, metadata } = await outcomeOf(run(inference, make()));
-    const where = `request ${nth}: ${JSON.stringify(request)}`;
+    Object.assign(state, { draws: new Chance(draws), replies: repliesOf(chance) });
+    const done = await outcomeOf(run(inference, make()));
+    const where = `request ${nth} of ${seed}: ${JSON.stringify(request)}`;
     if (told === undefined) {
-      expect([error?.status, error?.message], where).toEqual([refused?.status, refused?.message]);
-      continue;
+      expect([done.error?.status, done.error?.message], where).toEqual([refused?.status, refused?.message]);
+    } else {
+      compare(told, done, state, where);
     }
-    const is_whole = state.ended_at === undefined && told.error?.status !== 402;
-    expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
-    if (told.error !== undefined) {
-      const is_unpaid = told.error.status === 402;
-      const saidBy = (one: GatewayError | undefined) => [one?.status, whyOf(is_unpaid ? 'Admit' : '', one?.message)];
-      expect([saidBy(error), state.asked], where).toEqual([saidBy(told.error), []]);
-      counts[is_unpaid ? 'unpaid' : 'unroutable'] += 1;
-      continue;
-    }
-    const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
-    const tried = sent.slice(0, state.ended_at);
-    expect(state.asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
-    expect(state.held, where).toEqual(
-      tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
-        granted_nano,
-        budgets: granted_nano === 0 ? [] : lines.map(({ budget }) => budget.id).sort(),
-      })),
-    );
-    expect(Math.round((metadata?.hold?.amount ?? 0) * 1e9), where).toBe(tried.at(-1)?.hold?.granted_nano ?? 0);
-    counts.passed += told.attempts.length > sent.length ? 1 : 0;
-    counts.lowered += sent.some(({ hold }) => hold !== undefined && hold.granted_nano < hold.full_nano) ? 1 : 0;
-    counts.answered += error === undefined ? 1 : 0;
-    counts.fallbacks += tried.length > 1 ? 1 : 0;
-    counts.own += tried.some(({ candidate }) => candidate.own !== undefined) ? 1 : 0;
-    counts.drawn += sent.some(({ candidate }) => (candidate.weight ?? 1) < 1) ? 1 : 0;
   }
+}
+
+test('explanation and execution agree on every request of a random run', { timeout: 240_000 }, async () => {
+  await Promise.all(Array.from({ length: LANES }, (_, at) => lane(20_261_121 + at)));
   // The run has seen everything that it is about.
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(50);
-  await database.close();
 });
