@@ -9,7 +9,7 @@ models:
   acme/stays: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 2 } }] }
 `;
 
-test('the metadata of a call warns of the models that it was planned with, and of no others', async () => {
+test('the metadata of a call and its explanation warn of the models that it was planned with, and of no others', async () => {
   const gateway = await startGateway({ yaml });
   try {
     const warningsOf = async (model: string) => {
@@ -18,6 +18,9 @@ test('the metadata of a call warns of the models that it was planned with, and o
         'x-gateway-experimental-metadata': 'enabled',
       });
       const { gateway_metadata } = (await answer.json()) as { gateway_metadata: { warnings: unknown } };
+      const explained = await gateway.call('POST', '/route/explain', body);
+      const { data } = (await explained.json()) as { data: { warnings: unknown } };
+      expect(data.warnings).toEqual(gateway_metadata.warnings);
       return gateway_metadata.warnings;
     };
     expect(await warningsOf('acme/gone')).toEqual([

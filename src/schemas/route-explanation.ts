@@ -118,6 +118,15 @@ export const RouteExplanation = Type.Object(
     }),
     routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
     adjusted_parameters: Type.Array(AdjustedParameter, { description: 'What is changed wherever the request goes.' }),
+    warnings: Type.Array(
+      Type.Object({
+        type: Type.Enum(['model_expires', 'model_expired']),
+        model: Type.String(),
+        expiration_date: Type.String(),
+        message: Type.String(),
+      }),
+      { description: 'Of models that may be removed.' },
+    ),
     hold: nullable(Hold),
     error: nullable(Refusal),
   },

@@ -1,8 +1,10 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { PublicModel } from '../../schemas/model.ts';
@@ -68,12 +70,15 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
         user: principal,
         allow_unpriced,
       };
-      const found = catalog.models().map((model) => {
+      const wanted = [];
+      for (const [at, model] of catalog.models().entries()) {
+        // A large catalog takes tens of milliseconds, in which streams must go on.
+        if (at % limits.usable_models_at_once === 0) await turn();
         const { endpoints, excluded } = usable(model, catalog, caller);
         const shown = describeModel(endpoints.length === 0 ? model : { ...model, endpoints });
-        return { model, shown, reasons: [...excluded], may: endpoints.length > 0 };
-      });
-      const wanted = found.filter(({ model, shown }) => isWanted(model, shown.supported_parameters, query));
+        if (!isWanted(model, shown.supported_parameters, query)) continue;
+        wanted.push({ model, shown, reasons: [...excluded], may: endpoints.length > 0 });
+      }
       reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
       return {
         data: wanted.flatMap(({ may, shown }) => (may ? shown : [])),

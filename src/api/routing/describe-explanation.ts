@@ -1,3 +1,4 @@
+import { expiryWarnings } from '../../catalog/expiry.ts';
 import type { GatewayError } from '../../errors.ts';
 import type { ExplainedAttempt, ExplainedHold, Explanation } from '../../inference/explain.ts';
 import { shownOwn } from '../../inference/metadata.ts';
@@ -81,15 +82,10 @@ function describeAttempt(attempt: ExplainedAttempt, index: number): Planned {
 }
 
 /** The public form of an explanation. */
-export function describeExplanation({
-  requested,
-  names,
-  plan,
-  told,
-  expected,
-  attempts,
-  error,
-}: Explanation): RouteExplanation {
+export function describeExplanation(
+  { requested, names, plan, told, expected, attempts, error }: Explanation,
+  now_ms: number,
+): RouteExplanation {
   const planned = new Set(attempts.map(({ candidate }) => candidate));
   const others = plan.candidates.filter((candidate) => !planned.has(candidate));
   const first = attempts.find(({ refusal, is_reached }) => is_reached && refusal === undefined) ?? attempts[0];
@@ -111,6 +107,10 @@ export function describeExplanation({
     },
     routing_funnel: plan.funnel,
     adjusted_parameters: [...told],
+    warnings: expiryWarnings(
+      plan.candidates.map(({ model }) => model),
+      now_ms,
+    ),
     hold: describeHold(first?.hold),
     error: describeRefusal(error),
   };

@@ -38,7 +38,7 @@ export function explainRoute(
       const call = { ...callOf(request, chatRequest(request.body), clock), wants_metadata: false };
       // What this node has answered so far counts.
       if (call.principal.budgets.length > 0) await recentOutcomes(recorder);
-      return { data: describeExplanation(await inference.explain(call)) };
+      return { data: describeExplanation(await inference.explain(call), call.accepted_ms) };
     },
   });
 }
