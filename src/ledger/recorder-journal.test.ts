@@ -124,9 +124,10 @@ describeStores('the files of the recorder', ({ open }) => {
   test('full segments are settled in order, and deleted when they were kept long enough', async () => {
     const database = await open();
     let skew_ms = 0;
+    let passed_ms = 0;
     const data_dir = freshDir();
     const recorder = await start(ledgerStore(database.queries, database.engine), data_dir, {
-      clock: realClock(() => Date.now() + skew_ms),
+      clock: { ...realClock(() => Date.now() + skew_ms), monotonic: () => performance.now() + passed_ms },
     });
     const segments = async (count: number) => {
       const long = 'x'.repeat(100_000);
@@ -141,7 +142,13 @@ describeStores('the files of the recorder', ({ open }) => {
     await recorder.outcome(generation({ id: 'open' }), noHold());
     await recorder.flush();
     await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['settled', 'journal']);
+    // A clock that is set is no passing of time.
     skew_ms = limits.journal_keep_ms + 60_000;
+    await recorder.outcome(generation({ id: 'later' }), noHold());
+    await recorder.flush();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(files(data_dir)).toHaveLength(2);
+    passed_ms = limits.journal_keep_ms + 60_000;
     await recorder.outcome(generation({ id: 'last' }), noHold());
     await recorder.flush();
     await expect.poll(() => files(data_dir)).toHaveLength(1);

@@ -123,7 +123,8 @@ async function adoptAbandoned(own: Slot, options: RecorderOptions): Promise<void
 async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
   const segments = new Segments(slot.dir, undefined, options.disk);
   if (segments.list.every(({ settled }) => settled) && segments.owed === undefined) {
-    await segments.sweep(options.clock.now(), () => Promise.resolve());
+    // Nobody stays to see them grow old.
+    await segments.sweep({ now: options.clock.now() }, () => Promise.resolve());
     slot.release();
     return;
   }

@@ -41,6 +41,8 @@ export class Segments {
   readonly disk: Disk;
   readonly #onDamage: (file: string, at: number) => void;
   readonly #list: Segment[] = [];
+  /** Monotonic time at which a sweep first found a segment. */
+  readonly #seen = new WeakMap<Segment, number>();
   /** Those of which it was told. */
   readonly #damaged = new WeakSet<Segment>();
   readonly #attempts = new Map<string, Segment>();
@@ -217,9 +219,10 @@ export class Segments {
 
   /**
    * Renames what is settled, deletes what was kept long enough. The segment being written is left alone. `sync` makes
-   * durable what settled them: a start looks for their attempts' outcomes in newer segments alone.
+   * durable what settled them: a start looks for their attempts' outcomes in newer segments alone. With a `monotonic` time
+   * nothing is old that was not seen as long here: a clock that is set forward is no passing of time.
    */
-  async sweep(now: number, sync: () => Promise<void>): Promise<void> {
+  async sweep(time: { now: number; monotonic?: number }, sync: () => Promise<void>): Promise<void> {
     const open = this.#list.findIndex(({ closed_at, unsettled }) => closed_at === undefined || unsettled > 0);
     const settled = this.#list.slice(0, open === -1 ? undefined : open).filter((segment) => !segment.settled);
     if (settled.length > 0) await sync();
@@ -234,11 +237,14 @@ export class Segments {
         throw error;
       }
     }
+    for (const segment of this.#list) if (!this.#seen.has(segment)) this.#seen.set(segment, time.monotonic ?? 0);
     let kept = this.bytes;
     while (this.#owed === undefined) {
       const [oldest] = this.#list;
       if (!oldest?.settled || oldest.closed_at === undefined) return;
-      const expired = now - oldest.closed_at > limits.journal_keep_ms;
+      const seen_ms = time.monotonic === undefined ? undefined : time.monotonic - (this.#seen.get(oldest) ?? 0);
+      const age_ms = Math.min(time.now - oldest.closed_at, seen_ms ?? Number.POSITIVE_INFINITY);
+      const expired = age_ms > limits.journal_keep_ms;
       if (!expired && kept <= limits.journal_keep_bytes_max) return;
       this.#list.shift();
       kept -= oldest.bytes;
