@@ -209,9 +209,13 @@ export async function startFailoverSite(options: {
       const database = await openDatabase({ data_dir: gateway.data_dir, database_url: undefined });
       const { differences } = await verifyLedger(database.queries);
       expect(differences).toEqual([]);
-      const stored = await database.queries.selectFrom('ledger_generations').select(['id', 'cost', 'record']).execute();
+      const stored = await database.queries
+        .selectFrom('ledger_generations')
+        .select(['cost', 'charges', 'record'])
+        .execute();
       await database.close();
-      for (const { cost, record } of stored) {
+      for (const { cost, charges, record } of stored) {
+        for (const [, , amount] of JSON.parse(charges) as [string, string, number][]) expect(amount).toBe(cost);
         const { attempts, cost_nano } = JSON.parse(record) as GenerationRecord;
         expect(cost_nano).toBe(cost);
         expect(attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0)).toBe(cost);

@@ -70,6 +70,8 @@ describeStores('kill -9 while a stream is asked of two endpoints', ({ freshUrl }
     await database.close();
     expect(differences).toEqual([]);
     expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);
+    const spent = windows.map((window) => window.spent).filter((amount) => amount > 0);
+    expect(new Set(spent)).toEqual(new Set([1_000_000 + TOKENS * 3_000_000]));
     expect(cut_off?.cost).toBe(TOKENS * 3_000_000);
     expect(JSON.parse(cut_off?.record ?? '{}')).toMatchObject({
       provider_name: 'b',
