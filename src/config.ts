@@ -11,7 +11,7 @@ import { logLevels, type ProbesSection, type TimeoutsSection } from './config/fi
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
-import { readRateRules } from './config/rate-limits.ts';
+import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { readConfigFile } from './config/read-file.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { limits } from './limits.ts';
@@ -130,6 +130,7 @@ export function loadConfig(
   const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
   const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
   const { auth, warnings: authWarnings } = readAuth(environment, read);
+  const rate_limits = readRateRules(read);
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
     host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
@@ -180,7 +181,7 @@ export function loadConfig(
       hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
     },
     probes: probesOf(read?.value.probes),
-    rate_limits: readRateRules(read),
+    rate_limits,
     management_requests_per_minute:
       read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
@@ -195,6 +196,12 @@ export function loadConfig(
             bundled: bundled_catalog ? readBundledCatalog() : { format: 1, models: [] },
             allow_unpriced: unknown_price === 'allow',
           })),
+      ...(rate_limits.models.size === 0
+        ? []
+        : rateWarnings(
+            rate_limits,
+            new Set([...models, ...(bundled_catalog ? readBundledCatalog().models : [])].map(({ id }) => id)),
+          )),
       ...(Object.values(named).every(({ variants }) => variants === undefined)
         ? []
         : variantWarnings(named, readBundledCatalog())),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readRateRules } from './rate-limits.ts';
+import { rateWarnings, readRateRules } from './rate-limits.ts';
 import { readConfigFile } from './read-file.ts';
 
 const read = (yaml: string) => readRateRules(readConfigFile('gateway.yaml', yaml));
@@ -46,4 +46,14 @@ test.each([
 test('more keys than can be of use are refused', () => {
   const keys = Array.from({ length: 1_001 }, (_, index) => `    k${index}: {}`).join('\n');
   expect(() => read(`rate_limits:\n  keys:\n${keys}`)).toThrow('rate_limits.keys must have at most 1000 entries');
+});
+
+test('a limit of a model that there is not is warned of', () => {
+  const rules = read(
+    'rate_limits: { models: { acme/fast: {}, "acme/f*t": {}, acme/fats: {}, "acm/*": {}, sandbox/echo: {} } }',
+  );
+  expect(rateWarnings(rules, new Set(['acme/fast', 'acme/slow']))).toEqual([
+    'rate_limits.models names acme/fats, which is no model of the catalog; did you mean "acme/fast"?',
+    expect.stringContaining('rate_limits.models names acm/*, which is no model of the catalog'),
+  ]);
 });

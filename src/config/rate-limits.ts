@@ -1,5 +1,7 @@
 import { limits } from '../limits.ts';
+import { matchesPattern } from '../schemas/model-pattern.ts';
 import type { FreeRates, RateAmounts, RateRules } from '../schemas/rate-limit.ts';
+import { didYouMean } from './config-error.ts';
 import type { RateAmountsSection } from './file-schema.ts';
 import type { ReadFile } from './read-file.ts';
 
@@ -28,6 +30,21 @@ function amountsBy(
     throw file.wrong(['rate_limits', name], `must have at most ${limits.rate_settings_max} entries`);
   }
   return new Map(sections.map(([key, section]) => [key, amountsOf(section, otherwise)]));
+}
+
+/** What limits no model that there is. */
+export function rateWarnings({ models }: RateRules, known: ReadonlySet<string>): string[] {
+  return [...models.keys()]
+    .filter((pattern) => !known.has(pattern) && !isMatched(pattern, known))
+    .map(
+      (pattern) =>
+        `rate_limits.models names ${pattern}, which is no model of the catalog${didYouMean(pattern, [...known])}`,
+    );
+}
+
+function isMatched(pattern: string, known: ReadonlySet<string>): boolean {
+  if (pattern.startsWith('sandbox/')) return true;
+  return pattern.includes('*') && [...known].some((id) => matchesPattern(id, pattern));
 }
 
 const FREE: FreeRates = {

@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { DAY_MS } from '../schemas/budget.ts';
+import { matchesPattern } from '../schemas/model-pattern.ts';
 import { toNano } from '../schemas/money.ts';
 import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../schemas/rate-limit.ts';
 
@@ -45,22 +46,6 @@ function limitsOf(amounts: RateAmounts, { id, name, whose }: { id: string; name:
   });
 }
 
-/** A pattern in which `*` stands for any characters, matched in one pass however many there are. */
-function matches(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  const last = rest.pop();
-  if (last === undefined) return pattern === text;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
-  const end = text.length - last.length;
-  let at = first.length;
-  for (const piece of rest) {
-    const found = text.indexOf(piece, at);
-    if (found < 0 || found + piece.length > end) return false;
-    at = found + piece.length;
-  }
-  return true;
-}
-
 /** Free models: the names are the public service's, so that clients that know them know these. */
 function freeLimits({ free_models }: RateRules, { organization_id, granted_nano = 0 }: RateCaller): RateLimit[] {
   if (free_models === undefined) return [];
@@ -103,7 +88,7 @@ export function createRateBook(rules: RateRules): RateBook {
 
   function sharedBy(id: string): readonly RateLimit[] {
     return remembered(`model:${id}`, () => {
-      const pattern = patterns.find((one) => matches(one, id)) ?? '';
+      const pattern = patterns.find((one) => matchesPattern(id, one)) ?? '';
       const amounts = exact.get(id) ?? models.get(pattern) ?? per_model;
       return limitsOf(amounts, { id: `model:${id}`, name: 'model', whose: `All requests for ${id} together` });
     });

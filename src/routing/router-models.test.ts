@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { endpoint, model } from '../../test/routing-fixture.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { matchesPattern } from '../schemas/model-pattern.ts';
 import { needsOf } from './needs.ts';
-import { autoModels, freeChoice, freeModels, matchesPattern } from './router-models.ts';
+import { autoModels, freeChoice, freeModels } from './router-models.ts';
 
 const BEST = model('a/best', [endpoint('a/best', 'alpha', 100, { context_length: 1_000 })]);
 const LONG = model('b/long', [

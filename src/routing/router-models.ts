@@ -3,6 +3,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import { matchesPattern } from '../schemas/model-pattern.ts';
 import { type Needs, promptTokensMax, supports } from './needs.ts';
 import { typicalPrice } from './order.ts';
 import { isFree } from './rules.ts';
@@ -73,22 +74,6 @@ function autoOptions({ plugins }: ChatRequest): AutoOptions {
     throw wrong('cost_quality_tradeoff', 'a number from 0 to 10');
   }
   return { allowed: patterns(plugin?.['allowed_models']), tradeoff: tradeoff ?? undefined };
-}
-
-/** Whether a name matches a pattern in which `*` stands for any text. Each piece is looked for once, from left to right. */
-export function matchesPattern(name: string, pattern: string): boolean {
-  const pieces = pattern.split('*');
-  const [first = ''] = pieces;
-  if (pieces.length === 1) return name === pattern;
-  const last = pieces.at(-1) ?? '';
-  if (!name.startsWith(first)) return false;
-  let at = first.length;
-  for (const piece of pieces.slice(1, -1)) {
-    const found = name.indexOf(piece, at);
-    if (found === -1) return false;
-    at = found + piece.length;
-  }
-  return name.length - last.length >= at && name.endsWith(last);
 }
 
 function cheapest({ endpoints }: Model): number {
