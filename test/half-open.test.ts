@@ -1,6 +1,6 @@
 /** An endpoint whose cool-down is over is tried by one call at a time, whoever else comes meanwhile. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { limits } from '../src/limits.ts';
 import { startGateway } from './harness.ts';
 import { responseHead, type Step, startWireServer } from './wire-server.ts';
@@ -15,6 +15,23 @@ const answer = JSON.stringify({
 });
 const OK: Step[] = [responseHead(200, 'application/json'), answer, 'END'];
 const DOWN: Step[] = [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
+
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const STREAM: Step[] = [
+  responseHead(200, 'text/event-stream'),
+  chunk({ role: 'assistant', content: 'yes' }),
+  chunk({}, 'stop'),
+  'data: [DONE]\n\n',
+  'END',
+];
+/** Says something, and breaks off a while later. */
+const DIES: Step[] = [
+  responseHead(200, 'text/event-stream'),
+  chunk({ role: 'assistant', content: 'ye' }),
+  { wait: 300 },
+  'RESET',
+];
 
 const providerOf = (path: string) => path.split('/')[2];
 
@@ -55,8 +72,8 @@ async function startSite() {
     pass(ms: number) {
       ahead_ms += ms;
     },
-    async ask(count: number, model = 'wire/model', provider: object = {}): Promise<number[]> {
-      const body = { model, messages: [{ role: 'user', content: 'x' }], max_tokens: 5, provider };
+    async ask(count: number, model = 'wire/model', provider: object = {}, stream = false): Promise<number[]> {
+      const body = { model, messages: [{ role: 'user', content: 'x' }], max_tokens: 5, provider, stream };
       const asked = Array.from({ length: count }, async () => {
         const response = await gateway.call('POST', '/chat/completions', body);
         await response.text();
@@ -104,6 +121,33 @@ test('where it fails again, all go elsewhere, and none of them fails', async () 
     expect(new Set(await site.ask(20))).toEqual(new Set([200]));
     await site.ask(20);
     expect([site.seen('cheap'), site.seen('dear')]).toEqual([2, 41]);
+  } finally {
+    await site.stop();
+  }
+});
+
+test('a stream shows that an endpoint is well when it ends, not when it begins', async () => {
+  const site = await startSite();
+  const stream = (count: number) => site.ask(count, 'wire/model', {}, true);
+  try {
+    site.plays(() => DIES);
+    site.plays(() => STREAM, 'dear');
+    await stream(1);
+    site.pass(OVER);
+    const trial = stream(1);
+    await vi.waitFor(() => expect(site.seen('cheap')).toBe(2));
+    // It has begun to answer by then.
+    await sleep(150);
+    await stream(5);
+    await trial;
+    await stream(5);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([2, 10]);
+
+    site.plays(() => STREAM);
+    site.pass(4 * OVER);
+    await stream(1);
+    await stream(5);
+    expect([site.seen('cheap'), site.seen('dear')]).toEqual([8, 10]);
   } finally {
     await site.stop();
   }

@@ -26,6 +26,8 @@ export interface Work<P extends Prepared, T> {
   measure: Measure<P>;
   /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `ClientGone`. */
   send(prepared: P, cancellation?: Cancellation): Promise<T>;
+  /** What `send` resolves with is the beginning of an answer, which may still break off. */
+  goes_on?: true;
   /** Closes an answer that is not wanted after all, and says what it has used. Absent: only one at a time may be sent. */
   discard?(value: T, prepared: P): TokenClasses | null;
   /** What of an attempt that failed was answered all the same, and is billed. Absent: nothing ever is. */
@@ -56,6 +58,8 @@ export interface Attempts {
     candidates: readonly Candidate[],
     work: Work<P, T>,
   ): Promise<Reached<P, T> | Ended>;
+  /** An endpoint answered to the end, or as long as it was listened to: told by whoever reads what `Work.goes_on`. */
+  credit(session: Session, candidate: Candidate): void;
   /** An endpoint failed, if it was the endpoint's fault. */
   blame(session: Session, candidate: Candidate, error: UpstreamError): void;
 }
@@ -236,8 +240,7 @@ export function createAttempts(
                   last = other;
                   order = order.filter((one, nth) => nth <= at || one !== other);
                 });
-          const now_ms = clock.now_ms();
-          health.succeeded(healthId(reached.candidate), now_ms, now_ms - (clock.monotonic_ms() - session.sent_ms));
+          if (work.goes_on !== true) credit(session, reached.candidate);
           return reached;
         } catch (error) {
           if (error instanceof Final) return error.ended;
@@ -418,11 +421,20 @@ export function createAttempts(
     note(session, candidate, { status: null, failure, used });
   }
 
-  function blame({ call }: Session, candidate: Candidate, error: UpstreamError): void {
-    if (!isOfEndpoint(error, call.request)) return;
-    health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms());
+  /** When the last attempt was sent, by the wall clock of now. */
+  function sentAt({ sent_ms }: Session): number {
+    return clock.now_ms() - (clock.monotonic_ms() - sent_ms);
+  }
+
+  function credit(session: Session, candidate: Candidate): void {
+    health.succeeded(healthId(candidate), clock.now_ms(), sentAt(session));
+  }
+
+  function blame(session: Session, candidate: Candidate, error: UpstreamError): void {
+    if (!isOfEndpoint(error, session.call.request)) return;
+    health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms(), sentAt(session));
     traffic.failed(candidate, error);
   }
 
-  return { tryEach, blame };
+  return { tryEach, blame, credit };
 }

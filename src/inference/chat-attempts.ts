@@ -115,6 +115,7 @@ export function createChatAttempts(
         },
         adapt,
       ),
+      goes_on: true,
       discard({ stream, meter }, { request }) {
         stream.close();
         return meter.usage(request);

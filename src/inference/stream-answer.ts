@@ -60,7 +60,7 @@ interface Surroundings {
   continuation(): boolean;
   settlement: Settlement;
   admission: Pick<Admission, 'cutReason'>;
-  attempts: Pick<Attempts, 'tryEach' | 'blame'>;
+  attempts: Pick<Attempts, 'tryEach' | 'blame' | 'credit'>;
   steps: Pick<Steps, 'tryInOrder' | 'metadataOf' | 'lateError'>;
   chat: Pick<ChatAttempts, 'streamed'>;
 }
@@ -75,7 +75,7 @@ export function createStreaming({
   continuation,
   settlement: { note, soFar, breakOff, settle },
   admission: { cutReason },
-  attempts: { tryEach, blame },
+  attempts: { tryEach, blame, credit },
   steps: { tryInOrder, metadataOf, lateError },
   chat,
 }: Surroundings): (session: Session) => AsyncGenerator<StreamEvent, void, undefined> {
@@ -132,6 +132,7 @@ export function createStreaming({
       const outcome =
         failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
       if (failure instanceof UpstreamError) flow.answered.attempt.failure = failure.failure;
+      else credit(session, flow.answered.candidate);
       const usage = await close(outcome);
       if (failure instanceof ClientGone) throw failure;
       const { candidate } = flow.answered;

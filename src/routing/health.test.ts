@@ -42,14 +42,48 @@ test.each([
   expect(health.coolingUntil('e', 0)).toBeGreaterThan(0);
 });
 
-test('a success ends a cool-down of our own making, and its count of failures in a row', () => {
+test('a success ends a cool-down of our own making', () => {
   const health = createHealth();
   health.failed('e', 'timeout', undefined, 0);
   health.failed('e', 'timeout', undefined, 0);
   health.succeeded('e', 1);
   expect(health.coolingUntil('e', 1)).toBe(0);
-  health.failed('e', 'timeout', undefined, 2);
-  expect(health.coolingUntil('e', 2)).toBe(2 + limits.cool_down_ms_default);
+  expect(health.begin('e', 1)).toBe('open');
+});
+
+test('an endpoint that fails again soon is still in its row of failures; one that was well for long is not', () => {
+  const wait = limits.cool_down_ms_default;
+  const steady = 2 * wait + limits.outage_recent_ms;
+  for (const [at, waited] of [
+    [steady - 1, 2 * wait],
+    [steady, wait],
+  ] as const) {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    health.succeeded('e', wait);
+    health.succeeded('e', at);
+    health.failed('e', 'unavailable', undefined, at + 1);
+    expect(health.coolingUntil('e', at + 1)).toBe(at + 1 + waited);
+  }
+});
+
+test('many calls that fail at once are one failure', () => {
+  const health = createHealth();
+  for (let n = 0; n < 50; n += 1) health.failed('e', 'unavailable', undefined, 100 + n, n);
+  expect(health.coolingUntil('e', 150)).toBe(100 + limits.cool_down_ms_default);
+  // One of them does not end the trial of another.
+  const over = 100 + limits.cool_down_ms_default;
+  expect(health.begin('e', over)).toBe('trial');
+  health.failed('e', 'timeout', undefined, over + 1, 60);
+  expect(health.begin('e', over + 2)).toBe('busy');
+});
+
+test('the wait for a rate limit that tells none does not double', () => {
+  const health = createHealth();
+  for (const at of [0, 20_000, 40_000]) {
+    health.failed('e', 'rate_limited', undefined, at);
+    expect(health.coolingUntil('e', at)).toBe(at + limits.cool_down_ms_default);
+  }
 });
 
 test('a success of what was sent before the failure ends nothing', () => {

@@ -61,7 +61,14 @@ export interface Health {
    * `succeeded` or `left`. `busy`: another is just trying; better to go elsewhere first.
    */
   begin(health_id: string, now_ms: number): Turn;
-  failed(health_id: string, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void;
+  /** `sent_ms`: when the attempt was sent; those under way at a failure that fail as well are one with it. */
+  failed(
+    health_id: string,
+    failure: FailureClass,
+    retry_after_ms: number | undefined,
+    now_ms: number,
+    sent_ms?: number,
+  ): void;
   /** `sent_ms`: when the attempt was sent; one from before the failure does not tell that it is over. */
   succeeded(health_id: string, now_ms: number, sent_ms?: number): void;
   /** A trial ended without telling anything of the endpoint. */
@@ -86,7 +93,10 @@ interface Memory {
   told_until_ms: number;
   /** A trial under way is waited for until then; 0: none. */
   trial_until_ms: number;
+  /** In a row, or soon after it had become well. */
   consecutive: number;
+  /** It has answered since. */
+  is_well: boolean;
   failed_ms: number;
   /** Since `since_ms`, halved as time passes. */
   outages: number;
@@ -102,6 +112,7 @@ function newMemory(failure: FailureClass, now_ms: number): Memory {
     told_until_ms: 0,
     trial_until_ms: 0,
     consecutive: 0,
+    is_well: false,
     failed_ms: now_ms,
     outages: 0,
     answers: 0,
@@ -119,43 +130,72 @@ function age(memory: Memory, now_ms: number): void {
   memory.since_ms = now_ms;
 }
 
-/** Remembers endpoints that failed lately: an upstream's own wait when it told one, else a wait that doubles with each failure in a row. */
+/** What the caller tells of a failure. */
+interface Failed {
+  failure: FailureClass;
+  retry_after_ms: number | undefined;
+  now_ms: number;
+  sent_ms: number;
+}
+
+/** The wait after so many failures in a row. */
+function waitAfter(consecutive: number): number {
+  return Math.min(limits.cool_down_ms_default * 2 ** Math.min(consecutive - 1, 10), limits.cool_down_ms_max);
+}
+
+/** How long after its last failure an endpoint counts as well for good: its cool-down, as long again, and a recent outage's time. */
+function steadyAfter({ consecutive, outage_ms }: Memory): number {
+  if (outage_ms === Number.NEGATIVE_INFINITY) return 0;
+  return 2 * waitAfter(consecutive) + limits.outage_recent_ms;
+}
+
+/**
+ * Remembers endpoints that failed lately: an upstream's own wait when it told one, else a wait that doubles with each failure in
+ * a row; that of a rate limit does not, since it ends by the clock. An endpoint that fails again before it was well for as long
+ * as it had been out is still in its row: what comes and goes is left alone for longer and longer.
+ */
 export function createHealth(
   performance: (endpoint_id: string, now_ms: number) => Performance = () => NOTHING_KNOWN,
 ): Health {
   const records = new Map<string, Memory>();
 
-  function fail(memory: Memory, failure: FailureClass, retry_after_ms: number | undefined, now_ms: number): void {
+  function fail(memory: Memory, { failure, retry_after_ms, now_ms, sent_ms }: Failed): void {
     age(memory, now_ms);
-    memory.failure = failure;
-    memory.consecutive += 1;
-    memory.failed_ms = now_ms;
-    memory.trial_until_ms = 0;
-    if (retry_after_ms === undefined) {
-      const doubled = limits.cool_down_ms_default * 2 ** Math.min(memory.consecutive - 1, 10);
-      memory.cool_until_ms = Math.max(memory.cool_until_ms, now_ms + Math.min(doubled, limits.cool_down_ms_max));
-    } else {
+    const is_limit = failure === 'rate_limited';
+    if (!is_limit) {
+      memory.outages += 1;
+      memory.outage_ms = now_ms;
+    }
+    if (retry_after_ms !== undefined) {
       const until = now_ms + Math.min(retry_after_ms, limits.retry_after_ms_max);
       memory.told_until_ms = Math.max(memory.told_until_ms, until);
       memory.cool_until_ms = Math.max(memory.cool_until_ms, until);
     }
-    if (failure === 'rate_limited') return;
-    memory.outages += 1;
-    memory.outage_ms = now_ms;
+    // It was under way when another failed: that it fails too tells nothing new.
+    if (memory.consecutive > 0 && sent_ms < memory.failed_ms) return;
+    memory.failure = failure;
+    memory.failed_ms = now_ms;
+    memory.trial_until_ms = 0;
+    memory.is_well = false;
+    if (!is_limit || memory.consecutive === 0) memory.consecutive += 1;
+    if (retry_after_ms !== undefined) return;
+    const wait = is_limit ? limits.cool_down_ms_default : waitAfter(memory.consecutive);
+    memory.cool_until_ms = Math.max(memory.cool_until_ms, now_ms + wait);
   }
 
   return {
     begin(health_id, now_ms) {
       const memory = records.size === 0 ? undefined : records.get(health_id);
-      if (memory === undefined || memory.consecutive === 0 || memory.cool_until_ms > now_ms) return 'open';
+      if (memory === undefined || memory.consecutive === 0 || memory.is_well || memory.cool_until_ms > now_ms)
+        return 'open';
       if (memory.trial_until_ms > now_ms) return 'busy';
       memory.trial_until_ms = now_ms + limits.cool_down_trial_ms_max;
       return 'trial';
     },
-    failed(health_id, failure, retry_after_ms, now_ms) {
+    failed(health_id, failure, retry_after_ms, now_ms, sent_ms = now_ms) {
       if (!COUNTED.has(failure)) return;
       const memory = records.get(health_id) ?? newMemory(failure, now_ms);
-      fail(memory, failure, retry_after_ms, now_ms);
+      fail(memory, { failure, retry_after_ms, now_ms, sent_ms });
       records.delete(health_id);
       // A provider that takes any model name makes any number of endpoints: the one that failed longest ago is forgotten.
       if (records.size >= limits.health_endpoints_max) records.delete(records.keys().next().value ?? '');
@@ -171,6 +211,8 @@ export function createHealth(
       memory.trial_until_ms = 0;
       memory.cool_until_ms = memory.told_until_ms;
       if (memory.told_until_ms > now_ms) return;
+      memory.is_well = true;
+      if (now_ms - memory.failed_ms < steadyAfter(memory)) return;
       memory.consecutive = 0;
       if (memory.outage_ms + limits.outage_recent_ms <= now_ms) records.delete(health_id);
     },
@@ -196,7 +238,7 @@ export function createHealth(
     condition(health_id, now_ms) {
       const memory = records.get(health_id);
       // After a cool-down it is as bad as it was until somebody has found out.
-      if (memory === undefined || memory.consecutive === 0) return 'well';
+      if (memory === undefined || memory.consecutive === 0 || memory.is_well) return 'well';
       const { failure } = memory;
       if (failure === 'credential' || failure === 'payment') return 'refused';
       if (failure !== 'rate_limited') return 'failing';
