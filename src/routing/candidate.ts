@@ -1,4 +1,5 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
+import { pricesFor } from '../catalog/price-list.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
@@ -67,8 +68,7 @@ export function tagOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>):
   return tier === undefined ? endpoint.tag : `${endpoint.tag}/${tier}`;
 }
 
-/** The prices of a short prompt in the tier that the candidate stands for. */
-export function pricesOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>): Prices {
-  const list = tier === undefined ? undefined : endpoint.service_tiers?.[tier];
-  return (list ?? endpoint).pricing;
+/** The prices of a prompt of about so many tokens in the tier that the candidate stands for. */
+export function pricesOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>, prompt_tokens = 0): Prices {
+  return pricesFor(endpoint, { prompt_tokens, service_tier: tier });
 }

@@ -212,6 +212,25 @@ describe('a conversation', () => {
   });
 });
 
+test('a price is that of such a prompt, less its discount', () => {
+  const long = { price_tiers: [{ prompt_tokens_over: 100, price: { prompt: 90, completion: 90 } }] };
+  const priced = model('a/x', [
+    endpoint('a/x', 'alpha', 10, long),
+    endpoint('a/x', 'beta', 20),
+    endpoint('a/x', 'gamma', 30, { pricing: { prompt: 30, completion: 30, discount: 0.5 } }),
+  ]);
+  const ask = (chars: number, max_price?: number) => {
+    const provider = max_price === undefined ? {} : { max_price: { prompt: max_price / 1e6 } };
+    return tagsOf(
+      planned({ messages: [{ role: 'user', content: 'x'.repeat(chars) }], provider }, { models: [priced] }),
+    );
+  };
+  expect(ask(400)).toEqual(['alpha', 'gamma', 'beta']);
+  expect(ask(404)).toEqual(['gamma', 'beta', 'alpha']);
+  expect(ask(404, 15)).toEqual(['gamma']);
+  expect(ask(400, 15)).toEqual(['alpha', 'gamma']);
+});
+
 test('an endpoint that a prompt probably does not fit stands behind', () => {
   const tight = model('a/x', [
     endpoint('a/x', 'alpha', 1, { context_length: 1_000 }),

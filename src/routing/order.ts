@@ -20,9 +20,9 @@ export interface OrderContext {
 }
 
 /** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. An unknown price is the dearest. */
-export function typicalPrice({ prompt, completion, audio_second }: Prices): number {
+export function typicalPrice({ prompt, completion, audio_second, discount = 0 }: Prices): number {
   if (prompt === undefined && completion === undefined && audio_second === undefined) return Number.POSITIVE_INFINITY;
-  return 3 * (prompt ?? 0) + (completion ?? 0) + (audio_second ?? 0);
+  return (3 * (prompt ?? 0) + (completion ?? 0) + (audio_second ?? 0)) * (1 - discount);
 }
 
 /** How much each thing moves an endpoint back: the greater goes before all the smaller ones together. */
@@ -52,7 +52,7 @@ function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, cont
 function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked {
   const { health, now_ms, prefers, cutoffs } = context;
   const id = healthId(candidate);
-  const price = typicalPrice(pricesOf(candidate));
+  const price = typicalPrice(pricesOf(candidate, asked.needs.prompt_tokens));
   const sort = context.sortOf(candidate);
   let behind = 0;
   if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), now_ms))) {

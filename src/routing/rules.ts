@@ -61,7 +61,7 @@ function overPrice(preferences: ProviderPreferences, prices: Prices): string | u
   for (const [name, per_million] of CAPPED) {
     const cap = preferences.max_price?.[name];
     if (cap === undefined || cap === null) continue;
-    if ((prices[name] ?? 0) > picoLimit(cap, per_million))
+    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, per_million))
       return `its ${name} price is above provider.max_price.${name}`;
   }
   return undefined;
@@ -220,7 +220,7 @@ export const rules: readonly Rule[] = [
     message: 'No endpoints found that satisfy the max price for this request',
     constraint: { field: 'provider.max_price', detail: 'raise it, or name a cheaper model' },
     applies: ({ preferences }) => preferences.max_price != null,
-    reason: (candidate, { preferences }) => overPrice(preferences, pricesOf(candidate)),
+    reason: (candidate, { preferences, needs }) => overPrice(preferences, pricesOf(candidate, needs.prompt_tokens)),
   },
 ];
 
