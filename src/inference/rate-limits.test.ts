@@ -23,7 +23,7 @@ function setUp(rules: Partial<RateRules>) {
   const now_ms = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
   const begun = performance.now();
   const warnings: string[] = [];
-  const all = {
+  let all: RateRules = {
     ...{ per_key: amounts(), per_model: amounts(), per_key_and_model: amounts() },
     ...{ keys: new Map(), models: new Map(), free_models: undefined, uncounted: 'refuse' as const, ...rules },
   };
@@ -55,7 +55,10 @@ function setUp(rules: Partial<RateRules>) {
   const hold = (next: () => Promise<void>) => {
     way = next;
   };
-  return { asked, warnings, open, outcome, hold };
+  const change = (to: Partial<RateRules>) => {
+    all = { ...all, ...to };
+  };
+  return { asked, warnings, open, outcome, hold, change };
 }
 
 const at = (id: string) => ({ model: { id }, endpoint: { pricing: { prompt: 1 } } }) as unknown as Candidate;
@@ -158,4 +161,20 @@ test('of the tokens of a model that did not answer none count', async () => {
   const next = await open({ max_tokens: 80 });
   await next.enter(at('a'));
   await expect(next.enter(at('b'))).rejects.toMatchObject({ status: 429 });
+});
+
+test('rules that change hold for the next call, and what was used counts on', async () => {
+  const { outcome, change } = setUp({ per_key: amounts(2) });
+  const found = async (count: number) => {
+    const outcomes = [];
+    for (let n = 0; n < count; n += 1) outcomes.push((await outcome()) === 429);
+    return outcomes;
+  };
+  expect(await found(3)).toEqual([false, false, true]);
+  change({ per_key: amounts(4) });
+  // A refusal is believed for a moment.
+  await expect.poll(async () => (await found(1))[0], { timeout: 5_000 }).toBe(false);
+  expect(await found(2)).toEqual([false, true]);
+  change({ per_key: amounts() });
+  expect(await found(3)).toEqual([false, false, false]);
 });
