@@ -463,3 +463,26 @@ test.each([
 ])('a wrong place or time to keep things is refused: %s', (yaml, told) => {
   expect(refusal(yaml)).toContain(told);
 });
+
+test('endpoints are probed where the file gives a budget for it, and nowhere else', () => {
+  expect(load('{}').probes).toBeNull();
+  expect(load('probes: { usd_per_day: 0.5 }').probes).toEqual({
+    usd_per_day: 0.5,
+    every_minutes: 15,
+    models: undefined,
+  });
+  expect(load('probes: { usd_per_day: 1, every_minutes: 60, models: [a/b] }').probes).toEqual({
+    usd_per_day: 1,
+    every_minutes: 60,
+    models: ['a/b'],
+  });
+});
+
+test.each([
+  ['probes: {}', 'usd_per_day'],
+  ['probes: { usd_per_day: 0 }', 'a number of USD above 0'],
+  ['probes: { usd_per_day: 1, every_minutes: 0 }', 'a number of minutes, at most a day'],
+  ['probes: { usd_per_day: 1, often: true }', 'often'],
+])('a wrong budget of probes is refused: %s', (yaml, told) => {
+  expect(refusal(yaml)).toContain(told);
+});

@@ -133,3 +133,21 @@ test('rate limits, refusals and clients that leave are neither successes nor err
     await gateway.stop();
   }
 });
+
+test('routing learns how well tools are called', async () => {
+  const gateway = await startGateway();
+  try {
+    const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+    const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
+    await times(5, () => ask(gateway, 'sandbox/tools', { tools, stream: true }));
+    await times(5, () => ask(gateway, 'sandbox/tools', { tools }));
+    const response = await gateway.call('POST', '/route/explain', {
+      model: 'sandbox/tools',
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    const text = await response.text();
+    expect(text).toContain('"tool_success":1');
+  } finally {
+    await gateway.stop();
+  }
+});

@@ -181,3 +181,36 @@ describe('the estimate of a prompt', () => {
     expect(of({ messages: [{ role: 'user', content: [image] }] })).toBeGreaterThan(500);
   });
 });
+
+describe('calls of tools', () => {
+  const called = (...texts: string[]) => ({
+    tool_calls: texts.map((text, index) => ({ index, function: { name: 'f', arguments: text } })),
+  });
+
+  test.each<[string, string[], { count: number; valid: number }]>([
+    ['JSON', ['{"a":1}', '{}'], { count: 2, valid: 2 }],
+    ['nothing, for a tool without parameters', [''], { count: 1, valid: 1 }],
+    ['what is cut, or none', ['{"a":', 'a: 1', '{}'], { count: 3, valid: 1 }],
+  ])('are counted, and those whose arguments are JSON: %s', (_title, texts, expected) => {
+    const meter = createMeter();
+    meter.chunk({ delta: called(...texts) });
+    meter.chunk({ delta: {}, finish_reason: 'tool_calls' });
+    expect(meter.toolCalls()).toEqual(expected);
+  });
+
+  test('come in pieces', () => {
+    const meter = createMeter();
+    for (const piece of ['{"city"', ':"Paris', '"}']) meter.chunk({ delta: called(piece, piece) });
+    expect(meter.toolCalls()).toEqual({ count: 2, valid: 2 });
+  });
+
+  test('of an answer that ran into its bound tell nothing, nor does an answer without', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: called('{"a":') });
+    meter.chunk({ delta: {}, finish_reason: 'length' });
+    expect(meter.toolCalls()).toBeUndefined();
+    const other = createMeter();
+    other.chunk({ delta: { content: 'x' }, finish_reason: 'stop' });
+    expect(other.toolCalls()).toBeUndefined();
+  });
+});
