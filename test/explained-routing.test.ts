@@ -321,7 +321,9 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
   let passed_ms = 0;
   const wall = realClock(() => Date.now() + passed_ms);
   const ledger_clock = { ...wall, monotonic: () => wall.monotonic() + passed_ms };
-  const clock = { now_ms: ledger_clock.now, monotonic_ms: ledger_clock.monotonic };
+  // Between an explanation and what it is of, no time passes: a cool-down may end at any moment.
+  const began_ms = Date.now();
+  const clock = { now_ms: () => began_ms + passed_ms, monotonic_ms: () => passed_ms };
   const real = await start(ledgerStore(database.queries, database.engine), dir, {
     journal_sync: 'os',
     clock: ledger_clock,
