@@ -106,8 +106,6 @@ const BY: Readonly<Record<Sort, readonly Place[]>> = {
   latency: ['latency'],
   exacto: ['exacto'],
 };
-const DRAWN: readonly Place[] = ['drawn'];
-const STICKY: readonly Place[] = ['sticky'];
 
 function explain({ candidate, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
   const by = BY[context.sortOf(candidate) ?? 'price'];
@@ -121,28 +119,30 @@ function explain({ candidate, cooling, behind }: Ranked, context: OrderContext):
   return because;
 }
 
+/** Those at the head that nothing but what they are sorted by tells apart; none where there is an order that a client or its caller wants. */
+function headOf(all: readonly Ranked[], asked: Asked, context: OrderContext): readonly Ranked[] {
+  const [first] = all;
+  const is_free = (one: Ranked) => one.cooling === 0 && context.sortOf(one.candidate) === undefined;
+  if (asked.order !== undefined || first === undefined) return [];
+  const end = all.findIndex((one) => !is_free(one) || one.behind !== first.behind);
+  return end === -1 ? all : all.slice(0, end);
+}
+
 /**
- * By rank: cooling ones last, then those that something moves back, then what is sorted by. Without a sort the first is drawn
- * among those that stand alike, or is the one that the conversation went to before; the others follow by price.
+ * By rank: cooling ones last, then those that something moves back, then what is sorted by. Without a sort the first is the
+ * one that the conversation went to before, or is drawn, among those that stand alike; the others follow by price.
  */
 function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
   const all = candidates.map((candidate) => rank(candidate, asked, context)).sort(compare);
   for (const one of all) one.candidate.because = explain(one, context);
-  const [first] = all;
-  if (first === undefined || context.sortOf(first.candidate) !== undefined || first.cooling > 0) {
-    return all.map(({ candidate }) => candidate);
-  }
-  let alike = all.findIndex((one) => one.cooling > 0 || one.behind !== first.behind || context.sortOf(one.candidate));
-  if (alike === -1) alike = all.length;
-  const head = all.slice(0, alike);
-  const is_known = (one: Ranked) => context.sticky?.(one.candidate) === true;
-  const kept = head.length < 2 || asked.order !== undefined ? -1 : head.findIndex(is_known);
-  const to_front =
-    head.length < 2 ? -1 : kept !== -1 ? kept : asked.order === undefined ? drawn(head, context.draw) : -1;
-  if (to_front === -1) return all.map(({ candidate }) => candidate);
-  const [chosen] = all.splice(to_front, 1) as [Ranked];
-  chosen.candidate.because = [...(kept === -1 ? DRAWN : STICKY), ...(chosen.candidate.because ?? [])];
-  return [chosen.candidate, ...all.map(({ candidate }) => candidate)];
+  const in_order = all.map(({ candidate }) => candidate);
+  const head = headOf(all, asked, context);
+  if (head.length < 2) return in_order;
+  const { sticky } = context;
+  const kept = sticky === undefined ? -1 : head.findIndex(({ candidate }) => sticky(candidate));
+  const [chosen] = in_order.splice(kept === -1 ? drawn(head, context.draw) : kept, 1) as [Candidate];
+  chosen.because = [kept === -1 ? 'drawn' : 'sticky', ...(chosen.because ?? [])];
+  return [chosen, ...in_order];
 }
 
 function withPlace(candidate: Candidate, place: Place): void {

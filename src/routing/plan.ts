@@ -14,8 +14,8 @@ import { type Asked, laterSteps, listsOf, type Preference, rules, soft } from '.
 import { sendsFor, tiersOf, tierWish } from './tiers.ts';
 import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
-export type { Candidate, Place, Strategy } from './candidate.ts';
-export { healthId, pricesOf, tagOf } from './candidate.ts';
+export type { Candidate, Strategy } from './candidate.ts';
+export { healthId, tagOf } from './candidate.ts';
 export { unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
 export type { Sort } from './wish.ts';

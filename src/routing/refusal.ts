@@ -2,7 +2,7 @@ import { GatewayError } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Candidate } from './candidate.ts';
 import type { Plan } from './plan.ts';
-import { type Constraint, laterSteps, type Rule, rules } from './rules.ts';
+import { laterSteps, type Rule, rules } from './rules.ts';
 
 /** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */
 export class NoEndpoint extends GatewayError {
@@ -18,16 +18,11 @@ const told = new Map<string, Pick<Rule, 'message' | 'constraint'>>(
   [...rules, ...Object.values(laterSteps)].map((one) => [one.step, one]),
 );
 
-/** What a caller could change so that a step lets more through. */
-export function constraintOf(step: string): Constraint | undefined {
-  return told.get(step)?.constraint;
-}
-
 /** The 404 of a plan that has nothing to try: the step that left nothing, and what the caller could change. */
 export function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint {
   const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? laterSteps.initial.step;
   const metadata: Record<string, unknown> = { routing_funnel: plan.funnel, failed_routing_step: failed };
-  const constraint = constraintOf(failed);
+  const constraint = told.get(failed)?.constraint;
   if (constraint !== undefined) metadata['constraint'] = constraint;
   if (request.provider?.only?.length) {
     metadata['available_providers'] = [...new Set(plan.candidates.map(({ provider }) => provider.slug))];
