@@ -21,7 +21,7 @@ export interface StatisticsStore {
     after: Place | undefined,
     rows_max: number,
   ): Promise<(StoredRow & { run: string })[]>;
-  sweep(at: number, rows_max: number): Promise<void>;
+  sweep(at: number, rows_max: { minutes: number; quarters: number }): Promise<void>;
 }
 
 export interface ExchangeOptions {
@@ -42,6 +42,11 @@ export interface StatisticsExchange {
   /** Writes what waits, within a bound. */
   stop(): Promise<void>;
 }
+
+const STORED_ROWS_MAX = {
+  minutes: limits.statistics_minute_rows_max,
+  quarters: limits.statistics_quarter_rows_max,
+};
 
 const NAMES: readonly SketchName[] = ['latency', 'throughput', 'whole_latency', 'whole_throughput'];
 
@@ -111,7 +116,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       await readOthers();
       if (now_ms() - swept_ms >= limits.statistics_sweep_ms) {
         swept_ms = now_ms();
-        await store.sweep(swept_ms, limits.statistics_stored_rows_max);
+        await store.sweep(swept_ms, STORED_ROWS_MAX);
       }
       is_failing = false;
     } catch (err) {

@@ -229,14 +229,34 @@ describe('what processes tell each other', () => {
     expect([...statistics.known()]).toEqual([]);
   });
 
-  test('is bounded, whoever writes it', () => {
-    const statistics = createEndpointStatistics();
-    const row = { ...rowsOfOne(), run: 'r' };
-    const rows = Array.from({ length: 300 }, (_, n) => ({ ...row, endpoint_id: `e${n % 3}`, run: `r${n}` }));
-    for (let n = 0; n < limits.health_endpoints_max + 10; n += 1) statistics.observe(`x${n}`, success, T0);
-    expect([...statistics.known()]).toHaveLength(limits.health_endpoints_max);
-    statistics.merge(rows);
-    expect([...statistics.known()]).toHaveLength(limits.health_endpoints_max);
+  test('is bounded in endpoints, in rows, and in what their sketches take', () => {
+    const many = createEndpointStatistics();
+    for (let n = 0; n < limits.health_endpoints_max + 10; n += 1) many.observe(`x${n}`, success, T0);
+    expect([...many.known()]).toHaveLength(limits.health_endpoints_max);
+
+    const { version, ...counts } = rowsOfOne();
+    const rows = Array.from({ length: limits.statistics_rows_max + 10 }, (_, n) => ({
+      ...counts,
+      version,
+      run: `r${n}`,
+    }));
+    const full = createEndpointStatistics();
+    full.merge(rows);
+    full.merge(rows);
+    observeMany(full, error, limits.statistics_rows_max, T0);
+    expect(full.figures('e', T0).uptime_last_5m).toBe(50);
+
+    const long = { latency: '5k.1 '.repeat(2_000).trim() };
+    const wide = Array.from({ length: 5_000 }, (_, n) => ({ ...counts, version, run: `w${n}`, sketches: long }));
+    const roomy = createEndpointStatistics();
+    roomy.merge(wide);
+    roomy.merge(wide);
+    observeMany(roomy, error, 5_000, T0);
+    expect(roomy.figures('e', T0).uptime_last_5m).toBe(50);
+    // What left made room.
+    roomy.sweep(T0 + 31 * MINUTE);
+    roomy.merge([{ ...counts, version, start: counts.start + 31, run: 'last', sketches: { latency: '5k.1' } }]);
+    expect(roomy.figures('e', T0 + 31 * MINUTE).latency_last_30m).not.toBeNull();
   });
 });
 

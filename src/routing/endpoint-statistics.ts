@@ -189,6 +189,12 @@ function tells(window: Window, name: 'latency' | 'throughput'): boolean {
   return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
 }
 
+function charsOf({ sketches }: BucketRow): number {
+  let chars = 0;
+  for (const text of Object.values(sketches)) chars += text.length;
+  return chars;
+}
+
 function isCurrent({ span, start }: { span: number; start: number }, minute: number): boolean {
   return span === 1 ? start > minute - LONG : start > minute - DAY - QUARTER;
 }
@@ -198,6 +204,7 @@ export function createEndpointStatistics(): EndpointStatistics {
   const books = new Map<string, Book>();
   const changed = new Set<Bucket>();
   let their_rows = 0;
+  let their_chars = 0;
 
   function bookOf(endpoint_id: string): Book {
     const known = books.get(endpoint_id);
@@ -221,10 +228,18 @@ export function createEndpointStatistics(): EndpointStatistics {
     return book;
   }
 
+  function drop(book: Book, place: string): void {
+    const row = book.theirs.get(place);
+    if (row === undefined) return;
+    book.theirs.delete(place);
+    their_rows -= 1;
+    their_chars -= charsOf(row);
+  }
+
   function forget(endpoint_id: string): void {
     const book = books.get(endpoint_id);
     if (book === undefined) return;
-    their_rows -= book.theirs.size;
+    for (const place of book.theirs.keys()) drop(book, place);
     for (const bucket of [...book.minutes.values(), ...book.quarters.values()]) changed.delete(bucket);
     books.delete(endpoint_id);
   }
@@ -260,9 +275,7 @@ export function createEndpointStatistics(): EndpointStatistics {
         }
       }
       for (const [place, row] of book.theirs) {
-        if (isCurrent(row, minute)) continue;
-        book.theirs.delete(place);
-        their_rows -= 1;
+        if (!isCurrent(row, minute)) drop(book, place);
       }
       if (book.minutes.size + book.quarters.size + book.theirs.size === 0) books.delete(endpoint_id);
     }
@@ -331,11 +344,14 @@ export function createEndpointStatistics(): EndpointStatistics {
       for (const { run, ...row } of rows) {
         const book = bookOf(row.endpoint_id);
         const place = `${row.span} ${row.start} ${run}`;
-        if (!book.theirs.has(place)) {
-          if (their_rows >= limits.statistics_rows_max) continue;
-          their_rows += 1;
-        }
-        book.theirs.set(place, row);
+        drop(book, place);
+        if (their_rows >= limits.statistics_rows_max) continue;
+        // Where they take too much, counts are what is left.
+        const is_full = their_chars + charsOf(row) > limits.statistics_chars_max;
+        const kept = is_full ? { ...row, sketches: {} } : row;
+        book.theirs.set(place, kept);
+        their_rows += 1;
+        their_chars += charsOf(kept);
         book.windows.clear();
       }
     },

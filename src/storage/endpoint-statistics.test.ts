@@ -101,9 +101,11 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
         .execute();
     }
     const left = async () => (await store.findOthers('', 0, undefined, 10)).map(({ endpoint_id }) => endpoint_id);
-    await store.sweep(at, 100);
+    await store.sweep(at, { minutes: 100, quarters: 100 });
     expect(await left()).toEqual(['minute', 'older quarter', 'quarter']);
-    await store.sweep(at, 2);
+    await store.sweep(at, { minutes: 1, quarters: 1 });
     expect(await left()).toEqual(['minute', 'quarter']);
+    await store.sweep(at, { minutes: 0, quarters: 1 });
+    expect(await left()).toEqual(['quarter']);
   });
 });

@@ -18,6 +18,10 @@ export interface StatisticsRow {
   sketches: string;
 }
 
+/** The spans that there are, in minutes. */
+const MINUTE = 1;
+const QUARTER = 15;
+
 /** Where in the table a page ends. */
 type Place = readonly [endpoint_id: string, span: number, start: number, run: string];
 
@@ -77,6 +81,18 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       .execute();
   };
 
+  const sweepSurplus = async (rows_max: number, span: number): Promise<void> => {
+    const surplus = await queries
+      .selectFrom('endpoint_statistics')
+      .select('written_at')
+      .where('span', '=', span)
+      .orderBy('written_at', 'desc')
+      .offset(rows_max)
+      .limit(1)
+      .executeTakeFirst();
+    if (surplus !== undefined) await sweepBefore(surplus.written_at + 1, span);
+  };
+
   return {
     /** Rows of this process that are there already are replaced. */
     save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
@@ -111,6 +127,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       let query = queries
         .selectFrom('endpoint_statistics')
         .select(COLUMNS)
+        .where('span', 'in', [MINUTE, QUARTER])
         .where('written_at', '>=', since)
         .where('run', '<>', run);
       if (after !== undefined) {
@@ -122,20 +139,13 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rows_max).execute();
     },
 
-    /** Deletes what no window reaches any more, and the oldest beyond a number. */
-    sweep: async (at: number, rows_max: number): Promise<void> => {
+    /** Deletes what no window reaches any more, and of minutes and of quarter hours the oldest beyond a number. */
+    sweep: async (at: number, { minutes, quarters }: { minutes: number; quarters: number }): Promise<void> => {
       const time = await now(at);
-      await sweepBefore(time - limits.statistics_minutes_keep_ms, 1);
-      await sweepBefore(time - limits.statistics_quarters_keep_ms, 15);
-      const surplus = await queries
-        .selectFrom('endpoint_statistics')
-        .select('written_at')
-        .orderBy('written_at', 'desc')
-        .offset(rows_max)
-        .limit(1)
-        .executeTakeFirst();
-      if (surplus === undefined) return;
-      await queries.deleteFrom('endpoint_statistics').where('written_at', '<=', surplus.written_at).execute();
+      await sweepBefore(time - limits.statistics_minutes_keep_ms, MINUTE);
+      await sweepBefore(time - limits.statistics_quarters_keep_ms, QUARTER);
+      await sweepSurplus(minutes, MINUTE);
+      await sweepSurplus(quarters, QUARTER);
     },
   };
 }

@@ -16,7 +16,7 @@ CREATE TABLE endpoint_statistics (
   written_at BIGINT NOT NULL,
   PRIMARY KEY (endpoint_id, span, start, run)
 );
-CREATE INDEX endpoint_statistics_written ON endpoint_statistics (written_at);
+CREATE INDEX endpoint_statistics_written ON endpoint_statistics (span, written_at);
 
 -- When somebody last probed an endpoint, by the store's clock in milliseconds: whoever raises it is the one to probe.
 
