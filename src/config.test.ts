@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, describeConfig, type Environment, loadConfig, readBundledCatalog } from './config.ts';
 
@@ -256,6 +257,13 @@ describe('gateway.yaml', () => {
     ],
   ])('what cannot serve is a warning: %s', (_, yaml, warnings) => {
     expect(load(yaml, { OPENAI_API_KEY: 'k' }).warnings).toEqual(warnings);
+  });
+
+  test('the memory of large requests is half of the heap limit, or what the file says', () => {
+    const { heap_size_limit } = getHeapStatistics();
+    expect(load('{}').memory_bytes_max).toBe(Math.floor(heap_size_limit / 2));
+    expect(load('limits: { memory_bytes: 33554432 }').memory_bytes_max).toBe(33_554_432);
+    expect(() => load('limits: { memory_bytes: 1000 }')).toThrow(/memory_bytes.*whole number of bytes from 16777216/);
   });
 
   test('an unset variable in api_key turns the provider off with a warning', () => {
