@@ -410,9 +410,8 @@ export const limits = {
   throughput_ms_min: 20,
   /** What routing knows of an endpoint is worked out anew so often, where it is asked for. */
   performance_fresh_ms: 1_000,
-  /** Rows of statistics that a process keeps of others, or has to write; and the characters of the sketches in those of others. */
-  statistics_rows_max: 100_000,
-  statistics_chars_max: 32 * 1024 * 1024,
+  /** Rows of statistics that a process keeps of others, or has to write. */
+  statistics_rows_max: 200_000,
   /** Statistics are written, and those of others read, so often; so many rows at a time, and so many batches in one go. */
   statistics_exchange_ms: 5_000,
   statistics_batch_rows: 200,
@@ -425,8 +424,7 @@ export const limits = {
   /** Rows of minutes and of quarter hours are kept in the store so long, and so many in all. */
   statistics_minutes_keep_ms: 45 * 60_000,
   statistics_quarters_keep_ms: 26 * 3_600_000,
-  statistics_minute_rows_max: 100_000,
-  statistics_quarter_rows_max: 1_000_000,
+  statistics_stored_rows_max: 1_000_000,
   /** Endpoints without calls are looked for so often, and so many are probed at a time; setting `probes`. */
   probes_look_ms: 5_000,
   probes_per_round_max: 20,

@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import type { Preview } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
+import { limits } from '../limits.ts';
 import type { Media, MediaNeed, Report } from '../providers/dialect.ts';
 import { servedId } from '../routing/candidate.ts';
 import type { Health, Performance } from '../routing/health.ts';
@@ -36,7 +37,7 @@ export interface ExplainedAttempt {
   /** The output bound that would be sent; undefined: none. */
   output_tokens: number | undefined;
   report: readonly Report[];
-  /** Nano-USD; undefined: a price, or the most that it may produce, is not known. */
+  /** Nano-USD; undefined: a price, or the most that it may produce, is not known, or too much was encoded before it. */
   worst_case_nano: number | undefined;
   expected_nano: number | undefined;
   /** Undefined: no budget counts it, or what it needs must be fetched first. */
@@ -73,6 +74,23 @@ const TYPES: Readonly<Record<MediaNeed['kind'], string>> = {
   file: 'application/pdf',
   audio: 'audio/wav',
   video: 'video/mp4',
+};
+
+/** What an attempt that was begun, and not sent, tells; and how much was encoded for that. */
+interface Tried
+  extends Pick<ExplainedAttempt, 'refusal' | 'output_tokens' | 'report' | 'worst_case_nano' | 'hold' | 'unfetched'> {
+  chars: number;
+}
+
+/** Of an endpoint that a long request was not encoded for any more. */
+const UNTRIED: Tried = {
+  refusal: undefined,
+  output_tokens: undefined,
+  report: [],
+  worst_case_nano: undefined,
+  hold: undefined,
+  unfetched: 0,
+  chars: 0,
 };
 
 /** What stands for media that are not fetched: each another, so that none is taken for a part of the text. */
@@ -123,54 +141,48 @@ export function createExplain(
     return tokens === undefined ? undefined : costOf(measure(prepared, tokens, 'strict').exposure, tokens);
   }
 
-  async function explainOne(
-    call: Call,
-    candidate: Candidate,
-    expected: ExpectedTokens | undefined,
-  ): Promise<Omit<ExplainedAttempt, 'is_reached'>> {
+  /** Encodes an attempt and asks what it may cost, as if it were begun. */
+  async function tried(call: Call, candidate: Candidate): Promise<Tried> {
     const { request } = call;
-    const now_ms = clock.now_ms();
-    const id = healthId(candidate);
-    const told = {
-      candidate,
-      expected_nano: expected && expectedCost(candidate, expected, request.service_tier),
-      health: {
-        cooling_until_ms: health.coolingUntil(id, now_ms),
-        had_outage: health.hadOutage(id, now_ms),
-        performance: health.performance(servedId(candidate), now_ms),
-      },
-    };
     const needs = chat.needs(request, candidate);
     const media = standIns(needs);
     const { admit, asked } = trial();
-    const unknown = { output_tokens: undefined, report: [], worst_case_nano: undefined, hold: undefined };
+    let chars = 0;
+    const prepare = (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
+      const prepared = chat.prepare(request, candidate, { strip_state: false, spend, media });
+      chars += prepared.payload.length;
+      return prepared;
+    };
+    const untold = { ...UNTRIED, unfetched: needs.length };
     try {
-      const prepare = (spend?: Parameters<ChatWork['prepare']>[2]['spend']) =>
-        chat.prepare(request, candidate, { strip_state: false, spend, media });
       // What a picture may cost does not depend on which it is; of everything else it does.
       if (needs.some(({ kind }) => kind !== 'image')) {
         const { output_tokens, report } = prepare();
-        return { ...told, ...unknown, output_tokens, report, refusal: undefined, unfetched: needs.length };
+        return { ...untold, output_tokens, report, chars };
       }
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };
       const is_byok = candidate.own !== undefined;
       const { prepared, grant } = await admit({ call, hold, is_byok, prepare, measure });
+      const { output_tokens, report } = prepared;
       // What a soft budget is let in with is an estimate.
       const is_sure = grant !== undefined && grant.mode === 'strict';
       const worst = is_sure ? costOf(grant.exposure, grant.output_tokens) : worstCase(prepared);
-      return {
-        ...told,
-        refusal: undefined,
-        output_tokens: prepared.output_tokens,
-        report: prepared.report,
-        worst_case_nano: isPriced(candidate.endpoint.pricing) ? worst : undefined,
-        hold: asked.hold,
-        unfetched: needs.length,
-      };
+      const worst_case_nano = isPriced(candidate.endpoint.pricing) ? worst : undefined;
+      return { ...untold, output_tokens, report, worst_case_nano, hold: asked.hold, chars };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return { ...told, ...unknown, hold: asked.hold, refusal: error, unfetched: needs.length };
+      return { ...untold, hold: asked.hold, refusal: error, chars };
     }
+  }
+
+  function healthOf(candidate: Candidate): ExplainedAttempt['health'] {
+    const now_ms = clock.now_ms();
+    const id = healthId(candidate);
+    return {
+      cooling_until_ms: health.coolingUntil(id, now_ms),
+      had_outage: health.hadOutage(id, now_ms),
+      performance: health.performance(servedId(candidate), now_ms),
+    };
   }
 
   /** The attempts in order, as they would be made if each failed without an answer. */
@@ -180,9 +192,12 @@ export function createExplain(
   ): Promise<Pick<Explanation, 'attempts' | 'error'>> {
     const attempts: ExplainedAttempt[] = [];
     let is_reached = true;
+    let encoded_chars = 0;
     for (const candidate of plan.attempts) {
-      const attempt = { ...(await explainOne(call, candidate, expected)), is_reached };
-      attempts.push(attempt);
+      const { chars, ...attempt } = encoded_chars > limits.explained_chars_max ? UNTRIED : await tried(call, candidate);
+      encoded_chars += chars;
+      const expected_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
+      attempts.push({ candidate, ...attempt, expected_nano, health: healthOf(candidate), is_reached });
       if (!is_reached || attempt.refusal === undefined) continue;
       const step = stepPassed(attempt.refusal, candidate, plan);
       if (step === undefined) is_reached = false;

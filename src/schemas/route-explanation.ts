@@ -87,7 +87,9 @@ const ExplainedEndpoint = Type.Object(
     is_reached: Type.Boolean({ description: 'False: the refusal of one before it would end the request.' }),
     output_tokens: nullable(Type.Integer({ description: 'The output bound that would be sent.' })),
     adjusted_parameters: Type.Array(AdjustedParameter),
-    worst_case_cost: Usd('Null: a price or the longest answer is not known, or media would have to be fetched first.'),
+    worst_case_cost: Usd(
+      'Null: a price or the longest answer is not known, media would have to be fetched first, or the request is too long to encode it for every endpoint.',
+    ),
     expected_cost: Usd('The prompt by our count and an answer of `expected_completion_tokens`, nothing cached.'),
     unfetched_media: Type.Integer({ description: 'Addresses that would be fetched for it, and were not.' }),
     hold: nullable(Hold),

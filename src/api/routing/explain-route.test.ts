@@ -100,6 +100,13 @@ describe('explains', () => {
     expect(requests).toBe(0);
   });
 
+  test('a very long request for its first endpoints alone', async () => {
+    const told = await explain({ model: 'wire/both', messages: text('word '.repeat(1_700_000)), max_tokens: 100 });
+    const [first, second] = told.endpoints.planned;
+    expect(first).toMatchObject({ output_tokens: 100, worst_case_cost: expect.any(Number) });
+    expect(second).toMatchObject({ output_tokens: null, worst_case_cost: null, expected_cost: expect.any(Number) });
+  });
+
   test('what each name stands for', async () => {
     const told = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
     expect(told).toMatchObject({
