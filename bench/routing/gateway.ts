@@ -336,9 +336,14 @@ export const GATEWAY: readonly Strategy[] = [
     create: (world) => createRouter(world, { provider: { sort: 'price' } }),
   },
   {
-    name: 'gateway, sort: price, all on',
-    told: 'the same with routing.hedge and routing.continuation',
-    create: (world) => createRouter(world, { provider: { sort: 'price' }, hedge: true, continuation: true }),
+    name: 'gateway, sort: price, continued',
+    told: 'the same with routing.continuation',
+    create: (world) => createRouter(world, { provider: { sort: 'price' }, continuation: true }),
+  },
+  {
+    name: 'gateway, sort: price, hedged',
+    told: 'the same with routing.hedge',
+    create: (world) => createRouter(world, { provider: { sort: 'price' }, hedge: true }),
   },
   {
     name: 'gateway, sort: latency',
