@@ -1,18 +1,16 @@
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
-import type { Health } from '../routing/health.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
-import type { Cancellation, Clock } from './call.ts';
-import { abortStopsBilling, ClientGone } from './exchange.ts';
+import type { Cancellation } from './call.ts';
+import { ClientGone } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
 import { openRecord } from './generation.ts';
-import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
+import { createHedges, Final, type HedgesOptions, type UnderWay } from './hedged-send.ts';
 import type { Session, Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
 
@@ -101,56 +99,15 @@ function isOrdered({ call }: Session): boolean {
   return (call.request.provider?.order?.length ?? 0) > 0;
 }
 
-/** What a session knows of an attempt that was sent. */
-type UnderWay = Pick<
-  Session,
-  'record' | 'grant' | 'report' | 'service_tier' | 'sent_ms' | 'waited_ms' | 'granted_nano' | 'assumed_at' | 'is_hedge'
->;
-
-function underWay(session: Session): UnderWay {
-  const { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at, is_hedge } = session;
-  return { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at, is_hedge };
-}
-
-/** One of two attempts that are under way at once. */
-interface Beside<P, T> {
-  runner: Runner<T>;
-  candidate: Candidate;
-  prepared: P;
-  under_way: UnderWay;
-}
-
-/** Thrown where two attempts have ended in a way that ends the call, and are noted. */
-class Final extends Error {
-  readonly ended: Ended;
-
-  constructor(ended: Ended) {
-    super();
-    this.ended = ended;
-  }
-}
-
-function orThrow<T>(sent: { value: T } | { error: unknown }): { value: T } {
-  if ('error' in sent) throw sent.error;
-  return sent;
-}
-
-/** What `createAttempts` works with. */
-interface AttemptsOptions {
-  clock: Clock;
-  health: Health;
-  recorder: Recorder;
-  traffic: Traffic;
-  /** Whether calls that do not say so are hedged, and which share of them at most. */
-  hedging(): { hedge: boolean; hedge_share_max: number };
-}
-
 export function createAttempts(
-  { clock, health, recorder, traffic, hedging }: AttemptsOptions,
-  { admit, admitBeside }: Pick<Admission, 'admit' | 'admitBeside'>,
-  { note, assume, unassume }: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
+  options: { recorder: Recorder; traffic: Traffic } & HedgesOptions,
+  admission: Pick<Admission, 'admit' | 'admitBeside'>,
+  settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const share = createHedgeShare(() => hedging().hedge_share_max);
+  const { clock, health, recorder, traffic } = options;
+  const { admit } = admission;
+  const { note } = settlement;
+  const hedges = createHedges(options, admission, settlement, { makeDurable, failed });
 
   /** Encodes for an endpoint, sets aside what the attempt may cost, and makes it durable. */
   async function begin<P extends Prepared, T>(
@@ -232,11 +189,11 @@ export function createAttempts(
         try {
           const prepared = await begin(session, candidate, strip_state, work);
           const hedge =
-            turn === 'open' && !strip_state ? hedgeOf(session, candidate, order.slice(at + 1), work) : undefined;
+            turn === 'open' && !strip_state ? hedges.plan(session, candidate, order.slice(at + 1), work) : undefined;
           const reached =
             hedge === undefined
               ? { value: await work.send(prepared), prepared, candidate }
-              : await sendHedged(session, { candidate, prepared }, work, hedge, (other) => {
+              : await hedges.send(session, { candidate, prepared }, work, hedge, (other) => {
                   last = other;
                   order = order.filter((one, nth) => nth <= at || one !== other);
                 });
@@ -287,138 +244,6 @@ export function createAttempts(
     session.failed.push({ provider: candidate.provider, own: candidate.own, error });
     if (failure !== 'state_rejected') blame(session, candidate, error);
     return fallsOver(failure) ? undefined : { ended: 'failed', error };
-  }
-
-  /** When a call may be sent to a second endpoint, and to which; undefined: it may not. */
-  function hedgeOf<P extends Prepared, T>(
-    session: Session,
-    candidate: Candidate,
-    later: readonly Candidate[],
-    { discard }: Work<P, T>,
-  ): { next: Candidate; after_ms: number } | undefined {
-    const { call, grant } = session;
-    const { provider: wishes } = call.request;
-    if (discard === undefined || wishes?.allow_fallbacks === false || !(wishes?.hedge ?? hedging().hedge))
-      return undefined;
-    // A part of the answer that is not paid for yet is paid for by the last attempt that was let in.
-    if (grant !== undefined && grant.paid_tokens < grant.output_tokens) return undefined;
-    const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
-    const next = later.find(
-      (one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one),
-    );
-    const now_ms = clock.now_ms();
-    if (next === undefined || !isFit(candidate) || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
-    const after_ms = lateAfter(health, candidate.endpoint.id, now_ms);
-    return after_ms === undefined ? undefined : { next, after_ms };
-  }
-
-  /** Sends, and where nothing came in time sends to a second endpoint as well: who answers first, answers; the other is given up. */
-  async function sendHedged<P extends Prepared, T>(
-    session: Session,
-    { candidate, prepared }: { candidate: Candidate; prepared: P },
-    work: Work<P, T>,
-    { next, after_ms }: { next: Candidate; after_ms: number },
-    waitsFor: (candidate: Candidate) => void,
-  ): Promise<Reached<P, T>> {
-    const { cancellation } = session.call;
-    share.earn();
-    const one = {
-      runner: run(cancellation, (own) => work.send(prepared, own)),
-      candidate,
-      prepared,
-      under_way: underWay(session),
-    };
-    await within(one.runner, after_ms);
-    const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
-    if (is_late() && share.take()) {
-      // Where this node has not the money for both, the store is being asked for it.
-      for (let tries = 0; tries < limits.hedge_tries_max && is_late(); tries += 1) {
-        if (tries > 0) await within(one.runner, limits.recall_ask_ms);
-        const two = is_late() ? await beginBeside(session, one, next, work) : undefined;
-        if (two === undefined) continue;
-        waitsFor(next);
-        return await firstOf(session, one, two, work, waitsFor);
-      }
-    }
-    const { value } = orThrow(await one.runner.done);
-    return { value, prepared, candidate };
-  }
-
-  /** Sets aside what a second attempt may cost on top of the first, makes it durable and sends it; undefined: that cannot be. */
-  async function beginBeside<P extends Prepared, T>(
-    session: Session,
-    one: Beside<P, T>,
-    next: Candidate,
-    work: Work<P, T>,
-  ): Promise<Beside<P, T> | undefined> {
-    const { call, hold } = session;
-    const needs = work.ready?.(next);
-    if (needs !== undefined) {
-      void needs.catch(() => {});
-      return undefined;
-    }
-    const granted_nano = hold.granted_nano;
-    const begun_ms = clock.monotonic_ms();
-    const at = assume(session, one.candidate);
-    const prepare = (spend?: SpendBound) => work.prepare(next, false, spend);
-    try {
-      const admitted = admitBeside({ call, hold, prepare, measure: work.measure });
-      if (admitted !== undefined) {
-        one.under_way.granted_nano = granted_nano;
-        one.under_way.assumed_at = at;
-        const under_way = await makeDurable(session, next, admitted);
-        Object.assign(under_way, { waited_ms: clock.monotonic_ms() - begun_ms, is_hedge: true });
-        if (one.runner.sent === undefined && !call.cancellation.cancelled) {
-          const runner = run(call.cancellation, (own) => work.send(admitted.prepared, own));
-          return { runner, candidate: next, prepared: admitted.prepared, under_way };
-        }
-      }
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
-    }
-    unassume(session, at);
-    Object.assign(session, one.under_way, { assumed_at: undefined });
-    return undefined;
-  }
-
-  /** Whoever of two answers first; the other is given up, and both are noted but for the one that comes back. */
-  async function firstOf<P extends Prepared, T>(
-    session: Session,
-    one: Beside<P, T>,
-    two: Beside<P, T>,
-    work: Work<P, T>,
-    waitsFor: (candidate: Candidate) => void,
-  ): Promise<Reached<P, T>> {
-    const is_one = (await first(one.runner, two.runner)) === one.runner;
-    const [early, late] = is_one ? [one, two] : [two, one];
-    const sent = await early.runner.done;
-    if ('value' in sent) {
-      await giveUp(session, late, work);
-      Object.assign(session, early.under_way);
-      return { value: sent.value, prepared: early.prepared, candidate: early.candidate };
-    }
-    Object.assign(session, early.under_way);
-    const ended = failed(session, early.candidate, work, sent.error);
-    if (ended !== undefined) {
-      await giveUp(session, late, work, ended.ended === 'gone' ? 'client_gone' : undefined);
-      throw new Final(ended);
-    }
-    waitsFor(late.candidate);
-    const last = await late.runner.done;
-    Object.assign(session, late.under_way);
-    return { value: orThrow(last).value, prepared: late.prepared, candidate: late.candidate };
-  }
-
-  /** Ends an attempt that is not wanted any more; what came of it until then is paid for. */
-  async function giveUp<P extends Prepared, T>(
-    session: Session,
-    { runner, candidate, prepared, under_way }: Beside<P, T>,
-    { discard }: Work<P, T>,
-    failure = 'hedge_lost',
-  ): Promise<void> {
-    const used = await runner.abandon((value) => discard?.(value, prepared) ?? null);
-    Object.assign(session, under_way);
-    note(session, candidate, { status: null, failure, used });
   }
 
   /** When the last attempt was sent, by the wall clock of now. */
