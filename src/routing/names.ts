@@ -1,27 +1,37 @@
 import { type Candidate, tagOf } from './candidate.ts';
 
-/** Names of a client's list, as they are compared. */
-export type NameList = readonly string[];
+/** Names of a client's list, as they are compared, each with its place in it. */
+export type NameList = ReadonlyMap<string, number>;
 
 /** A client's list of names; undefined where it is empty, so that it says nothing. */
 export function nameList(given: readonly string[] | null | undefined): NameList | undefined {
-  return given?.length ? given.map((name) => name.toLowerCase()) : undefined;
+  if (!given?.length) return undefined;
+  const list = new Map<string, number>();
+  for (const [place, name] of given.entries()) {
+    const compared = name.toLowerCase();
+    if (!list.has(compared)) list.set(compared, place);
+  }
+  return list;
 }
 
 /**
- * Whether a name means this endpoint: a provider's slug or display name, or an endpoint's own tag. A service tier has to be
- * named with its tag, unless the request asks for tiers in another way (public service's documentation, "Service tiers").
+ * The place of the first name that means this endpoint: a provider's slug or display name, or an endpoint's own tag; undefined:
+ * none does. A service tier has to be named with its tag, unless the request asks for tiers in another way (public service's
+ * documentation, "Service tiers").
  */
-export function means(name: string, candidate: Candidate, tiers_asked: boolean): boolean {
+export function placeIn(list: NameList, candidate: Candidate, tiers_asked: boolean): number | undefined {
   const { provider, endpoint, tier } = candidate;
-  if (tier !== undefined) {
-    if (name === tagOf(candidate).toLowerCase()) return true;
-    if (!tiers_asked) return false;
+  const exact = tier === undefined ? undefined : list.get(tagOf(candidate).toLowerCase());
+  if (tier !== undefined && !tiers_asked) return exact;
+  let first = exact;
+  for (const name of [provider.slug, provider.name.toLowerCase(), endpoint.tag.toLowerCase()]) {
+    const place = list.get(name);
+    if (place !== undefined && (first === undefined || place < first)) first = place;
   }
-  return name === provider.slug || name === provider.name.toLowerCase() || name === endpoint.tag.toLowerCase();
+  return first;
 }
 
 /** Whether one of the names means it. */
 export function isNamed(list: NameList, candidate: Candidate, tiers_asked: boolean): boolean {
-  return list.some((name) => means(name, candidate, tiers_asked));
+  return placeIn(list, candidate, tiers_asked) !== undefined;
 }

@@ -2,7 +2,7 @@ import type { Prices } from '../schemas/prices.ts';
 import { type Candidate, healthId, type Place, pricesOf, servedId } from './candidate.ts';
 import { type Cutoffs, missesCutoff } from './cutoffs.ts';
 import type { Health } from './health.ts';
-import { means } from './names.ts';
+import { placeIn } from './names.ts';
 import { isTight } from './needs.ts';
 import type { Asked } from './rules.ts';
 import { PRIORITY_TIERS, type Sort } from './wish.ts';
@@ -154,13 +154,16 @@ function alike(candidates: readonly Candidate[], asked: Asked, context: OrderCon
   const by_rank = tiersFirst(ranked(candidates, asked, context), asked);
   const { order } = asked;
   if (order === undefined) return by_rank;
-  const chosen = new Set<Candidate>();
-  for (const name of order) {
-    for (const candidate of by_rank) if (means(name, candidate, asked.tiers_asked)) chosen.add(candidate);
+  const places = new Map<Candidate, number>();
+  for (const candidate of by_rank) {
+    const place = placeIn(order, candidate, asked.tiers_asked);
+    if (place !== undefined) places.set(candidate, place);
   }
+  // Sorting keeps the rank of those that one name means.
+  const chosen = [...places.keys()].sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
   for (const candidate of chosen) withPlace(candidate, 'order');
-  if (asked.preferences.allow_fallbacks === false) return [...chosen];
-  return [...chosen, ...by_rank.filter((candidate) => !chosen.has(candidate))];
+  if (asked.preferences.allow_fallbacks === false) return chosen;
+  return [...chosen, ...by_rank.filter((candidate) => !places.has(candidate))];
 }
 
 /** A request for the priority tier goes to endpoints that have it first (api-facts 3.6). */

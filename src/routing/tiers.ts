@@ -38,7 +38,7 @@ export function tiersOf(
 ): readonly string[] {
   if (service_tiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
   return Object.keys(service_tiers).filter(
-    (tier) => names.includes(tier) || lists.some((list) => list.includes(`${tag}/${tier}`.toLowerCase())),
+    (tier) => names.includes(tier) || lists.some((list) => list.has(`${tag}/${tier}`.toLowerCase())),
   );
 }
 
