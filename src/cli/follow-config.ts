@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { limits } from '../limits.ts';
 import type { ReloadCause } from './reload.ts';
@@ -11,14 +12,36 @@ export function followConfig(
   { path, is_watched }: { path: string; is_watched: boolean },
   reload: (cause: ReloadCause) => void,
 ): () => void {
-  const onSignal = () => reload('signal');
-  // On Windows it says that the console is being closed.
-  if (process.platform !== 'win32') process.on('SIGHUP', onSignal);
+  onReloadSignal(() => reload('signal'));
   const stopWatching = is_watched ? watch(path, () => reload('file')) : () => undefined;
   return () => {
-    process.off('SIGHUP', onSignal);
+    process.removeAllListeners('SIGHUP');
     stopWatching();
   };
+}
+
+/**
+ * Runs `reload` at SIGHUP. A terminal that is closed sends the same signal, and then nobody is left to stop the gateway: it ends
+ * the process, as it does where nothing listens for it.
+ */
+export function onReloadSignal(reload: () => void): void {
+  // On Windows it says that the console is being closed.
+  if (process.platform === 'win32') return;
+  process.on('SIGHUP', () => {
+    if (!process.stdout.isTTY || hasTerminal()) return reload();
+    process.removeAllListeners('SIGHUP');
+    process.kill(process.pid, 'SIGHUP');
+  });
+}
+
+/** Whether this process belongs to a terminal that is still there. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** What tells one state of a file from another; undefined where there is none. */

@@ -12,7 +12,7 @@ import { announce, announceKey, onceSignalled } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { warnOfExpiry } from './expiring-models.ts';
 import { firstStart } from './first-start.ts';
-import { followConfig } from './follow-config.ts';
+import { followConfig, onReloadSignal } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
 import { systemClock } from './system-clock.ts';
@@ -244,6 +244,8 @@ export function workerSide(): WorkerSide {
       take(message);
     }
   });
+  // It is the parent's to decide on; a terminal sends it to all of them.
+  onReloadSignal(() => {});
   // A worker must not outlive its parent: nobody would stop it.
   process.on('disconnect', drain);
   process.send?.({ type: 'settings' } satisfies ToParent);

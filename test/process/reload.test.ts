@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { childrenOf, freshDir, type GatewayProcess, isAlive, metric, serve, stop, until } from './gateway-process.ts';
 
-const CONNECTIONS = 24;
+const CONNECTIONS = 16;
+/** Several starts of processes, on a machine that may have other work. */
+const SLOW = { timeout: 120_000 };
 const ALONE = { connection: 'close' };
 
 const declared = (id: string) => `
@@ -37,7 +39,7 @@ describe.skipIf(process.platform === 'win32')('a configuration that is reloaded'
   test.each([
     ['one process', []],
     ['--workers 2', ['--workers', '2']],
-  ])('%s: everybody takes it, told once; a wrong one nobody', async (_, args) => {
+  ])('%s: everybody takes it, told once; a wrong one nobody', SLOW, async (_, args) => {
     const file = join(freshDir(), 'gateway.yaml');
     writeFileSync(file, declared('acme/first'));
     const gateway = await serve({ args, environment: { GATEWAY_CONFIG: file } });
@@ -76,7 +78,7 @@ describe.skipIf(process.platform === 'win32')('a configuration that is reloaded'
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('at SIGHUP, where the file is not watched', async () => {
+  test('at SIGHUP, where the file is not watched', SLOW, async () => {
     const file = join(freshDir(), 'gateway.yaml');
     writeFileSync(file, declared('acme/first'));
     const gateway = await serve({
