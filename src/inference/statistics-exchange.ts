@@ -81,7 +81,14 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
   /** The store's time of the last reading; undefined: nothing was read yet. */
   let read_at: number | undefined;
   let swept_ms = 0;
+  let forgot_ms = 0;
   let is_failing = false;
+
+  function forget(): void {
+    if (now_ms() - forgot_ms < limits.statistics_sweep_ms) return;
+    forgot_ms = now_ms();
+    statistics.sweep(forgot_ms);
+  }
 
   async function write(): Promise<void> {
     for (let batch = 0; batch < limits.statistics_batches_max; batch += 1) {
@@ -111,7 +118,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
 
   async function round(): Promise<void> {
     try {
-      statistics.sweep(now_ms());
+      forget();
       await write();
       await readOthers();
       if (now_ms() - swept_ms >= limits.statistics_sweep_ms) {

@@ -217,6 +217,16 @@ describe('what processes tell each other', () => {
     expect(statistics.unwritten(10)).toEqual([]);
   });
 
+  test('waits for a store within a bound; the rest is not written, and counts here all the same', () => {
+    const statistics = createEndpointStatistics();
+    const count = limits.health_endpoints_max;
+    for (let minute = 0; minute < 12; minute += 1) {
+      for (let n = 0; n < count; n += 1) statistics.observe(`e${n}`, success, T0 + minute * MINUTE);
+    }
+    expect(statistics.unwritten(Number.POSITIVE_INFINITY)).toHaveLength(limits.statistics_rows_max);
+    expect(statistics.figures('e0', T0 + 11 * MINUTE).uptime_last_30m).toBe(100);
+  });
+
   test('waits while it cannot be written, until no window reaches it', () => {
     const statistics = createEndpointStatistics();
     statistics.observe('e', success, T0);

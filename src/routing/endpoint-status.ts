@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
-import type { EndpointStatistics, Figures } from './endpoint-statistics.ts';
+import type { EndpointStatistics } from './endpoint-statistics.ts';
+import type { Figures } from './endpoint-windows.ts';
 import type { Condition, Health } from './health.ts';
 
 /** What the public record says of an endpoint in one number: below 0, how bad it is. */
