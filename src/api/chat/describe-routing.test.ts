@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest';
-import { generation } from '../../../test/generation-fixture.ts';
+import { describe, expect, test } from 'vitest';
+import { generation, noHold } from '../../../test/generation-fixture.ts';
+import { attempt, down, recorders } from '../../../test/recorder-fixture.ts';
 import type { RoutingRecord } from '../../ledger/records.ts';
+import { openDatabase } from '../../storage/database.ts';
+import { generationStore } from '../../storage/generations.ts';
+import { ledgerStore } from '../../storage/ledger.ts';
 import { describeRouting, isRouter } from './describe-routing.ts';
 
 const ROUTING: RoutingRecord = {
@@ -68,4 +72,35 @@ test.each([
   ['latest', false],
 ])('with strategy %s a router chose the model: %s', (strategy, expected) => {
   expect(isRouter({ ...ROUTING, strategy })).toBe(expected);
+});
+
+describe('after a crash', () => {
+  const { asKilled, freshDir, start, stop } = recorders(() => openDatabase({}));
+
+  test('what a finished call was routed by is there; what an open one was routed by is not', async () => {
+    const database = await openDatabase({});
+    const store = ledgerStore(database.queries, database.engine);
+    const dir = freshDir();
+    // The store hears of nothing before the process is gone.
+    let is_deaf = true;
+    const first = await start({ ...store, settle: (batch) => (is_deaf ? down() : store.settle(batch)) }, dir);
+    const finished = generation({ id: 'gen-1', model: 'a/one', routing: ROUTING });
+    for (const id of ['gen-1', 'gen-2']) await first.attempt(attempt(id));
+    await first.outcome(finished, noHold('gen-1'));
+    const second = await start(store, asKilled(dir));
+    await second.flush();
+    const { findById } = generationStore(database.queries);
+    const { organization_id } = finished;
+    const [known, unknown] = [
+      await findById({ organization_id, id: 'gen-1' }),
+      await findById({ organization_id, id: 'gen-2' }),
+    ];
+    expect(known && describeRouting(known)).toEqual(describeRouting(finished));
+    expect(unknown).toMatchObject({ outcome: 'unknown' });
+    expect(unknown && describeRouting(unknown)).toBeNull();
+    await stop(second);
+    is_deaf = false;
+    await stop(first);
+    await database.close();
+  });
 });
