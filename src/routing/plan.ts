@@ -93,14 +93,9 @@ function candidatesOf(
     const tiers = tierWish(request, wish, lists.order);
     const add = (endpoint: Endpoint, provider: Provider, tier: string | undefined): void => {
       const sends = sendsFor(request, tier, wish?.sends);
-      const facts = {
-        model,
-        endpoint,
-        provider,
-        ...(tier === undefined ? {} : { tier }),
-        ...(sends === undefined ? {} : { sends }),
-        excluded: undefined,
-      };
+      const facts: Candidate = { model, endpoint, provider, excluded: undefined };
+      if (tier !== undefined) facts.tier = tier;
+      if (sends !== undefined) facts.sends = sends;
       for (const credential of own) {
         if (credential.provider === provider.slug) candidates.push({ ...facts, own: credential });
       }
@@ -229,7 +224,8 @@ function overModels(left: readonly Candidate[], asked: Asked, context: PlanConte
   };
   if (context.models.length === 1 || isUnparted(asked.request)) return [arranged(left)];
   // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
-  const groups = context.models.map((model) => arranged(left.filter((candidate) => candidate.model === model)));
+  const of_model = Map.groupBy(left, ({ model }) => model);
+  const groups = context.models.map((model) => arranged(of_model.get(model) ?? []));
   if (order.cutoffs === undefined) return groups;
   const misses = ({ because }: Candidate) =>
     because?.includes('below_preferred') === true && !because.includes('order');
