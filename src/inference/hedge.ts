@@ -13,7 +13,7 @@ export interface HedgeShare {
 }
 
 export function createHedgeShare(share_max: () => number): HedgeShare {
-  let credit = 1;
+  let credit = share_max() > 0 ? 1 : 0;
   return {
     earn() {
       credit = Math.min(limits.hedge_burst_max, credit + share_max());
@@ -28,7 +28,7 @@ export function createHedgeShare(share_max: () => number): HedgeShare {
 }
 
 /** The latency that one call in twenty passes: between the percentiles that are kept. */
-export function p95(of: Percentiles): number {
+function p95(of: Percentiles): number {
   return of.p90 + ((of.p99 - of.p90) * 5) / 9;
 }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { servedId } from '../routing/candidate.ts';
 import type { Health } from '../routing/health.ts';
 import { type Candidate, healthId } from '../routing/plan.ts';
 import type { Admission, Admitted, Prepared } from './admission.ts';
@@ -118,7 +119,7 @@ export function createHedges(
     );
     const now_ms = clock.now_ms();
     if (next === undefined || !isFit(candidate) || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
-    const after_ms = lateAfter(health, candidate.endpoint.id, now_ms);
+    const after_ms = lateAfter(health, servedId(candidate), now_ms);
     return after_ms === undefined ? undefined : { next, after_ms };
   }
 
