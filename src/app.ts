@@ -305,6 +305,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     forgetFailures: health.forget,
     async drain() {
       draining = true;
+      const probed = probes?.stop();
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => running.closeIdleConnections(), limits.shutdown_poll_ms);
@@ -317,9 +318,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       clearTimeout(bound);
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       await Promise.race([running.idle(), late]);
+      await Promise.race([probed, late]);
       await upstream.close();
       await tokenizer.stop();
-      await probes?.stop();
       await turns.stop();
       await exchange.stop();
       await rates.stop();

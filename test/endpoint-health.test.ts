@@ -134,6 +134,20 @@ test('rate limits, refusals and clients that leave are neither successes nor err
   }
 });
 
+test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-html'])(
+  'an answer that breaks off is an error: %s',
+  async (model) => {
+    const gateway = await startGateway();
+    try {
+      await times(10, () => ask(gateway, model, { stream: true }));
+      const shown = await listed(gateway, model);
+      expect(shown).toMatchObject({ status: '-5', uptime_last_5m: 0, throughput_last_30m: null });
+    } finally {
+      await gateway.stop();
+    }
+  },
+);
+
 test('routing learns how well tools are called', async () => {
   const gateway = await startGateway();
   try {

@@ -24,8 +24,8 @@ const ANSWER: Step[] = [
 /** What one probe costs with the prices below, 1000 USD a million tokens. */
 const PROBE_USD = 0.201;
 
-async function startSite(probes: object | undefined, models = 5) {
-  const upstream = await startWireServer(() => ANSWER);
+async function startSite(probes: object | undefined, models = 5, answer = ANSWER) {
+  const upstream = await startWireServer(() => answer);
   const provider = { dialect: 'openai-chat', base_url: upstream.url };
   const pricing = { prompt: 1000, completion: 1000 };
   const yaml = JSON.stringify({
@@ -150,6 +150,30 @@ test('the budget is never passed, and its key can be disabled', async () => {
     await upstream.stop();
   }
 }, 60_000);
+
+test('one that is under way holds up no stop, and is nobody’s failure', async () => {
+  const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 1, [{ until: new Promise(() => {}) }]);
+  const gateway = await startGateway({ yaml });
+  try {
+    await upstream.exchange(0);
+    await gateway.gateway.stop();
+    const again = await startGateway({
+      yaml: yaml.replace('usd_per_day', 'every_minutes":1440,"usd_per_day'),
+      data_dir: gateway.data_dir,
+    });
+    try {
+      const response = await again.call('GET', '/models/acme/m0/endpoints');
+      const { data } = (await response.json()) as { data: { endpoints: PublicEndpoint[] } };
+      expect(data.endpoints[0]).toMatchObject({ status: '0' });
+      expect(upstream.exchanges).toHaveLength(1);
+    } finally {
+      await again.stop();
+    }
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+}, 20_000);
 
 describeStores('probes of two nodes', ({ freshUrl }) => {
   test.each([
