@@ -139,7 +139,7 @@ test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-htm
   async (model) => {
     const gateway = await startGateway();
     try {
-      await times(10, () => ask(gateway, model, { stream: true }));
+      await times(10, () => ask(gateway, model, { stream: true, provider: { order: ['sandbox'] } }));
       const shown = await listed(gateway, model);
       expect(shown).toMatchObject({ status: '-5', uptime_last_5m: 0, throughput_last_30m: null });
     } finally {
