@@ -228,12 +228,12 @@ describe('failures', () => {
   });
 
   test.each([
-    ['no text', { words: [] }],
-    ['a list', [1]],
-    ['an error in a 200', { error: { message: 'no', code: 503 } }],
-  ])('an answer with %s is a failure', async (_what, body) => {
+    ['no text', { words: [] }, 502],
+    ['a list', [1], 502],
+    ['an error in a 200', { error: { message: 'no', code: 503 } }, 503],
+  ])('an answer with %s is a failure', async (_what, body, expected) => {
     script = () => json(body);
-    expect((await transcribe('wire/one')).status).toBe(502);
+    expect((await transcribe('wire/one')).status).toBe(expected);
   });
 });
 
