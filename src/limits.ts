@@ -394,6 +394,9 @@ export const limits = {
   retry_after_ms_max: 3_600_000,
   /** After a cool-down, how long the outcome of the one attempt that was let through is waited for. */
   cool_down_trial_ms_max: 30_000,
+  /** A stream that has not begun after so many times its endpoint's 99th percentile, and after so long, speaks against the endpoint. */
+  silence_factor: 4,
+  silence_ms_min: 10_000,
   /** An outage is recent for so long, and one where at least this share of the attempts failed meanwhile. */
   outage_recent_ms: 30_000,
   outage_share_min: 0.05,
@@ -410,8 +413,9 @@ export const limits = {
   throughput_ms_min: 20,
   /** What routing knows of an endpoint is worked out anew so often, where it is asked for. */
   performance_fresh_ms: 1_000,
-  /** Rows of statistics that a process keeps of others, or has to write. */
-  statistics_rows_max: 200_000,
+  /** Rows of statistics that a process keeps of others, or has to write; and the characters of the sketches in those of others. */
+  statistics_rows_max: 100_000,
+  statistics_chars_max: 32 * 1024 * 1024,
   /** Statistics are written, and those of others read, so often; so many rows at a time, and so many batches in one go. */
   statistics_exchange_ms: 5_000,
   statistics_batch_rows: 200,
@@ -424,7 +428,8 @@ export const limits = {
   /** Rows of minutes and of quarter hours are kept in the store so long, and so many in all. */
   statistics_minutes_keep_ms: 45 * 60_000,
   statistics_quarters_keep_ms: 26 * 3_600_000,
-  statistics_stored_rows_max: 1_000_000,
+  statistics_minute_rows_max: 100_000,
+  statistics_quarter_rows_max: 1_000_000,
   /** Endpoints without calls are looked for so often, and so many are probed at a time; setting `probes`. */
   probes_look_ms: 5_000,
   probes_per_round_max: 20,

@@ -45,6 +45,20 @@ test('streams that break off are continued where that is wanted', async () => {
   expect((await figures('gateway, sort: price, continued', DYING, SHORT)).success).toBe(1);
 }, 60_000);
 
+test('an endpoint that falls silent holds up those alone that were there first, however long they may wait', async () => {
+  const hanging: Scenario = {
+    ...DYING,
+    incidents: [{ provider: 'thrift', is: 'hangs', from_min: 4, to_min: 9 }],
+  };
+  const options = { ...SHORT, first_token_ms_max: 300_000 };
+  const { served } = await runStrategy(strategy('gateway, sort: price'), hanging, options);
+  const held_up = served.filter(({ lost_ms }) => lost_ms > 60_000);
+  // In the first ten seconds of it, and one for each trial afterwards.
+  expect(held_up.length).toBeGreaterThan(0);
+  expect(held_up.length).toBeLessThan(3 * 20);
+  expect(served.every(({ ok }) => ok)).toBe(true);
+}, 60_000);
+
 test('the same seed gives the same run, another another', async () => {
   const run = (seed: number) => runStrategy(strategy('gateway'), DYING, { ...SHORT, seed, minutes: 5 });
   const first = await run(1);

@@ -1,7 +1,9 @@
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
+import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
+import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
@@ -186,8 +188,10 @@ export function createAttempts(
         session.is_sent = false;
         /** Who is waited for: a hedge, perhaps, in the end. */
         let last = candidate;
+        let hear = () => {};
         try {
           const prepared = await begin(session, candidate, strip_state, work);
+          hear = listen(session, candidate);
           const hedge =
             turn === 'open' && !strip_state ? hedges.plan(session, candidate, order.slice(at + 1), work) : undefined;
           const reached =
@@ -216,6 +220,8 @@ export function createAttempts(
           if (ended !== undefined) return ended;
           if (is_again) continue;
           break;
+        } finally {
+          hear();
         }
       }
     }
@@ -244,6 +250,22 @@ export function createAttempts(
     session.failed.push({ provider: candidate.provider, own: candidate.own, error });
     if (failure !== 'state_rejected') blame(session, candidate, error);
     return fallsOver(failure) ? undefined : { ended: 'failed', error };
+  }
+
+  /**
+   * An endpoint that is silent for much longer than it ever was gets no further calls for a while. The call goes on waiting: its
+   * own time limit is for those that think long. What comes back is called when there is an answer, or none any more.
+   */
+  function listen(session: Session, candidate: Candidate): () => void {
+    if (session.call.request.stream !== true) return () => {};
+    const { latency_ms } = health.performance(servedId(candidate), clock.now_ms());
+    if (latency_ms === null) return () => {};
+    const sent_ms = sentAt(session);
+    const silent = setTimeout(
+      () => health.failed(healthId(candidate), 'timeout', undefined, clock.now_ms(), sent_ms),
+      Math.max(limits.silence_ms_min, latency_ms.p99 * limits.silence_factor),
+    );
+    return () => clearTimeout(silent);
   }
 
   /** When the last attempt was sent, by the wall clock of now. */
