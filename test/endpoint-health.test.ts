@@ -1,13 +1,16 @@
 /** What a running gateway tells of its endpoints: from real traffic, over restarts, and from node to node. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
 
+/** The endpoint that is listed first; the same models are served by another. */
+const FIRST = { order: ['sandbox'] };
+
 async function ask(gateway: TestGateway, model: string, body: object = {}): Promise<number> {
   const messages = [{ role: 'user', content: 'tell me' }];
-  const response = await gateway.call('POST', '/chat/completions', { model, messages, ...body });
+  const response = await gateway.call('POST', '/chat/completions', { model, messages, provider: FIRST, ...body });
   await response.text();
   return response.status;
 }
@@ -114,7 +117,13 @@ test('rate limits, refusals and clients that leave are neither successes nor err
     await times(12, async () => {
       const leaving = new AbortController();
       const messages = [{ role: 'user', content: 'tell me' }];
-      const body = { model: 'sandbox/story', messages, stream: true, sandbox: { tokens: 500, chunk_delay_ms: 5 } };
+      const body = {
+        model: 'sandbox/story',
+        messages,
+        provider: FIRST,
+        stream: true,
+        sandbox: { tokens: 500, chunk_delay_ms: 5 },
+      };
       const response = await fetch(`${gateway.base_url}/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
@@ -139,7 +148,7 @@ test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-htm
   async (model) => {
     const gateway = await startGateway();
     try {
-      await times(10, () => ask(gateway, model, { stream: true, provider: { order: ['sandbox'] } }));
+      await times(10, () => ask(gateway, model, { stream: true }));
       const shown = await listed(gateway, model);
       expect(shown).toMatchObject({ status: '-5', uptime_last_5m: 0, throughput_last_30m: null });
     } finally {
@@ -155,12 +164,16 @@ test('routing learns how well tools are called', async () => {
     const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
     await times(5, () => ask(gateway, 'sandbox/tools', { tools, stream: true }));
     await times(5, () => ask(gateway, 'sandbox/tools', { tools }));
-    const response = await gateway.call('POST', '/route/explain', {
-      model: 'sandbox/tools',
-      messages: [{ role: 'user', content: 'x' }],
-    });
-    const text = await response.text();
-    expect(text).toContain('"tool_success":1');
+    await vi.waitFor(
+      async () => {
+        const response = await gateway.call('POST', '/route/explain', {
+          model: 'sandbox/tools',
+          messages: [{ role: 'user', content: 'x' }],
+        });
+        expect(await response.text()).toContain('"tool_success":1');
+      },
+      { timeout: 5_000, interval: 200 },
+    );
   } finally {
     await gateway.stop();
   }
