@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { describeStores } from '../../../test/store-variants.ts';
 import { workspacesServer } from '../../../test/workspaces-server.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
+import { turnOwner } from '../../inference/state/vault.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
+import { reasoningStateStore } from '../../storage/reasoning-states.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 
@@ -144,6 +146,18 @@ describeStores('workspaces', ({ open }) => {
     for (const query of ['limit=101', 'limit=0', 'offset=-1']) {
       expect((await ask('GET', `/workspaces?${query}`)).status).toBe(400);
     }
+  });
+
+  test('what is remembered of its conversations goes with a workspace, and of no other', async () => {
+    const { create, ask, database } = await setUp();
+    const id = String((await create()).data['id']);
+    const states = reasoningStateStore(database.queries);
+    const row = (name: string, workspace_id: string) => {
+      return { id: name, owner: turnOwner('secret', workspace_id), sealed: name, expires_at: '9999' };
+    };
+    await states.insert([row('gone', id), row('stays', 'another')]);
+    expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
+    expect(await states.findMany(['gone', 'stays'], NOW)).toEqual([{ id: 'stays', sealed: 'stays' }]);
   });
 
   test('every change is announced to all nodes; what changes nothing is not', async () => {
