@@ -133,17 +133,18 @@ describeStores('the recorder', ({ open }) => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
-    let skew_ms = 0;
+    let passed_ms = 0;
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
-      const recorder = await start(store, data_dir, { clock: realClock(() => Date.now() + skew_ms) });
+      const clock = { ...realClock(() => Date.now() + passed_ms), monotonic: () => performance.now() + passed_ms };
+      const recorder = await start(store, data_dir, { clock });
       await recorder.attempt(attempt('endless'));
       recorder.progress('endless', { out_text: 7 }, 0);
       for (let index = 0; files(data_dir).length < 2; index++) {
         await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }), noHold());
       }
       await recorder.flush();
-      skew_ms = limits.journal_carry_ms + 60_000;
+      passed_ms = limits.journal_carry_ms + 60_000;
       vi.advanceTimersByTime(limits.journal_sweep_ms);
       await expect.poll(() => files(data_dir).map((name) => name.split('.')[1])).toEqual(['journal']);
     } finally {
