@@ -13,6 +13,8 @@ export interface PlanningRow {
   kind: string;
   /** Candidates that a plan weighs, on average. */
   candidates: number;
+  /** CPU time of the thread, a plan: what other work on the machine leaves alone. */
+  cpu_us: number;
   p50_us: number;
   p99_us: number;
   /** The first hundred of a fresh process. */
@@ -129,10 +131,13 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
     const cold_us = middle(able.slice(0, COLD).map(once));
     for (let warmed = 0; warmed < WARM_UPS; warmed += 1) once(able[warmed % able.length]!);
     candidates = 0;
+    const cpu = process.threadCpuUsage();
     const times = able.map(once).sort((a, b) => a - b);
+    const { user, system } = process.threadCpuUsage(cpu);
     return {
       kind,
       candidates: candidates / able.length,
+      cpu_us: (user + system) / able.length,
       p50_us: middle(times),
       p99_us: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
       cold_us,

@@ -45,10 +45,10 @@ export function planningTable(rows: readonly PlanningRow[]): string {
   const { models, endpoints } = LARGE;
   return table(
     `Planning a request, ${digits(0)(models)} models and ${digits(0)(endpoints)} endpoints: µs from the model's name to the ordered plan`,
-    ['', 'candidates', 'p50', 'p99', 'cold'],
-    rows.map(({ kind, candidates, p50_us, p99_us, cold_us }) => [
+    ['', 'candidates', 'CPU', 'p50', 'p99', 'cold'],
+    rows.map(({ kind, candidates, cpu_us, p50_us, p99_us, cold_us }) => [
       kind,
-      ...[candidates, p50_us, p99_us, cold_us].map(digits(1)),
+      ...[candidates, cpu_us, p50_us, p99_us, cold_us].map(digits(1)),
     ]),
   );
 }
@@ -58,12 +58,12 @@ export function listingTable({ ready_ms, idle_bytes, rows }: Listings): string {
   const { models, endpoints } = LARGE;
   return table(
     `The catalog over HTTP, ${digits(0)(models)} models and ${digits(0)(endpoints)} endpoints; ready after ${ms(ready_ms)} ms, idle with ${ms(idle_bytes / MEBIBYTE)} MiB`,
-    ['', 'status', 'KiB', 'first ms', 'p50 ms', 'p99 ms'],
-    rows.map(({ path, status, bytes, first_ms, p50_ms, p99_ms }) => [
+    ['', 'status', 'KiB', 'first ms', 'CPU ms', 'p50 ms', 'p99 ms'],
+    rows.map(({ path, status, bytes, first_ms, cpu_ms, p50_ms, p99_ms }) => [
       path,
       String(status),
       ms(bytes / KIBIBYTE),
-      ...[first_ms, p50_ms, p99_ms].map(digits(2)),
+      ...[first_ms, cpu_ms, p50_ms, p99_ms].map(digits(2)),
     ]),
   );
 }
