@@ -46,7 +46,7 @@ export type Attempt =
   | { is: 'failed'; status: number | null; retry_after_ms: number | undefined };
 
 /** Sends a request and waits for its first token, or until it is known that none comes. */
-export async function attempt(
+async function attempt(
   { time, farSide, first_token_ms_max }: World,
   provider: ProviderFacts,
   wanted: Wanted,
