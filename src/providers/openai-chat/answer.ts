@@ -25,7 +25,7 @@ export interface AnswerReader {
   /** True when the object told usage. */
   takeUsage(answer: WireAnswer): boolean;
   isStarted(): boolean;
-  /** Whether the upstream said that its answer is over. */
+  /** Whether the upstream said why its answer is over. Usage says no such thing: some tell it as they go. */
   isComplete(): boolean;
   /** Closes all blocks and says why the answer ended. */
   finish(chunks: ChatChunk[]): void;
@@ -48,7 +48,6 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
   let toldTier: string | undefined;
   let native: string | undefined;
   let stopSequence: string | undefined;
-  let hasLastUsage = false;
   let usage: WireUsage | undefined;
   let sources: Annotation[] = [];
 
@@ -97,16 +96,12 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
   return {
     take(answer, is_whole, chunks) {
       start(answer, chunks);
-      const before = chunks.length;
       const choices = Array.isArray(answer.choices) ? answer.choices : [];
       for (const choice of choices) {
         const isOurs = isObject(choice) && !numberOf(choice['index']);
         if (isOurs) takeChoice(choice as WireChoice, is_whole, chunks);
       }
-      const toldUsage = takeUsage(answer);
-      // Where usage comes on every chunk, only one that says nothing else is the last.
-      if (chunks.length > before) hasLastUsage = false;
-      else if (toldUsage && (turn.hasProduced() || choices.length === 0)) hasLastUsage = true;
+      takeUsage(answer);
       if (answer.search_results != null || answer.citations != null) {
         const found = citationsOf(answer.search_results);
         sources = found.length > 0 ? found : sources.length > 0 ? sources : citationsOf(answer.citations);
@@ -118,7 +113,7 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
     },
     takeUsage,
     isStarted: () => isStarted,
-    isComplete: () => native !== undefined || hasLastUsage,
+    isComplete: () => native !== undefined,
     finish(chunks) {
       turn.end(chunks);
       if (sources.length > 0) chunks.push({ delta: { annotations: sources } });

@@ -59,12 +59,9 @@ describe('a stream', () => {
     expect(answer.ext.usage).toEqual({ in_uncached: 3, out_text: 2 });
   });
 
-  test('without a finish reason is complete with [DONE], or with usage in a chunk of its own', () => {
-    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
-    for (const end of ['[DONE]', { choices: [], usage }]) {
-      const { choices } = accumulate(decode([delta({ content: 'a' }), end]), 7);
-      expect(choices[0]).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
-    }
+  test('without a finish reason is complete with [DONE]', () => {
+    const { choices } = accumulate(decode([delta({ content: 'a' }), '[DONE]']), 7);
+    expect(choices[0]).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
   });
 
   test.each<[string, (JsonValue | string)[]]>([
@@ -74,6 +71,11 @@ describe('a stream', () => {
       [delta({ content: 'a' }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } })],
     ],
     ['whose usage came with its first, empty chunk', [delta({ content: '' }, null, { usage: { prompt_tokens: 1 } })]],
+    ['that only told usage', [{ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }]],
+    [
+      'that told usage after its text',
+      [delta({ content: 'a' }), { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }],
+    ],
     ['of nothing', []],
   ])('%s is cut short', (_rule, events) => {
     expect(() => decode(events)).toThrow(expect.objectContaining({ failure: 'unavailable' }));
