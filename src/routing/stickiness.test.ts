@@ -30,6 +30,12 @@ describe('a conversation', () => {
     expect(idOf(first, { session_id: 's' })).not.toBe(idOf(first, { prompt_cache_key: 's' }));
     expect(idOf(first, { session_id: '' })).toBe(idOf(first));
   });
+  test('is known by a hash: part of a string from a client would hold the whole of it in memory', () => {
+    const long = 'x'.repeat(100_000);
+    for (const more of [{ session_id: 's' }, { session_id: long }, { prompt_cache_key: long }, {}]) {
+      expect(idOf([say('user', long)], more)).toMatch(/^[\w-]{43}$/);
+    }
+  });
   test('that has said nothing is none', () => {
     expect(idOf([say('system', 'be brief')])).toBeUndefined();
   });

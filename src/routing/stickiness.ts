@@ -26,12 +26,16 @@ const isInstruction = ({ role }: Message) => role === 'system' || role === 'deve
 
 /** The conversation of a request: as the client names it, else by what it begins with (public service's documentation, "Prompt caching"). */
 export function conversationOf({ session_id, prompt_cache_key, messages }: ChatRequest): Conversation | undefined {
-  if (session_id) return { id: `session ${session_id}` };
-  if (prompt_cache_key) return { id: `key ${prompt_cache_key.slice(0, limits.session_id_chars_max)}` };
+  if (session_id) return idOf(`session ${session_id}`);
+  if (prompt_cache_key) return idOf(`key ${prompt_cache_key.slice(0, limits.session_id_chars_max)}`);
   const first = messages.find((message) => !isInstruction(message));
   if (first === undefined) return undefined;
-  const begin = `${mark(messages.find(isInstruction))}\n${mark(first)}`;
-  return { id: hash('sha256', begin, 'base64url') };
+  return idOf(`begin ${mark(messages.find(isInstruction))}\n${mark(first)}`);
+}
+
+/** A hash in any case: part of a string that a client sent would hold the whole of it in memory. */
+function idOf(told: string): Conversation {
+  return { id: hash('sha256', told, 'base64url') };
 }
 
 /** Whether a cache at the endpoint makes the next turn of a conversation cheaper there. */
