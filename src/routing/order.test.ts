@@ -132,6 +132,16 @@ describe('a sort', () => {
     expect(found).toHaveLength(5);
   });
 
+  test('as one list is one order: that of the first model’s name', () => {
+    const wishes = new Map([[GRADED, { sort: 'throughput' as const }]]);
+    const by = (first: typeof two, second: typeof two) =>
+      planned({ route: 'sort' }, { models: [first, second], wishes, known: over });
+    expect(tagsOf(by(GRADED, two))).toEqual(['beta', 'alpha/two', 'alpha', 'gamma', 'beta/slow']);
+    expect(by(GRADED, two).attempts[1]?.because).toEqual(['throughput']);
+    const plain = by(two, GRADED).attempts;
+    expect(plain.every(({ because }) => because?.at(-1) === 'price')).toBe(true);
+  });
+
   test('as one list without fallbacks is the first of all', () => {
     const provider = { sort: { by: 'throughput', partition: 'none' }, allow_fallbacks: false };
     expect(tagsOf(planned({ provider }, { models: [two, GRADED], known: over }))).toEqual(['beta']);

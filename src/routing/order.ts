@@ -128,6 +128,16 @@ function headOf(all: readonly Ranked[], asked: Asked, context: OrderContext): re
   return end === -1 ? all : all.slice(0, end);
 }
 
+/** Of each endpoint the first: several credentials for one are used in their own order, and do not make it likelier. */
+function firstOfEach(head: readonly Ranked[]): readonly Ranked[] {
+  if (head.every(({ candidate }) => candidate.own === undefined)) return head;
+  const seen = new Set<string>();
+  return head.filter(({ candidate }) => {
+    const id = servedId(candidate);
+    return !seen.has(id) && seen.add(id);
+  });
+}
+
 /**
  * By rank: cooling ones last, then those that something moves back, then what is sorted by. Without a sort the first is the
  * one that the conversation went to before, or is drawn, among those that stand alike; the others follow by price.
@@ -139,10 +149,12 @@ function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderCo
   const head = headOf(all, asked, context);
   if (head.length < 2) return in_order;
   const { sticky } = context;
-  const kept = sticky === undefined ? -1 : head.findIndex(({ candidate }) => sticky(candidate));
-  const [chosen] = in_order.splice(kept === -1 ? drawn(head, context.draw) : kept, 1) as [Candidate];
-  chosen.because = [kept === -1 ? 'drawn' : 'sticky', ...(chosen.because ?? [])];
-  return [chosen, ...in_order];
+  const kept = sticky === undefined ? undefined : head.find(({ candidate }) => sticky(candidate));
+  const drawable = kept === undefined ? firstOfEach(head) : [kept];
+  const { candidate: chosen } = drawable[drawable.length > 1 ? drawn(drawable, context.draw) : 0] as Ranked;
+  if (kept !== undefined) withPlace(chosen, 'sticky');
+  else if (drawable.length > 1) withPlace(chosen, 'drawn');
+  return [chosen, ...in_order.filter((candidate) => candidate !== chosen)];
 }
 
 function withPlace(candidate: Candidate, place: Place): void {

@@ -27,7 +27,7 @@ describe('own credentials', () => {
   const planned = (
     credentials: OwnCredential[],
     provider?: ProviderPreferences,
-    { models = [ONE], health = createHealth() }: { models?: Model[]; health?: Health } = {},
+    { models = [ONE], health = createHealth(), draw = 0 }: { models?: Model[]; health?: Health; draw?: number } = {},
   ) => {
     const request = { messages: [{ role: 'user' as const, content: 'x' }], ...(provider ? { provider } : {}) };
     const found = plan(request, {
@@ -36,7 +36,7 @@ describe('own credentials', () => {
         slug === 'gamma' ? ({ ...PROVIDERS['gamma'], is_own_only: true } as Provider) : PROVIDERS[slug],
       health,
       now_ms: 1000,
-      draw: 0,
+      draw,
       allow_unpriced: true,
       own: credentials,
       caller: { key_hash: 'k', user_id: 'u' },
@@ -98,6 +98,30 @@ describe('own credentials', () => {
     ],
   ])('%s', (_title, credentials, preferences, expected) => {
     expect(planned(credentials, preferences).names).toEqual(expected);
+  });
+
+  test('are drawn by endpoint, and at one endpoint used in sort_order whatever is drawn', () => {
+    const three = [own('3', 'beta', { sort_order: 3 }), own('1', 'beta', { sort_order: 1 }), own('2', 'alpha')];
+    const at = (draw: number, provider?: ProviderPreferences) => planned(three, provider, { draw });
+    for (const draw of [0, 0.4, 0.8, 0.99]) {
+      const { names, attempts } = at(draw, { only: ['beta'], ignore: ['beta/turbo'] });
+      expect(names).toEqual(['1@beta', '3@beta', 'shared@beta']);
+      expect(attempts[0]?.because).toEqual(['own_credential', 'price']);
+    }
+    // Prices of 100, 200 and 300, whatever the number of credentials.
+    const total = 1 + 1 / 4 + 1 / 9;
+    expect(
+      at(0)
+        .attempts.slice(0, 5)
+        .map(({ weight }) => weight),
+    ).toEqual([
+      expect.closeTo(1 / total),
+      undefined,
+      expect.closeTo(1 / 4 / total),
+      undefined,
+      expect.closeTo(1 / 9 / total),
+    ]);
+    expect(at(0.99).names[0]).toBe('2@alpha');
   });
 
   test('close each model by itself', () => {

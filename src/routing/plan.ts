@@ -194,8 +194,9 @@ function firstAlone(group: Candidate[]): Candidate[] {
 }
 
 function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
-  const { health, now_ms, draw, prefers, sticky, wishes, default_sort } = context;
+  const { models, health, now_ms, draw, prefers, sticky, wishes, default_sort } = context;
   const said = sortOf(request);
+  const is_one_list = isUnparted(request);
   const tier = request.service_tier ?? undefined;
   /** Endpoints in a tier that is asked for have an order of their own (api-facts 3.6). */
   const in_tier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
@@ -209,7 +210,8 @@ function orderContext(request: ChatRequest, context: PlanContext): OrderContext 
     sortOf(candidate) {
       if (said !== undefined) return said;
       if (candidate.tier !== undefined && tier !== undefined) return in_tier;
-      return wishes?.get(candidate.model)?.sort ?? default_sort;
+      // One list has one order: that of the first model's name.
+      return wishes?.get(is_one_list ? (models[0] as Model) : candidate.model)?.sort ?? default_sort;
     },
   };
 }
