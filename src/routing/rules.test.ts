@@ -98,6 +98,34 @@ describe('what a request sends', () => {
     else expect(refused(asked, { models: [one] }).status).toBe(404);
   });
 
+  test('what is at the highest price is not above it, whatever a decimal fraction is worth', () => {
+    for (let thousandths = 1; thousandths < 5_000; thousandths += 1) {
+      const usd = thousandths / 1_000;
+      const pricing = { prompt: thousandths * 1_000, completion: 0, request: thousandths * 1e9 };
+      const at = model('a/x', [endpoint('a/x', 'alpha', 1, { pricing })]);
+      expect(
+        tagsOf(planned({ provider: { max_price: { prompt: usd, request: `${usd}` } } }, { models: [at] })),
+      ).toEqual(['alpha']);
+      expect(refused({ provider: { max_price: { prompt: usd - 1e-6 } } }, { models: [at] }).status).toBe(404);
+    }
+    const cheaper = model('a/x', [
+      endpoint('a/x', 'alpha', 1, { pricing: { prompt: 1_150_000, completion: 0, discount: 0.1 } }),
+    ]);
+    expect(tagsOf(planned({ provider: { max_price: { prompt: 1.035 } } }, { models: [cheaper] }))).toEqual(['alpha']);
+  });
+
+  test.each<[Partial<ChatRequest>]>([
+    [{ tools: [] }],
+    [{ stop: [] }],
+    [{ logit_bias: {} }],
+    [{ response_format: { type: 'text' } }],
+  ])('%j asks for nothing that has to be supported', (request) => {
+    const none = model('a/x', [endpoint('a/x', 'alpha', 1, { supported_parameters: [] })]);
+    expect(tagsOf(planned({ ...request, provider: { require_parameters: true } }, { models: [none] }))).toEqual([
+      'alpha',
+    ]);
+  });
+
   test('an output bound goes where it holds, or anywhere where it holds nowhere', () => {
     const bounded = model('a/x', [
       endpoint('a/x', 'alpha', 1, { max_completion_tokens: 100 }),

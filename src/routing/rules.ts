@@ -57,11 +57,14 @@ const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio',
   ['audio', false],
 ];
 
+/** Decimal fractions are not exact: what is above a limit by less than that is at it. */
+const ROUNDING = 1e-12;
+
 function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
   for (const [name, per_million] of CAPPED) {
     const cap = preferences.max_price?.[name];
     if (cap === undefined || cap === null) continue;
-    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, per_million))
+    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, per_million) * (1 + ROUNDING))
       return `its ${name} price is above provider.max_price.${name}`;
   }
   return undefined;
@@ -74,9 +77,15 @@ function isQuantized(wanted: readonly string[], quantization: string): boolean {
   return wanted.includes(quantization) || wanted.some((name) => COVERS[name]?.includes(quantization) === true);
 }
 
+/** An empty list of tools or stops asks for nothing, as the format of plain text does. */
+function saysSomething(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.keys(value).length > 0 && !('type' in value && value.type === 'text');
+}
+
 /** Every parameter of the request that an endpoint lacks; a schema for the answer is one of its own. */
 function missingParameters(request: ChatRequest, { endpoint }: Candidate): string[] {
-  const missing = unsupportedParameters(request, endpoint);
+  const missing = unsupportedParameters(request, endpoint).filter((name) => saysSomething(request[name]));
   const known = endpoint.supported_parameters;
   const wants_schema = request.response_format?.type === 'json_schema';
   if (wants_schema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
