@@ -40,6 +40,8 @@ describe('names', () => {
     ['gateway/auto', ['a/fast-2', 'a/fast-1'], 'auto', undefined],
     ['openrouter/auto', ['a/fast-2', 'a/fast-1'], 'auto', undefined],
     ['gateway/free', ['a/fast-1:free', 'b/gift'], 'free', { free: true }],
+    ['gateway/auto:floor', ['a/fast-2', 'a/fast-1'], 'auto', { sort: 'price', tiers: ['flex'] }],
+    ['openrouter/free:exacto', ['a/fast-1:free', 'b/gift'], 'free', { sort: 'exacto', free: true }],
   ])('%s', (name, ids, strategy, wish) => {
     expect(ask({ model: name })).toMatchObject({ ids, strategy, requested: name });
     expect(ask({ model: name }).wish).toEqual(wish);
@@ -53,6 +55,26 @@ describe('names', () => {
         message: expect.stringContaining(name),
       }),
     );
+  });
+
+  test('of a router that has nothing are passed over where there are others', () => {
+    const nothing = { routers: { auto_models: ['a/gone'], free_models: 'all' as const } };
+    expect(ask({ models: ['gateway/auto', 'a/fast-1'] }, nothing)).toMatchObject({
+      ids: ['a/fast-1'],
+      requested: 'gateway/auto',
+      names: [
+        { name: 'gateway/auto', models: [] },
+        { name: 'a/fast-1', models: [MODELS[1]] },
+      ],
+    });
+    for (const models of [['gateway/auto'], ['gateway/auto', 'openrouter/auto']]) {
+      expect(() => ask({ models }, nothing)).toThrow(
+        expect.objectContaining({
+          status: 404,
+          metadata: expect.objectContaining({ failed_routing_step: 'Initial Endpoints' }),
+        }),
+      );
+    }
   });
 
   test('of batches are a 404, of vectors a 400', () => {

@@ -5,6 +5,7 @@ import type { Provider } from '../providers/provider.ts';
 import type { Strategy } from '../routing/candidate.ts';
 import { latestModels } from '../routing/families.ts';
 import { needsOf } from '../routing/needs.ts';
+import { NoEndpoint } from '../routing/refusal.ts';
 import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from '../routing/router-models.ts';
 import { resolveVariant, wishOf } from '../routing/variants.ts';
 import type { Wish } from '../routing/wish.ts';
@@ -109,10 +110,8 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   // A model that an operator calls so goes first.
   const plain = catalog.find(name);
   if (plain !== undefined) return { models: [plain], strategy: plain.id === name ? 'direct' : 'alias' };
-  const router = Object.hasOwn(ROUTER_NAMES, name) ? ROUTER_NAMES[name] : undefined;
-  if (router !== undefined) return routed(router, named, request, lookup);
   const latest = latestModels(catalog.models());
-  const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
+  const variant = resolveVariant<Model | string>(name, (id) => catalog.find(id) ?? routerOf(id) ?? latest.get(id));
   if (variant === undefined) throw invalid(named);
   const { model, suffixes } = variant;
   if (suffixes.includes('batch')) {
@@ -120,12 +119,27 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
       metadata: { field: named.field },
     });
   }
-  return {
-    models: [model],
-    strategy: name.startsWith('~') ? 'latest' : 'direct',
-    wish: wishOf(suffixes),
-    is_online: suffixes.includes('online'),
-  };
+  const wish = wishOf(suffixes);
+  const is_online = suffixes.includes('online');
+  if (typeof model === 'string') {
+    const found = routed(model, named, request, lookup);
+    return { ...found, wish: found.wish && wish ? { ...wish, ...found.wish } : (found.wish ?? wish), is_online };
+  }
+  return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online };
+}
+
+function routerOf(name: string): string | undefined {
+  return Object.hasOwn(ROUTER_NAMES, name) ? ROUTER_NAMES[name] : undefined;
+}
+
+/** What a name stands for; a router that has no model for the request is passed over where another name may have one. */
+function resolvedAmong(named: Named, others: number, request: ChatRequest, lookup: Lookup): Resolved | NoEndpoint {
+  try {
+    return resolved(named, request, lookup);
+  } catch (error) {
+    if (error instanceof NoEndpoint && others > 0) return error;
+    throw error;
+  }
 }
 
 /** A suffix turns reasoning on where the request itself says nothing of it. */
@@ -153,8 +167,14 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
   let is_online = false;
+  let nothing: NoEndpoint | undefined;
   for (const one of named) {
-    const found = resolved(one, request, lookup);
+    const found = resolvedAmong(one, named.length - 1, request, lookup);
+    if (found instanceof NoEndpoint) {
+      nothing ??= found;
+      names.push({ name: one.name, models: [] });
+      continue;
+    }
     names.push({ name: one.name, models: found.models });
     strategy ??= found.strategy;
     is_online ||= found.is_online === true;
@@ -168,6 +188,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     }
   }
   const list = [...models.values()];
+  if (list.length === 0 && nothing !== undefined) throw nothing;
   checkBound(request, list);
   const plugins = request.plugins ?? [];
   const has_web = plugins.some(({ id }) => id === 'web');

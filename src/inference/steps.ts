@@ -142,7 +142,7 @@ export function createSteps(
     const asked = options.ownCredentials(came.principal);
     const own = asked instanceof Promise ? await asked : asked;
     const catalog = catalogFor(own);
-    const named = pick(catalog);
+    const named = pickWith(came, () => pick(catalog));
     const { models, requested } = named;
     const given = named.request === undefined ? came : { ...came, request: named.request };
     const suited = recall?.(given, { models, catalog });
@@ -225,10 +225,25 @@ export function createSteps(
         sticky,
       });
     } catch (error) {
-      if (!(error instanceof NoEndpoint) || !call.wants_metadata) throw error;
-      const nothing = { attempts: [], selected: undefined, report: [] };
-      throw withRouting(error, routingMetadata({ call, plan: error.plan, requested, ...nothing }));
+      throw shownTo(call, error, requested);
     }
+  }
+
+  /** The models of a call; a router may find none. */
+  function pickWith(call: Call, pick: () => Requested): Requested {
+    try {
+      return pick();
+    } catch (error) {
+      throw shownTo(call, error, call.request.model ?? call.request.models?.[0]);
+    }
+  }
+
+  /** A refusal of routing, with what led to it where the client wants to see that. */
+  function shownTo(call: Call, error: unknown, requested: string | undefined): unknown {
+    if (!(error instanceof NoEndpoint) || !call.wants_metadata) return error;
+    const { plan } = error;
+    const nothing = { attempts: [], selected: undefined, report: [] };
+    return withRouting(error, routingMetadata({ call, plan, requested: requested ?? plan.requested, ...nothing }));
   }
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {

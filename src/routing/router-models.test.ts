@@ -5,6 +5,7 @@ import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';
 import { needsOf } from './needs.ts';
+import type { NoEndpoint } from './refusal.ts';
 import { autoModels, freeChoice, freeModels } from './router-models.ts';
 
 const BEST = model('a/best', [endpoint('a/best', 'alpha', 100, { context_length: 1_000 })]);
@@ -71,6 +72,29 @@ describe('the auto router', () => {
     });
     expect(() => autoModels(ALL, choice(plugin({ allowed_models: ['c/*'] })))).toThrow(error);
     expect(() => autoModels([], choice())).toThrow(error);
+  });
+
+  test.each<[string, string, () => unknown]>([
+    ['Initial Endpoints', 'model', () => autoModels([], choice())],
+    ['Initial Endpoints', 'model', () => freeChoice([], choice())],
+    ['Filter by Allowed Models', 'plugins', () => autoModels(ALL, choice(plugin({ allowed_models: ['c/*'] })))],
+    ['Filter by Request', 'model', () => autoModels(ALL, choice({ max_tokens: 500_000 }))],
+    ['Filter by Request', 'model', () => freeChoice(ALL, choice({ modalities: ['audio'] }))],
+  ])('says at which step nothing was left: %s', (step, field, choose) => {
+    try {
+      choose();
+      expect.unreachable();
+    } catch (error) {
+      const { metadata, plan } = error as NoEndpoint;
+      expect(metadata).toMatchObject({ failed_routing_step: step, constraint: { field }, routing_funnel: plan.funnel });
+      expect(plan.funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step).toBe(step);
+    }
+  });
+
+  test('leaves it to the plan which of many models are tried', () => {
+    const many = Array.from({ length: 40 }, (_, at) => model(`a/${at}`, [endpoint(`a/${at}`, 'alpha', 0)]));
+    expect(autoModels(many, choice())).toHaveLength(40);
+    expect(freeChoice(many, choice())).toHaveLength(40);
   });
 
   test.each([

@@ -6,7 +6,9 @@ import type { JsonValue } from '../schemas/json.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';
 import { type Needs, promptTokensMax, supports } from './needs.ts';
 import { typicalPrice } from './order.ts';
-import { isFree } from './rules.ts';
+import type { Plan } from './plan.ts';
+import { NoEndpoint } from './refusal.ts';
+import { type Constraint, isFree, laterSteps } from './rules.ts';
 
 /** The models that choose another: by the operator's order, and among those that cost nothing. */
 export const AUTO = 'gateway/auto';
@@ -82,13 +84,39 @@ function cheapest({ endpoints }: Model): number {
 
 /** By place in the operator's order and by price, in the shares that the client wishes. */
 function traded(models: readonly Model[], tradeoff: number): Model[] {
-  const by_price = [...models].sort((a, b) => (cheapest(a) < cheapest(b) ? -1 : 1));
+  const by_price = [...models].sort((a, b) => {
+    const [of_a, of_b] = [cheapest(a), cheapest(b)];
+    return of_a === of_b ? 0 : of_a < of_b ? -1 : 1;
+  });
   const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + by_price.indexOf(model) * tradeoff;
   const scores = new Map(models.map((model) => [model, score(model)]));
   return [...models].sort((a, b) => (scores.get(a) ?? 0) - (scores.get(b) ?? 0));
 }
 
-const NO_MODEL = 'No models match your request and model restrictions';
+const ALLOWED = {
+  step: 'Filter by Allowed Models',
+  constraint: { field: 'plugins', detail: 'allow more models in allowed_models of auto-router' },
+};
+const SUITABLE = {
+  step: 'Filter by Request',
+  constraint: { field: 'model', detail: 'name a model, or ask for what one of the router’s models does' },
+};
+
+/** The 404 of a router that is left without models; what each step left counts endpoints, as a plan's funnel does. */
+function noModel(strategy: Plan['strategy'], steps: readonly { step: string; models: readonly Model[] }[]): NoEndpoint {
+  const funnel = steps.map(({ step, models }) => ({
+    step,
+    endpoint_count: models.reduce((sum, { endpoints }) => sum + endpoints.length, 0),
+  }));
+  const failed = funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step;
+  const known: readonly { step: string; constraint: Constraint }[] = [ALLOWED, SUITABLE, laterSteps.initial];
+  const constraint = known.find(({ step }) => step === failed)?.constraint;
+  return new NoEndpoint(
+    { requested: strategy === 'free' ? FREE : AUTO, strategy, candidates: [], attempts: [], funnel },
+    'No models match your request and model restrictions',
+    { routing_funnel: funnel, failed_routing_step: failed, constraint },
+  );
+}
 
 /** Who chose the model of this conversation before: still the first choice where it suits. */
 function withHome(models: readonly Model[], home: string | undefined): Model[] {
@@ -114,9 +142,14 @@ export function autoModels(candidates: readonly Model[], { request, needs, home 
       ? candidates
       : candidates.filter(({ id }) => allowed.some((pattern) => matchesPattern(id, pattern)));
   const able = suitable(open, needs);
-  if (able.length === 0) throw new GatewayError(404, NO_MODEL);
-  // No more endpoints are tried than that, so more models are never reached.
-  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home).slice(0, limits.attempts_max);
+  if (able.length === 0) {
+    throw noModel('auto', [
+      { step: laterSteps.initial.step, models: candidates },
+      ...(allowed === undefined ? [] : [{ step: ALLOWED.step, models: open }]),
+      { step: SUITABLE.step, models: able },
+    ]);
+  }
+  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home);
 }
 
 const known_free = new WeakMap<readonly Model[], readonly Model[]>();
@@ -136,7 +169,12 @@ export function freeModels(models: readonly Model[]): readonly Model[] {
 /** The models that `gateway/free` tries for a request: one drawn among those that suit, the others after it. Throws a 404 where none does. */
 export function freeChoice(candidates: readonly Model[], { needs, draw, home }: Choice): Model[] {
   const able = suitable(candidates, needs);
-  if (able.length === 0) throw new GatewayError(404, NO_MODEL);
+  if (able.length === 0) {
+    throw noModel('free', [
+      { step: laterSteps.initial.step, models: candidates },
+      { step: SUITABLE.step, models: able },
+    ]);
+  }
   const first = Math.min(Math.floor(draw * able.length), able.length - 1);
-  return withHome([...able.slice(first), ...able.slice(0, first)], home).slice(0, limits.attempts_max);
+  return withHome([...able.slice(first), ...able.slice(0, first)], home);
 }
