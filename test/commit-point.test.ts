@@ -1,7 +1,7 @@
 /** Until when a stream can go to the next endpoint: what binds the gateway to an answer, and what does not. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
-import type { Step } from './wire-server.ts';
+import { httpChunk, responseHead, type Step } from './wire-server.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {
@@ -13,6 +13,15 @@ afterAll(() => site.stop());
 const breaksAfter = (...steps: Step[]) => {
   site.scripts['a'] = () => [wire.head, ...steps, { wait: 5 }, 'RESET'];
 };
+
+/** The same of a body whose end is told: this failure is one of the connection. */
+const breaksWithin = (...frames: string[]) => {
+  const head = responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked', connection: 'keep-alive' });
+  site.scripts['a'] = () => [head, ...frames.map((frame) => httpChunk(frame)), { wait: 5 }, 'RESET'];
+};
+
+const usage = wire.event([], { usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 } });
+const stop = wire.event([{ index: 0, delta: {}, finish_reason: 'stop' }]);
 
 test.each<[string, string]>([
   ['the role alone', wire.delta({ role: 'assistant' })],
@@ -26,8 +35,11 @@ test.each<[string, string]>([
   ['no choices', wire.event([])],
   ['comments', ': working\n\n: still working\n\n'],
   ['an event without data', 'event: ping\n\n'],
+  ['usage alone', usage],
+  ['a reason to stop alone', stop],
+  ['a reason to stop with usage', stop + usage],
 ])('%s binds to nothing: the next endpoint answers', async (_what, frame) => {
-  breaksAfter(frame);
+  breaksWithin(frame);
   const seen = await site.stream({});
   expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
   expect(seen.chunks.every(({ provider }) => provider === 'B')).toBe(true);
@@ -63,6 +75,32 @@ test('an end without a word binds: it is an answer', async () => {
   const seen = await site.stream({});
   expect([seen.text, seen.finishes]).toEqual(['', ['stop']]);
   expect(site.sent('b')).toHaveLength(asked);
+});
+
+test.each<[string, typeof breaksAfter]>([
+  ['that the connection ends', breaksAfter],
+  ['that tells its own end', breaksWithin as typeof breaksAfter],
+])('a stream %s and dies after text and usage, without a reason to stop, is a failure', async (_what, breaks) => {
+  breaks(wire.text('Half'), usage);
+  const seen = await site.stream({});
+  expect([seen.text, seen.finishes]).toEqual(['Half', ['error']]);
+  await site.expectSound();
+});
+
+test('usage alone is no answer, where the end of the connection is the end of the body', async () => {
+  breaksAfter(usage);
+  const seen = await site.stream({});
+  expect([seen.text, seen.finishes]).toEqual(['From b', ['stop']]);
+});
+
+test('where the reason to stop had come with the text, a failure after it is none', async () => {
+  breaksWithin(wire.text('All of', ' it'), stop);
+  const asked = site.sent('b').length;
+  const seen = await site.stream({ provider: { continuation: true } });
+  expect([seen.text, seen.finishes, seen.is_done]).toEqual(['All of it', ['stop'], true]);
+  expect(seen.last.gateway_metadata!.attempts).toMatchObject([{ provider: 'A', failure: null, estimated: true }]);
+  expect(site.sent('b')).toHaveLength(asked);
+  await site.expectSound();
 });
 
 test('heartbeats bind to nothing, however long they go on, and every failure before the first word is passed over', async () => {

@@ -246,14 +246,23 @@ async function readTail(response: UpstreamResponse): Promise<Buffer | undefined>
   }
 }
 
+/** What one attempt's body says. */
+interface AnswerReader {
+  /** The chunks of the next read; undefined at the end. */
+  next(): Promise<ChatChunk[] | undefined>;
+  /** Something meaningful has come: where a reason to stop comes as well, a failure after it is none. */
+  begun(): void;
+}
+
 /**
  * Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. What one read brought
  * before the failure that it also brought is given out first.
  */
-function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call) {
+function createAnswerReader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): AnswerReader {
   const { dialect } = prepared;
   const framer = createFramer(dialect.frames);
   const decoder = dialect.createStreamDecoder(stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
+  let has_begun = false;
   let ended = false;
   let failure: unknown;
   let bytes = 0;
@@ -272,10 +281,26 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
     }
     return chunks;
   };
-  return async (): Promise<ChatChunk[] | undefined> => {
+  /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
+  const endOf = (error: unknown): ChatChunk[] => {
+    if (!has_begun || !(error instanceof UpstreamError)) throw error;
+    try {
+      return decoder.end();
+    } catch {
+      throw error;
+    }
+  };
+  const next = async (): Promise<ChatChunk[] | undefined> => {
     if (failure !== undefined) throw failure;
     if (ended) return undefined;
-    const value = decoder.isWhole() ? await readTail(response) : await response.read();
+    let value: Buffer | undefined;
+    try {
+      value = decoder.isWhole() ? await readTail(response) : await response.read();
+    } catch (error) {
+      const rest = endOf(error);
+      ended = true;
+      return rest;
+    }
     const chunks = decode(value);
     if (value === undefined) {
       ended = true;
@@ -297,6 +322,12 @@ function reader(prepared: PreparedAttempt, response: UpstreamResponse, call: Cal
     }
     return chunks;
   };
+  return {
+    next,
+    begun() {
+      has_begun = true;
+    },
+  };
 }
 
 /**
@@ -314,14 +345,15 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
       held.started();
       return { first: chunks, next: async () => undefined, close: held.release };
     }
-    const next = reader(prepared, response, call);
+    const { next, begun } = createAnswerReader(prepared, response, call);
     const first: ChatChunk[] = [];
     for (;;) {
       const chunks = await next();
       if (chunks === undefined) break;
       first.push(...chunks);
-      if (chunks.some((chunk) => isMeaningful(chunk.delta) || chunk.finish_reason != null)) break;
+      if (chunks.some(({ delta }) => isMeaningful(delta))) break;
     }
+    begun();
     held.started();
     return { first, next, close: held.release };
   } catch (error) {
