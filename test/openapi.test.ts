@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
 
+interface Answer {
+  description: string;
+  content?: unknown;
+  headers?: Record<string, unknown>;
+}
+
 interface Document {
   paths: Record<
     string,
-    Record<string, { operationId: string; responses: Record<string, unknown>; security?: unknown[] }>
+    Record<string, { operationId: string; responses: Record<string, Answer>; security?: unknown[] }>
   >;
   components: { schemas: Record<string, unknown> };
 }
@@ -59,4 +65,32 @@ test('the front page leads to the documentation', async () => {
   const response = await fetch(gateway.url);
   expect(response.headers.get('content-type')).toMatch(/^text\/html/);
   expect(await response.text()).toContain('href="/docs"');
+});
+
+test('every status says what it means, and headers that clients act upon are declared', () => {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
+  );
+  for (const { name, responses } of operations) {
+    for (const [status, { description }] of Object.entries(responses)) {
+      expect(description, `${name} ${status}`).not.toBe('Default Response');
+    }
+  }
+  const headersOf = (path: string, method: string, status: string) =>
+    Object.keys(document.paths[`/api/v1${path}`]?.[method]?.responses[status]?.headers ?? {});
+  const limited = ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+  expect(headersOf('/chat/completions', 'post', '429')).toEqual(limited);
+  expect(headersOf('/embeddings', 'post', '429')).toEqual(limited);
+  expect(headersOf('/chat/completions', 'post', '200')).toEqual(['X-Generation-Id']);
+  expect(headersOf('/route/explain', 'post', '200')).toEqual([]);
+  expect(headersOf('/models', 'get', '304')).toEqual(['ETag', 'Cache-Control']);
+});
+
+test('a stream is documented event by event, and what more a credential shows is asked for with one', () => {
+  const { responses } = document.paths['/api/v1/chat/completions']?.['post'] ?? {};
+  expect(responses?.['200']?.content).toEqual({
+    'application/json': { schema: { $ref: '#/components/schemas/ChatCompletion' } },
+    'text/event-stream': { schema: { $ref: '#/components/schemas/ChatCompletionChunk' } },
+  });
+  expect(document.paths['/api/v1/models/{author}/{slug}/endpoints']?.['get']?.security).toEqual([{ bearer: [] }, {}]);
 });

@@ -1,8 +1,8 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import { accessOf, type Server } from './server.ts';
-
-type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+import type { TSchema } from 'typebox';
+import { documentAnswers, documented_headers, type Json, type Operation } from './documented-answers.ts';
+import { type Access, accessOf, type Server } from './server.ts';
 
 /** Where the version of the interface stands; the specification names it. */
 const VERSION = '1.0.0';
@@ -23,6 +23,12 @@ function hoist(value: Json, components: Record<string, Json>): Json {
   return { $ref: `#/components/schemas/${title}` };
 }
 
+/** Where it is not the document's own. Public operations show more to those who bring a credential. */
+const SECURITY: Partial<Record<Access | 'key', Record<string, string[]>[]>> = {
+  open: [],
+  public: [{ bearer: [] }, {}],
+};
+
 /** Collects every route registered after it into one OpenAPI document. */
 export async function collectOpenApi(server: Server): Promise<void> {
   await server.register(swagger, {
@@ -31,28 +37,62 @@ export async function collectOpenApi(server: Server): Promise<void> {
       info: {
         title: 'Model Gateway',
         version: VERSION,
-        description: 'One HTTP API in front of every model provider. All paths also answer under `/v1`.',
+        description:
+          'One HTTP API in front of every model provider. All paths also answer under `/v1`. Every answer carries `X-Request-Id`: ' +
+          'what the request sent under that name, or one of its own.',
       },
       servers: [{ url: '/' }],
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+      components: {
+        securitySchemes: {
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key; for what administers the gateway, a management key.',
+          },
+        },
+      },
       security: [{ bearer: [] }],
     },
     transform: ({ schema, url, route }) => {
       const access = accessOf(route.config);
       const hidden = access === undefined || schema?.operationId === undefined;
-      const security = access === 'open' || access === 'public' ? { security: [] } : {};
-      return { schema: { ...schema, ...security, hide: hidden }, url };
+      const security = SECURITY[access ?? 'open'];
+      return {
+        schema: {
+          ...schema,
+          ...(security === undefined ? {} : { security }),
+          ...(route.config?.events === undefined
+            ? {}
+            : { response: withEvents(schema?.response, route.config.events) }),
+          hide: hidden,
+        },
+        url,
+      };
     },
   });
+}
+
+/** A success that is an object, or a stream of such events where the request asks for one. */
+function withEvents(response: unknown, events: TSchema): Record<string, unknown> {
+  const declared = response as Record<string, unknown>;
+  const content = { 'application/json': { schema: declared['200'] }, 'text/event-stream': { schema: events } };
+  return { ...declared, 200: { description: 'The answer, whole or as a stream of events.', content } };
 }
 
 /** The document that the service serves; the committed `openapi.json` equals it. */
 function openApiDocument(server: Server): Record<string, Json> {
   const plain = JSON.parse(JSON.stringify(server.swagger())) as { paths: Json; components: Record<string, Json> };
   const schemas: Record<string, Json> = {};
-  const paths = hoist(plain.paths, schemas);
+  const paths = hoist(plain.paths, schemas) as unknown as Record<string, Record<string, Operation>>;
+  for (const methods of Object.values(paths)) {
+    for (const [method, operation] of Object.entries(methods)) documentAnswers(method.toUpperCase(), operation);
+  }
   const sorted = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return { ...(plain as unknown as Record<string, Json>), paths, components: { ...plain.components, schemas: sorted } };
+  return {
+    ...(plain as unknown as Record<string, Json>),
+    paths: paths as unknown as Json,
+    components: { ...plain.components, headers: documented_headers, schemas: sorted },
+  };
 }
 
 /** Serves the document, a page that renders it without any network, and a front page that leads there. */

@@ -49,6 +49,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
+    /** For the document: what each event holds where the answer is a stream of server-sent events. */
+    events?: TSchema;
   }
   interface FastifyRequest {
     principal: Principal | undefined;

@@ -421,3 +421,39 @@ export const ChatCompletionAnswer = open(
   },
   { title: 'ChatCompletion' },
 );
+
+const ToolCallDelta = open({
+  index: Type.Integer({ description: 'Which call this is a piece of.' }),
+  id: Type.Optional(Type.String()),
+  type: Type.Optional(Type.Literal('function')),
+  function: open({ name: Type.Optional(Type.String()), arguments: Type.Optional(Type.String()) }),
+});
+
+/** Documentation of what each event of a stream holds; events are written by the encoder, not by this schema. */
+export const ChatCompletionChunk = open(
+  {
+    ...envelope,
+    object: Type.Literal('chat.completion.chunk'),
+    choices: Type.Array(
+      open({
+        index: Type.Integer(),
+        finish_reason: FinishReason,
+        native_finish_reason: nullable(Type.String()),
+        delta: Type.Optional(
+          open({
+            role: Type.Literal('assistant'),
+            content: Type.String(),
+            reasoning: Type.Optional(nullable(Type.String())),
+            reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
+            tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
+          }),
+        ),
+        text: Type.Optional(Type.String({ description: 'In place of `delta` when the request had `prompt`.' })),
+      }),
+      { description: 'Empty in the last event, which has the usage.' },
+    ),
+    usage: Type.Optional(Usage),
+    error: Type.Optional(ChoiceError),
+  },
+  { title: 'ChatCompletionChunk' },
+);

@@ -7,7 +7,7 @@ import type { Inference } from '../../inference/answer.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import type { StreamEvent } from '../../inference/stream-answer.ts';
-import { ChatCompletionAnswer, ChatCompletionBody } from '../../schemas/chat.ts';
+import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { answerWhole } from '../answer-whole.ts';
@@ -43,7 +43,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
   server.route({
     method: 'POST',
     url: '/chat/completions',
-    config: { metered: options.inference },
+    config: { metered: options.inference, events: ChatCompletionChunk },
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
