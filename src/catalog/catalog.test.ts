@@ -453,3 +453,14 @@ describe('prices that change', () => {
     expect(still.at(Number.MAX_SAFE_INTEGER)).toBe(still);
   });
 });
+
+test('a model whose last day is over has expired, and is there all the same', () => {
+  const catalog = build(
+    [bundledModel('a/one', [endpoint('openai')])],
+    [provider('openai')],
+    [{ id: 'a/one', expiration_date: '2026-03-04' }],
+  );
+  const isExpired = (time: string) => catalog.at(Date.parse(time)).find('a/one')?.is_expired;
+  expect(isExpired('2026-03-04T23:59:59.999Z')).toBeUndefined();
+  expect(isExpired('2026-03-05T00:00:00Z')).toBe(true);
+});

@@ -8,6 +8,7 @@ import type { Prices } from '../schemas/prices.ts';
 import type { Ability, BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 import { categoriesOf } from './categories.ts';
 import { isDistillable } from './distillable.ts';
+import { expiresAt } from './expiry.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
@@ -74,7 +75,7 @@ export interface Catalog {
   /** By slug or display name, in any case. */
   provider(slugOrName: string): Provider | undefined;
   providers(): readonly Provider[];
-  /** The same at the prices that are in force then; the same object as long as none of them changes. */
+  /** The same at the prices that are in force then, with who has expired; the same object as long as none of that changes. */
   at(now_ms: number): Catalog;
 }
 
@@ -115,15 +116,19 @@ export function buildCatalog(sources: CatalogSources): Catalog {
   return dated(models, among);
 }
 
-/** A catalog for each stretch of time between two changes of price. Only the last one asked for is kept. */
+/** A catalog for each stretch of time between two changes of price or ends of models. Only the last one asked for is kept. */
 function dated(models: readonly Model[], among: (models: readonly Model[]) => Omit<Catalog, 'at'>): Catalog {
   const changes = models.flatMap(({ endpoints }) => endpoints.flatMap(({ price_changes = [] }) => price_changes));
-  const moments = [...new Set(changes.map(({ from_ms }) => from_ms))].sort((a, b) => a - b);
+  const ends = models.flatMap(({ expiration_date }) => (expiration_date === null ? [] : [expiresAt(expiration_date)]));
+  const moments = [...new Set([...changes.map(({ from_ms }) => from_ms), ...ends])].sort((a, b) => a - b);
   const at = (now_ms: number): Catalog => {
     const passed = moments.findLastIndex((moment) => moment <= now_ms);
     if (passed !== kept.passed) {
       const repriced = models.map((model) => ({
         ...model,
+        ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= now_ms
+          ? { is_expired: true as const }
+          : {}),
         endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, now_ms)),
       }));
       kept = { passed, catalog: passed === -1 ? first : { ...among(repriced), at } };

@@ -1,17 +1,20 @@
 /**
- * Models whose weights are under a licence that leaves their output to whoever made it, other models trained on it included.
- * Only what is known for sure: who needs another says so in `gateway.yaml` (`distillable`), at their own word.
+ * Models whose weights are under a licence that leaves their output to whoever made it, other models trained on it included: MIT or
+ * Apache 2.0, as their own pages said when they were read on 2026-11-21. Only what was found there: who needs another says so in
+ * `gateway.yaml` (`distillable`), at their own word.
  */
 const known: readonly RegExp[] = [
-  // MIT, "including … distillation for training other LLMs" (https://huggingface.co/deepseek-ai/DeepSeek-R1, section License).
+  // MIT; "supports commercial use and distillation" (https://huggingface.co/deepseek-ai/DeepSeek-R1, its README, section License; .../DeepSeek-R1-0528).
   /^deepseek\/deepseek-r1(-0528)?$/,
-  // MIT (https://huggingface.co/deepseek-ai/DeepSeek-V3-0324, https://huggingface.co/deepseek-ai/DeepSeek-V3.1, https://huggingface.co/deepseek-ai/DeepSeek-V3.2-Exp).
-  /^deepseek\/deepseek-(chat-v3-0324|chat-v3\.1|v3\.1-terminus|v3\.2-exp)$/,
-  // Apache 2.0 (https://huggingface.co/openai/gpt-oss-120b).
+  // MIT, the weights too (https://huggingface.co/deepseek-ai/DeepSeek-V3.1, .../DeepSeek-V3.1-Terminus, .../DeepSeek-V3.2-Exp, .../DeepSeek-V3.2).
+  /^deepseek\/deepseek-(chat-v3\.1|v3\.1-terminus|v3\.2-exp|v3\.2)$/,
+  // Apache 2.0 (https://arxiv.org/abs/2508.10925).
   /^openai\/gpt-oss-(20|120)b$/,
-  // Apache 2.0 (https://huggingface.co/Qwen/Qwen3-235B-A22B, https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Instruct).
-  /^qwen\/qwen3-(next-)?\d+b(-a\d+b)?(-(instruct|thinking))?(-2507)?$/,
-  // MIT (https://huggingface.co/zai-org/GLM-4.5, https://huggingface.co/zai-org/GLM-4.6).
+  // Apache 2.0, all open weights of Qwen3 (https://github.com/QwenLM/Qwen3, section License Agreement), in the sizes that its README names.
+  /^qwen\/qwen3-(0\.6b|1\.7b|4b|8b|14b|32b|30b-a3b|235b-a22b)(-(instruct|thinking))?(-2507)?$/,
+  // Apache 2.0 (https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Instruct, .../Qwen3-Next-80B-A3B-Thinking).
+  /^qwen\/qwen3-next-80b-a3b-(instruct|thinking)$/,
+  // MIT (https://huggingface.co/zai-org/GLM-4.5, .../GLM-4.5-Air, .../GLM-4.6).
   /^z-ai\/glm-4\.(5(-air)?|6)$/,
 ];
 

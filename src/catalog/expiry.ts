@@ -10,9 +10,14 @@ export interface ExpiryWarning {
 
 const DAY_MS = 86_400_000;
 
+/** When a model may be gone: its last day is over, in UTC. */
+export function expiresAt(expiration_date: string): number {
+  return Date.parse(expiration_date) + DAY_MS;
+}
+
 /** Days until the last day of a model is over, in UTC; below 0 once it is. */
 export function daysLeft(expiration_date: string, now_ms: number): number {
-  return Math.ceil((Date.parse(expiration_date) + DAY_MS - now_ms) / DAY_MS) - 1;
+  return Math.ceil((expiresAt(expiration_date) - now_ms) / DAY_MS) - 1;
 }
 
 /** The warnings for those who use these models, each once. */

@@ -51,6 +51,8 @@ export interface Model {
   /** YYYY-MM-DD. */
   knowledge_cutoff: string | null;
   expiration_date: string | null;
+  /** Its last day is over: `Catalog.at` tells. */
+  is_expired?: true;
   model_hub_id: string | null;
   /** What it is known to be good for; absent: nothing is known. */
   categories?: readonly Category[];

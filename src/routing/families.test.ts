@@ -37,6 +37,17 @@ test('an alias is the newest model of its family that answers in text, and no va
   expect([...latest.keys()]).toHaveLength(2);
 });
 
+test('a model that has expired gives way to an older one, and is better than none', () => {
+  const models = [
+    made('a/fast-3', 30, { is_expired: true }),
+    made('a/fast-2', 20),
+    made('a/slow-2', 2, { is_expired: true }),
+  ];
+  expect(latestModels(models).get('~a/fast-latest')?.id).toBe('a/fast-2');
+  expect(latestModels([...models].reverse()).get('~a/fast-latest')?.id).toBe('a/fast-2');
+  expect(latestModels(models).get('~a/slow-latest')?.id).toBe('a/slow-2');
+});
+
 test('of those made at the same time it is always the same', () => {
   const models = [made('a/fast-3', 30), made('a/fast-2', 30)];
   expect(latestModels(models).get('~a/fast-latest')?.id).toBe('a/fast-3');

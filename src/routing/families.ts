@@ -15,7 +15,7 @@ export function familyOf(id: string): string {
 const known = new WeakMap<readonly Model[], ReadonlyMap<string, Model>>();
 
 /**
- * The aliases `~author/family-latest` of a catalog, each with the newest model of its family: by when it was made, then by
+ * The aliases `~author/family-latest` of a catalog, each with the newest model of its family that has not expired, else the newest: by when it was made, then by
  * name. Models that do not answer in text, and variants, are of no family. Made once for each list of models.
  */
 export function latestModels(models: readonly Model[]): ReadonlyMap<string, Model> {
@@ -33,5 +33,6 @@ export function latestModels(models: readonly Model[]): ReadonlyMap<string, Mode
 }
 
 function isNewer(one: Model, other: Model): boolean {
+  if (one.is_expired !== other.is_expired) return one.is_expired === undefined;
   return one.created === other.created ? one.id > other.id : one.created > other.created;
 }
