@@ -25,7 +25,7 @@ export { ConfigError };
 type LogLevel = (typeof logLevels)[number];
 type Timeouts = Required<TimeoutsSection>;
 
-/** Everything the service is told from outside, checked. Holds secrets: print `describeConfig` of it, never itself. */
+/** Everything the service is told from outside, checked. Holds secrets: `cli/described-config.ts` prints what may be seen of it. */
 export interface Config {
   host: string;
   port: number;
@@ -213,39 +213,6 @@ export function loadConfig(
 export function readBundledCatalog(): BundledCatalog {
   const text = readFileSync(new URL('../catalog/models.json', import.meta.url), 'utf8');
   return withVectorModels(withSpeechModels(parseBundledCatalog(text)));
-}
-
-/** What may be printed and logged of a configuration: of secrets, only whether they are there. */
-export function describeConfig(config: Config): Record<string, unknown> {
-  const presence = (value: string | undefined) => (value === undefined ? 'not set' : 'set');
-  return {
-    host: config.host,
-    port: config.port,
-    store: config.database_url === undefined ? 'embedded' : 'PostgreSQL',
-    data_dir: config.data_dir,
-    config_file: config.config_file ?? 'none',
-    config_watch: config.config_watch,
-    management_key: presence(config.management_key),
-    secret: presence(config.secret),
-    body_bytes_max: config.body_bytes_max,
-    memory_bytes_max: config.memory_bytes_max,
-    log_level: config.log_level,
-    default_model: config.default_model ?? 'none',
-    sandbox: config.sandbox,
-    bundled_catalog: config.bundled_catalog,
-    providers_on: config.providers.map(({ slug }) => slug),
-    models_declared: config.models.length,
-    timeouts: config.timeouts,
-    public_url: config.auth.public_origin ?? 'none',
-    media_ports: config.media.ports,
-    media_private_hosts: config.media.private_hosts,
-    reasoning_state: config.reasoning_state.keep,
-    probes: config.probes ?? 'off',
-    oidc_issuer: config.auth.issuer?.issuer ?? 'none',
-    management_requests_per_minute: config.management_requests_per_minute,
-    journal_sync: config.ledger.journal_sync,
-    unknown_price: config.ledger.unknown_price,
-  };
 }
 
 /** A configuration file as it was read. */

@@ -84,6 +84,34 @@ test('tells what is on, what is off and why, and no secret', () => {
   for (const secret of [...Object.values(secrets), 'hidden']) expect(text).not.toContain(secret);
 });
 
+test('tells how requests are routed, limited and probed', () => {
+  const text = examine(
+    {},
+    [
+      'routing: { continuation: true, hedge_share: 0.05, auto_models: [openai/gpt-5] }',
+      'probes: { usd_per_day: 0.5, every_minutes: 15 }',
+      'rate_limits:',
+      '  per_key: { requests_per_minute: 600, tokens_per_minute: 200000 }',
+      '  models: { "openai/*": { tokens_per_minute: 1000 } }',
+      '  free_models: off',
+    ].join('\n'),
+  );
+  const rows = new Map([...text.matchAll(/^ {2}(\S+) +(\S.*)$/gm)].map(([, name, value]) => [name, value]));
+  expect(Object.fromEntries(rows)).toMatchObject({
+    probes: '$0.5 a day, of all models after 15 minutes without a call',
+    continuation: 'true',
+    hedge: 'false',
+    hedge_share: '0.05',
+    auto_models: 'openai/gpt-5',
+    free_models: 'off',
+    per_key: '600 requests and 200000 tokens a minute',
+    per_model: 'without bound',
+    'models.openai/*': '1000 tokens a minute',
+    media_private_hosts: 'none',
+  });
+  expect(text).not.toMatch(/\[object|undefined/);
+});
+
 test('a wrong file is refused with its message, which the program ends on', async () => {
   const path = file('models: { a/b: { endpoints: [{ provider: opnai, upstream_model: m }] } }');
   const refused = runDoctor(['--config', path], {});

@@ -1,10 +1,11 @@
 import { accessSync, constants, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
-import { type Config, describeConfig, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
+import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
 import { latestModels } from '../routing/families.ts';
 import { AUTO, FREE } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
+import { describeConfig } from './described-config.ts';
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
@@ -14,21 +15,12 @@ export interface Findings {
 
 /** What is configured and what will not work, as text, without any secret. */
 export function doctor(config: Config, { catalog, data_dir }: Findings): string {
-  const settings = Object.entries(describeConfig(config)).filter(
-    ([name]) => name !== 'providers_on' && name !== 'timeouts' && !(name in config.ledger),
-  );
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
   const unpriced = catalog
     .endpoints()
     .filter(({ pricing }) => pricing.prompt === undefined || pricing.completion === undefined);
   return [
-    'Settings',
-    ...table(settings.map(([name, value]) => [name, String(value)])),
-    ...table(Object.entries(config.timeouts).map(([name, value]) => [name, String(value)])),
-    '',
-    'Ledger',
-    ...table(Object.entries(config.ledger).map(([name, value]) => [name, String(value)])),
-    '',
+    ...describeConfig(config).flatMap(({ title, rows }) => [title, ...table(rows), '']),
     `Data directory: ${data_dir}`,
     '',
     `Providers that are on:${config.providers.length === 0 ? ' none' : ''}`,

@@ -1,0 +1,98 @@
+import type { Config } from '../config.ts';
+import type { RateAmounts, RateRules } from '../schemas/rate-limit.ts';
+
+/** Settings that belong together, by name. */
+interface Section {
+  title: string;
+  rows: (readonly [name: string, value: string])[];
+}
+
+/** What may be printed of a configuration: of secrets, only whether they are there. */
+export function describeConfig(config: Config): Section[] {
+  return [
+    { title: 'Settings', rows: shown(serviceSettings(config)) },
+    { title: 'Timeouts', rows: shown(config.timeouts) },
+    { title: 'Ledger', rows: shown(config.ledger) },
+    { title: 'Routing', rows: shown(routingSettings(config)) },
+    { title: 'Rate limits', rows: rateLimits(config.rate_limits) },
+  ];
+}
+
+type Setting = string | number | boolean | readonly (string | number)[] | undefined;
+
+function shown(settings: Readonly<Record<string, Setting>>): Section['rows'] {
+  return Object.entries(settings).map(([name, value]) => {
+    const text = Array.isArray(value) ? value.join(', ') : String(value ?? '');
+    return [name, text === '' ? 'none' : text] as const;
+  });
+}
+
+function serviceSettings(config: Config): Record<string, Setting> {
+  const presence = (value: string | undefined) => (value === undefined ? 'not set' : 'set');
+  const { probes } = config;
+  return {
+    host: config.host,
+    port: config.port,
+    store: config.database_url === undefined ? 'embedded' : 'PostgreSQL',
+    data_dir: config.data_dir,
+    config_file: config.config_file,
+    config_watch: config.config_watch ? 'on' : 'off',
+    management_key: presence(config.management_key),
+    secret: presence(config.secret),
+    body_bytes_max: config.body_bytes_max,
+    memory_bytes_max: config.memory_bytes_max,
+    log_level: config.log_level,
+    default_model: config.default_model,
+    sandbox: config.sandbox,
+    bundled_catalog: config.bundled_catalog,
+    models_declared: config.models.length,
+    public_url: config.auth.public_origin,
+    oidc_issuer: config.auth.issuer?.issuer,
+    media_ports: config.media.ports,
+    media_private_hosts: config.media.private_hosts,
+    reasoning_state: config.reasoning_state.keep,
+    probes:
+      probes === null
+        ? 'off'
+        : `$${probes.usd_per_day} a day, of ${probes.models?.join(', ') ?? 'all models'} after ${probes.every_minutes} minutes without a call`,
+    management_requests_per_minute: config.management_requests_per_minute,
+  };
+}
+
+function routingSettings({ routing }: Config): Record<string, Setting> {
+  return {
+    auto_models: routing.auto_models,
+    free_models: routing.free_models,
+    users: routing.users.size,
+    continuation: routing.continuation,
+    hedge: routing.hedge,
+    hedge_share: routing.hedge_share_max,
+  };
+}
+
+function rateLimits(rules: RateRules): Section['rows'] {
+  const { free_models: free } = rules;
+  return [
+    ['per_key', amounts(rules.per_key)],
+    ['per_model', amounts(rules.per_model)],
+    ['per_key_and_model', amounts(rules.per_key_and_model)],
+    ...[...rules.keys].map(([key, told]) => [`keys.${key}`, amounts(told)] as const),
+    ...[...rules.models].map(([model, told]) => [`models.${model}`, amounts(told)] as const),
+    [
+      'free_models',
+      free === undefined
+        ? 'off'
+        : `${free.requests_per_minute} requests a minute, ${free.requests_per_day} a day, ` +
+          `${free.requests_per_day_funded} a day with $${free.funded_usd} granted`,
+    ],
+    ['uncounted', rules.uncounted],
+  ];
+}
+
+function amounts({ requests_per_minute, tokens_per_minute }: RateAmounts): string {
+  const told = [
+    ...(requests_per_minute === undefined ? [] : [`${requests_per_minute} requests`]),
+    ...(tokens_per_minute === undefined ? [] : [`${tokens_per_minute} tokens`]),
+  ];
+  return told.length === 0 ? 'without bound' : `${told.join(' and ')} a minute`;
+}
