@@ -132,6 +132,12 @@ describe('a sort', () => {
     expect(found).toHaveLength(5);
   });
 
+  test('without a sort as one list is one draw', () => {
+    const first = (partition: string) =>
+      tagsOf(planned({ provider: { sort: { by: null, partition } } }, { models: [two, GRADED] }))[0];
+    expect([first('model'), first('none')]).toEqual(['alpha/two', 'alpha']);
+  });
+
   test('as one list is one order: that of the first model’s name', () => {
     const wishes = new Map([[GRADED, { sort: 'throughput' as const }]]);
     const by = (first: typeof two, second: typeof two) =>

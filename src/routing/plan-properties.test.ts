@@ -24,7 +24,7 @@ function endpointOf(id: string, tag: string) {
   return fc
     .record({
       price: fc.constantFrom(undefined, 0, 1, 2, 2, 5),
-      quantization: fc.constantFrom('fp8', 'mxfp8', 'bf16'),
+      quantization: fc.constantFrom('fp8', 'fp4', 'bf16'),
       supported_parameters: fc.constantFrom(undefined, [], ['tools'], ['tools', 'seed', 'structured_outputs']),
       max_completion_tokens: fc.constantFrom(undefined, 50, 500),
       flex: fc.boolean(),
@@ -119,7 +119,7 @@ function forbidden(candidate: Candidate, { request }: Situation): boolean {
     (ignore?.length ? isMeant(ignore, candidate, service_tier) : false) ||
     (zdr === true && provider.slug !== 'alpha') ||
     (data_collection === 'deny' && provider.slug !== 'alpha') ||
-    (quantizations?.includes('fp8') === true && !endpoint.quantization.endsWith('fp8')) ||
+    (quantizations?.includes('fp8') === true && endpoint.quantization !== 'fp8') ||
     (quantizations?.includes('bf16') === true && endpoint.quantization !== 'bf16') ||
     (wanted?.max_price != null && price > 2) ||
     (require_parameters === true &&

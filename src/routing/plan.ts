@@ -68,7 +68,7 @@ function isSort(text: string): text is Sort {
 function sortOf({ provider }: ChatRequest): Sort | undefined {
   const sort = provider?.sort;
   const by = typeof sort === 'string' ? sort : sort?.by;
-  return by !== undefined && isSort(by) ? by : undefined;
+  return by != null && isSort(by) ? by : undefined;
 }
 
 /** Whether the endpoints of all models are one list (`route: sort` is the older word for it). */

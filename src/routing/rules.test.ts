@@ -10,17 +10,15 @@ const json = (type: 'json_object' | 'json_schema') =>
 const tools = [{ type: 'function' as const, function: { name: 'f' } }];
 
 describe('quantizations', () => {
-  const formats = ['fp4', 'mxfp4', 'nvfp4', 'fp8', 'mxfp8', 'bf16', 'unknown'];
+  const formats = ['fp4', 'fp8', 'bf16', 'unknown'];
   const quantized = model(
     'a/x',
     formats.map((quantization, n) => endpoint('a/x', 'alpha', n + 1, { quantization, tag: `alpha/${quantization}` })),
   );
   test.each<[string[], string[]]>([
-    [['fp4'], ['fp4', 'mxfp4', 'nvfp4']],
-    [['fp8'], ['fp8', 'mxfp8']],
-    [['mxfp4'], ['mxfp4']],
+    [['fp4'], ['fp4']],
     [
-      ['bf16', 'unknown'],
+      ['unknown', 'bf16', 'int2'],
       ['bf16', 'unknown'],
     ],
   ])('%j are %j', (quantizations, expected) => {

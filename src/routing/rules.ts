@@ -70,13 +70,6 @@ function overPrice(preferences: ProviderPreferences, prices: Prices): string | u
   return undefined;
 }
 
-/** What a wider number format is asked for by covers its kin (public service's documentation, "Quantization"). */
-const COVERS: Readonly<Record<string, readonly string[]>> = { fp4: ['mxfp4', 'nvfp4'], fp8: ['mxfp8'] };
-
-function isQuantized(wanted: readonly string[], quantization: string): boolean {
-  return wanted.includes(quantization) || wanted.some((name) => COVERS[name]?.includes(quantization) === true);
-}
-
 /** An empty list of tools or stops asks for nothing, as the format of plain text does. */
 function saysSomething(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true;
@@ -222,7 +215,7 @@ export const rules: readonly Rule[] = [
     constraint: { field: 'provider.quantizations', detail: 'name more of them, or leave it out' },
     applies: ({ preferences }) => (preferences.quantizations?.length ?? 0) > 0,
     reason: ({ endpoint: { quantization } }, { preferences }) =>
-      isQuantized(preferences.quantizations ?? [], quantization) ? undefined : `its quantization is ${quantization}`,
+      preferences.quantizations?.includes(quantization) ? undefined : `its quantization is ${quantization}`,
   },
   {
     step: 'Filter by Max Price',

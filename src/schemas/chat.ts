@@ -197,7 +197,14 @@ const ResponseFormat = Type.Union([
 ]);
 
 const names = Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 });
-const Price = Type.Union([Type.Number({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 40 })]);
+const Price = Type.Union([
+  Type.Number({ minimum: 0 }),
+  Type.String({
+    pattern: '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?$',
+    maxLength: 40,
+    description: 'A decimal number.',
+  }),
+]);
 
 /** A number is the p50's. */
 const cutoff = (description: string) => {
@@ -223,7 +230,7 @@ export const ProviderPreferences = open(
       Type.Union([
         Type.Enum(['price', 'throughput', 'latency', 'exacto']),
         open({
-          by: Type.Enum(['price', 'throughput', 'latency', 'exacto']),
+          by: orNull(Type.Enum(['price', 'throughput', 'latency', 'exacto'])),
           partition: orNull(Type.Enum(['model', 'none'])),
         }),
       ]),

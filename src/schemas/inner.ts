@@ -190,7 +190,7 @@ export interface ProviderPreferences {
   zdr?: boolean | null;
   enforce_distillable_text?: boolean | null;
   quantizations?: string[] | null;
-  sort?: string | { by: string; partition?: string | null } | null;
+  sort?: string | { by?: string | null; partition?: string | null } | null;
   /** `prompt` and `completion` in USD per million tokens, the others in USD per unit. */
   max_price?: Partial<Record<'prompt' | 'completion' | 'request' | 'image' | 'audio', number | string>> | null;
   preferred_min_throughput?: JsonValue;
