@@ -108,7 +108,7 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   ]);
   expect(requests.map(({ path }) => path)).not.toContain('/health/ready');
   expect(asked.map(({ status }) => status)).toEqual([
-    200, 200, 400, 502, 502, 502, 200, 200, 400, 502, 502, 502, 400, 400, 401, 404,
+    200, 200, 400, 502, 502, 503, 200, 200, 400, 502, 502, 503, 400, 400, 401, 404,
   ]);
   const said = gateway.out() + gateway.err();
   for (const secret of [PROMPT, ANSWER, CREDENTIAL, key, key.slice(0, -1), 'test-management-key']) {
