@@ -11,6 +11,8 @@ const pieces = (text: string, cuts: readonly number[]) => {
   return [0, ...at].map((from, nth) => text.slice(from, at[nth])).filter((piece) => piece !== '');
 };
 
+const inSteps = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+
 function cutAll(shown: string, more: readonly string[]): string {
   const cut = new OverlapCut(shown);
   const out = more.flatMap((piece) => cut.add([chunk(piece)]));
@@ -41,6 +43,25 @@ describe('what repeats the text before it', () => {
     ['none', 'One river ', 'flows', 'flows'],
   ])('the blank that was not sent back is not told twice: %s', (_what, before, more, kept) => {
     expect(cutAll(before, [more])).toBe(kept);
+  });
+
+  test.each<[string, string, string, string]>([
+    ['all of it', `${shown}\n\n`, `${shown} nobody`, ' nobody'],
+    ['all of it and one blank', `${shown}\n\n`, `${shown}\n nobody`, ' nobody'],
+    ['its tail', `${shown} `, 'there for years, andnobody', 'nobody'],
+  ])('what was sent without its blank is known where it comes back with another: %s', (_what, before, more, kept) => {
+    for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(kept);
+  });
+
+  test.each<[string, string, string]>([
+    ['a line', '-'.repeat(40), `${'-'.repeat(30)}|\n`],
+    ['a table', '| a |\n| --- | --- | --- | --- |', ' --- | --- | --- |\n'],
+    ['an indentation', `do {\n${' '.repeat(40)}if`, `${' '.repeat(20)}then`],
+    ['a laugh', 'ha ha ha ha ha ha ha ha', ' ha ha ha ha ha ha ha ha, he said'],
+    ['a list', 'Buy:\n- bread and butter\n- bread and butter', '\n- bread and butter\n- tea'],
+    ['numbers to the end', '0'.repeat(40), '0'.repeat(40)],
+  ])('what is said again and again is said once more, not repeated: %s', (_what, before, more) => {
+    for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(more);
   });
 
   test('any text that is new comes through whole, however it is split', () => {

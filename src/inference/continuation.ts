@@ -76,22 +76,46 @@ export function fitContinued(request: ChatRequest, { endpoint }: Candidate): Cha
   return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
 }
 
+/** Whether a text is something said twice or more in a row, at least: more of the same then tells nothing. */
+function isPeriodic(text: string): boolean {
+  // Of each beginning, how long the longest of its ends is that is also a beginning of it.
+  const ends: number[] = [0];
+  let end = 0;
+  for (let at = 1; at < text.length; at += 1) {
+    while (end > 0 && text[at] !== text[end]) end = ends[end - 1] ?? 0;
+    if (text[at] === text[end]) end += 1;
+    ends.push(end);
+  }
+  return end * 2 >= text.length;
+}
+
+/** How many characters at the beginning of `more` stand at the end of `told`; 0 where that may be chance. */
+function repetitionOf(told: string, more: string): number {
+  for (let length = Math.min(told.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
+    if (length < limits.overlap_chars_min && length < told.length) continue;
+    const again = more.slice(0, length);
+    // What is said again and again is likely to be said once more.
+    if (told.endsWith(again)) return isPeriodic(again) || told.endsWith(again + again) ? 0 : length;
+  }
+  return 0;
+}
+
 /** How many characters at the beginning of `more` the client has seen at the end of `shown`. */
 function overlapOf(shown: string, more: string): number {
-  for (let length = Math.min(shown.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
-    if (length < limits.overlap_chars_min && length < shown.length) continue;
-    if (shown.endsWith(more.slice(0, length))) return length;
-  }
+  const sent = shown.trimEnd();
+  const whole = sent === shown ? 0 : repetitionOf(shown, more);
+  if (whole > 0) return whole;
+  const repeated = repetitionOf(sent, more);
   // The blank that was not sent back.
-  const blank = shown.slice(shown.trimEnd().length);
-  let length = 0;
-  while (length < blank.length && more[length] === blank[length]) length += 1;
+  let length = repeated;
+  for (let at = sent.length; at < shown.length && more[length] === shown[at]; at += 1) length += 1;
   return length;
 }
 
 /** Whether a text tells the shown one from its beginning, and then something else. */
 function isRestart(shown: string, more: string): boolean {
-  return more.length > limits.restart_chars_min && shown.startsWith(more.slice(0, limits.restart_chars_min));
+  const beginning = more.slice(0, limits.restart_chars_min);
+  return more.length > limits.restart_chars_min && shown.startsWith(beginning) && !isPeriodic(beginning);
 }
 
 /** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
@@ -144,7 +168,7 @@ export class OverlapCut {
     this.#is_done = true;
     const more = this.#more;
     // An answer that began anew and ended before it came to anything new.
-    const is_old = more.length >= limits.overlap_chars_min && this.#shown.startsWith(more);
+    const is_old = more.length >= limits.overlap_chars_min && this.#shown.startsWith(more) && !isPeriodic(more);
     let left = is_old ? more.length : overlapOf(this.#shown, more);
     const held = this.#held;
     this.#held = [];
