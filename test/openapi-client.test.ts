@@ -68,6 +68,7 @@ test('a client made from openapi.json can call every operation, and every answer
     // What ordinary keys do.
     const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
     const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
+    await ordinary('post', `${v1}/route/explain`, null, asked);
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
     await ordinary('get', `${v1}/embeddings/models`);
     const data = readFileSync(new URL('audio/speech.wav', import.meta.url), 'base64');
@@ -75,6 +76,10 @@ test('a client made from openapi.json can call every operation, and every answer
     await ordinary('post', `${v1}/audio/transcriptions`, null, sound);
     await ordinary('get', `${v1}/generation`, { id: String(completion['id']) });
     await ordinary('get', `${v1}/models`);
+    await ordinary('get', `${v1}/models/count`);
+    await ordinary('get', `${v1}/models/user`);
+    await ordinary('get', `${v1}/model/{author}/{slug}`, { author: 'sandbox', slug: 'echo' });
+    await ordinary('get', `${v1}/endpoints/zdr`);
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints`, { author: 'sandbox', slug: 'echo' });
     await ordinary('get', `${v1}/providers`);
     await ordinary('get', `${v1}/key`);
