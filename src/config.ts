@@ -122,7 +122,7 @@ export function loadConfig(
   } = {},
 ): Config {
   const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
-  const read = file ? readConfigFile(file.path, file.text) : undefined;
+  const read = file ? readConfigFile(file.path, file.text, file.value) : undefined;
   const providers = resolveProviders(environment, read);
   const named = read?.value.providers ?? {};
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
@@ -219,6 +219,8 @@ export function readBundledCatalog(): BundledCatalog {
 export interface FoundFile {
   path: string;
   text: string;
+  /** What it holds, where that was read and checked already. */
+  value?: unknown;
 }
 
 /** Where the configuration file is, or would be. */

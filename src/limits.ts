@@ -10,6 +10,11 @@ export const limits = {
   memory_bytes_setting_max: 1024 * 1024 * 1024 * 1024,
   /** What those of one key may hold of that, and what one request may take. */
   memory_owner_share_max: 0.75,
+  /** A claim up to this part of all is small, and that part of all is kept for such. */
+  memory_small_divisor: 256,
+  memory_kept_divisor: 8,
+  /** What a request takes from its beginning to its end, however small: measured, half again as much as it is. */
+  request_bytes: 32 * 1024,
   /** A body takes so many times its length: received, read, written for an upstream, and sent. */
   body_copies: 4,
   /** An answer of an upstream: received, read, written for the client, and sent. */
@@ -18,7 +23,7 @@ export const limits = {
   stream_kept_divisor: 16,
   /** What is fetched for a request: received, as base64, in what is written for an upstream, and sent. */
   media_copies: 5,
-  /** Bodies up to it are not counted; of unknown length, they are counted in such steps. */
+  /** Answers up to it are not counted; more of them, and bodies of unknown length, in such steps. */
   counted_bytes_min: 16 * 1024,
   counted_bytes_step: 64 * 1024,
   /** How long a request waits for memory, and one that an upstream has begun to answer, whose answer is paid for. */
@@ -521,6 +526,8 @@ export const limits = {
   database_statement_ms_max: 30_000,
 
   config_bytes_max: 8 * 1024 * 1024,
+  /** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
+  config_inline_chars_max: 32 * 1024,
   /** How often the configuration file is looked at; it is read once it has stayed as it is from one look to the next. */
   config_watch_ms: 500,
   /** Before its last day, how long the log warns of a model; how often, and of how many by name. */

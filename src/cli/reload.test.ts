@@ -276,6 +276,28 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
+  test('is read in turn: what is asked for meanwhile is one more reading, of what is there then', async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, index) => acme().split('models:')[1]?.trim().replace('fast', `m-${index}`));
+    const large = (count: number) => `${acme().split('models:')[0]}models:\n  ${many(count).join('\n  ')}\n`;
+    stop = () => undefined;
+    const reload = createReloader({
+      environment: {},
+      path,
+      found: null,
+      log: createLog('info', { write: (line) => void lines.push(line) }),
+      apply: ({ models }) => void applied.push(String(models.length)),
+    });
+    writeFileSync(path, large(500));
+    const first = reload('file');
+    for (let count = 501; count <= 600; count += 1) {
+      writeFileSync(path, large(count));
+      void reload('file');
+    }
+    await first;
+    expect([applied, lines]).toEqual([['500', '600'], []]);
+  });
+
   test('is read when it is there for the first time', async () => {
     rmSync(path);
     follow(true, null);

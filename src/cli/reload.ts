@@ -3,6 +3,7 @@ import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes
 import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
+import { checkedFile } from './check-config.ts';
 
 /**
  * What becomes of each setting when the file is read again. `live`: it is in force at once. A name: it needs a restart, and
@@ -101,13 +102,16 @@ export interface ReloaderOptions {
 
 /**
  * Makes what reads the configuration again and puts it in force, or, where anything is wrong with it, changes nothing and
- * says what in the log. A file that was read once and is gone changes nothing either: an editor may be at work.
+ * says what in the log. A file that was read once and is gone changes nothing either: an editor may be at work. One reading
+ * goes on at a time; all that is asked for meanwhile is the next one.
  */
-export function createReloader(options: ReloaderOptions): (cause: ReloadCause) => void {
+export function createReloader(options: ReloaderOptions): (cause: ReloadCause) => Promise<void> {
   const { environment, path, log } = options;
   let current = options.found;
   let is_refused = false;
-  return (cause) => {
+  let is_reading = false;
+  let wanted: ReloadCause | undefined;
+  const read = async (cause: ReloadCause) => {
     try {
       // Without a file there is still the bundled catalog to read again.
       const found = current === null && cause === 'signal' ? openIfThere(path) : openConfigFile(path);
@@ -116,7 +120,8 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
         is_refused = false;
         return;
       }
-      options.apply(loadConfig(environment, { found }), found);
+      const checked = found === null ? null : await checkedFile(environment, found);
+      options.apply(loadConfig(environment, { found: checked }), checked);
       current = found;
       is_refused = false;
     } catch (error) {
@@ -124,6 +129,18 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
       const told = error instanceof ConfigError ? { reason: error.message } : { err: error };
       log.error({ config_file: path, ...told }, 'the configuration cannot be reloaded; nothing was changed');
     }
+  };
+  return async (cause) => {
+    // A signal asks for more than the file.
+    if (wanted !== 'signal') wanted = cause;
+    if (is_reading) return;
+    is_reading = true;
+    while (wanted !== undefined) {
+      const next: ReloadCause = wanted;
+      wanted = undefined;
+      await read(next);
+    }
+    is_reading = false;
   };
 }
 

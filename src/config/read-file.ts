@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 import { Errors } from 'typebox/value';
-import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { limits } from '../limits.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
 import { ConfigFile } from './file-schema.ts';
@@ -22,22 +22,18 @@ function pathText(path: Path): string {
     .replace(/^\./, '');
 }
 
-/** Reads the text of `gateway.yaml`; throws a `ConfigError` for the first thing in it that is wrong. */
-export function readConfigFile(name: string, text: string): ReadFile {
+/**
+ * Reads the text of `gateway.yaml`; throws a `ConfigError` for the first thing in it that is wrong. `checked` is what it
+ * holds, where it was read before: then it is parsed only to say in which line something stands.
+ */
+export function readConfigFile(name: string, text: string, checked?: unknown): ReadFile {
   if (Buffer.byteLength(text) > limits.config_bytes_max) {
     throw new ConfigError(`${name} is larger than ${limits.config_bytes_max} bytes`);
   }
-  const counter = new LineCounter();
-  // Pretty errors quote the line, which may hold a key.
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
-  const [fault] = document.errors;
-  if (fault) {
-    const { line } = counter.linePos(fault.pos[0]);
-    throw new ConfigError(
-      `${name}, line ${line}: this is not valid YAML (${fault.code.toLowerCase().replaceAll('_', ' ')})`,
-    );
-  }
+  let parsed = checked === undefined ? parse(name, text) : undefined;
   const wrong = (path: Path, expectation: string) => {
+    parsed ??= parse(name, text);
+    const { document, counter } = parsed;
     let line = '';
     for (let length = path.length; length > 0 && line === ''; length -= 1) {
       const node = nodeAt(document.contents, path.slice(0, length));
@@ -46,9 +42,32 @@ export function readConfigFile(name: string, text: string): ReadFile {
     const place = path.length === 0 ? 'the file' : pathText(path);
     return new ConfigError(`${name}${line}: ${place} ${expectation}`);
   };
-  let value: unknown;
+  if (parsed === undefined) return { value: checked as ConfigFile, wrong };
+  const value = unfolded(name, parsed.document);
+  check(value, wrong);
+  return { value: value as ConfigFile, wrong };
+}
+
+interface Parsed {
+  document: Document;
+  counter: LineCounter;
+}
+
+function parse(name: string, text: string): Parsed {
+  const counter = new LineCounter();
+  // Pretty errors quote the line, which may hold a key.
+  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
+  const [fault] = document.errors;
+  if (fault === undefined) return { document, counter };
+  const { line } = counter.linePos(fault.pos[0]);
+  throw new ConfigError(
+    `${name}, line ${line}: this is not valid YAML (${fault.code.toLowerCase().replaceAll('_', ' ')})`,
+  );
+}
+
+function unfolded(name: string, document: Document): unknown {
   try {
-    value = document.toJS({ maxAliasCount: 100 }) ?? {};
+    return document.toJS({ maxAliasCount: 100 }) ?? {};
   } catch (cause) {
     throw new ConfigError(
       cause instanceof Error && /unresolved alias/i.test(cause.message)
@@ -56,8 +75,6 @@ export function readConfigFile(name: string, text: string): ReadFile {
         : `${name}: its aliases unfold to more than a configuration can need`,
     );
   }
-  check(value, wrong);
-  return { value: value as ConfigFile, wrong };
 }
 
 /** What a person would point at: the key of an object's entry, the item of a list. */

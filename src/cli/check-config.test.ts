@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { readConfigFile } from '../config/read-file.ts';
+import { type FoundFile, loadConfig } from '../config.ts';
+import { limits } from '../limits.ts';
+import { checkedFile } from './check-config.ts';
+
+const MODELS = 400;
+
+const large = (provider = 'acme'): FoundFile => ({
+  path: 'gateway.yaml',
+  text: [
+    'providers:',
+    '  acme: { dialect: openai-chat, base_url: "http://127.0.0.1:9/v1" }',
+    'models:',
+    ...Array.from({ length: MODELS }, (_, index) => {
+      const endpoint = `{ provider: ${index === 0 ? provider : 'acme'}, upstream_model: m, pricing: { prompt: 1, completion: 2 } }`;
+      return `  acme/m-${index}: { name: Model ${index}, endpoints: [${endpoint}] }`;
+    }),
+  ].join('\n'),
+});
+
+test('a large file is read while other work goes on, and holds what it would hold otherwise', async () => {
+  const found = large();
+  expect(found.text.length).toBeGreaterThan(limits.config_inline_chars_max);
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns += 1;
+  }, 1);
+  const checked = await checkedFile({}, found);
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(10);
+  expect(checked.value).toEqual(readConfigFile(found.path, found.text).value);
+  expect(loadConfig({}, { found: checked }).models).toEqual(loadConfig({}, { found }).models);
+});
+
+test('what is wrong with a large file is told with its line, whatever it is', async () => {
+  const wrong = (found: FoundFile) => expect(checkedFile({}, found)).rejects;
+  await wrong({ ...large(), text: `${large().text}\n: [` }).toThrow(/line \d+: this is not valid YAML/);
+  await wrong({ ...large(), text: `${large().text}\nmodel: {}` }).toThrow(/line \d+: model is not a known setting/);
+  await wrong(large('akme')).toThrow(
+    'gateway.yaml, line 4: models.acme/m-0.endpoints[0].provider must be the slug of a provider, not "akme"',
+  );
+});
+
+test('a file that was checked elsewhere still tells the line of what does not fit here', async () => {
+  const found = { ...large(), text: large().text.replace('"http://127.0.0.1:9/v1"', `"\${ADDRESS}"`) };
+  const checked = await checkedFile({ ADDRESS: 'http://127.0.0.1:9' }, found);
+  expect(() => loadConfig({}, { found: checked })).toThrow(/line 2: providers\.acme\.base_url refers to ADDRESS/);
+});
