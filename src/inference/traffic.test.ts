@@ -28,7 +28,11 @@ test.each<[string, Partial<AnswerFacts>, Partial<Sample>]>([
   ['no usage', { usage: null }, { result: 'success', tokens_per_second: undefined }],
   ['a client that left', { is_completed: false }, { result: undefined, latency_ms: 200, tokens_per_second: undefined }],
   ['no time at all', { is_streamed: false, first_token_ms: 1_000, end_ms: 1_000 }, { tokens_per_second: undefined }],
-  ['a first token of an attempt before', { first_token_ms: 900 }, { latency_ms: undefined }],
+  [
+    'a first token of an attempt before',
+    { first_token_ms: 200 },
+    { latency_ms: undefined, tokens_per_second: 101 / 2.2 },
+  ],
   ['tools', { tool_calls: { count: 2, valid: 1 } }, { tool_calls: 2, tool_calls_valid: 1 }],
   [
     'tools of a client that left',

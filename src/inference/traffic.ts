@@ -27,14 +27,20 @@ export interface Traffic {
   answered(candidate: Candidate, facts: AnswerFacts): void;
 }
 
+/** When an attempt's own first token came. Before its send it was that of another, whose text it goes on with. */
+function ownFirstToken({ sent_ms, first_token_ms }: AnswerFacts): number | undefined {
+  return first_token_ms !== undefined && first_token_ms >= sent_ms ? first_token_ms : undefined;
+}
+
 /**
  * Tokens a second: those after the first, from it to the end. What came in one piece tells nothing of that; then all of them,
  * over the whole time.
  */
-function tokensPerSecond({ usage, is_streamed, sent_ms, first_token_ms, end_ms }: AnswerFacts): number | undefined {
+function tokensPerSecond(facts: AnswerFacts): number | undefined {
+  const { usage, is_streamed, sent_ms, end_ms } = facts;
   const tokens = usage === null ? 0 : outputTokens(usage);
   if (tokens < 2) return undefined;
-  const flow_ms = end_ms - (first_token_ms ?? end_ms);
+  const flow_ms = end_ms - (ownFirstToken(facts) ?? end_ms);
   if (is_streamed && flow_ms >= limits.throughput_ms_min) return ((tokens - 1) / flow_ms) * 1000;
   const whole_ms = end_ms - sent_ms;
   return whole_ms > 0 ? (tokens / whole_ms) * 1000 : undefined;
@@ -42,13 +48,12 @@ function tokensPerSecond({ usage, is_streamed, sent_ms, first_token_ms, end_ms }
 
 /** What a finished answer tells. */
 export function sampleOf(facts: AnswerFacts): Sample {
-  const { is_streamed, is_completed, sent_ms, first_token_ms, tool_calls } = facts;
-  const latency_ms = first_token_ms === undefined ? undefined : first_token_ms - sent_ms;
+  const { is_streamed, is_completed, sent_ms, tool_calls } = facts;
+  const first_token_ms = ownFirstToken(facts);
   return {
     result: is_completed ? 'success' : undefined,
     is_streamed,
-    // Earlier than the send: the first token was another attempt's.
-    latency_ms: latency_ms !== undefined && latency_ms >= 0 ? latency_ms : undefined,
+    latency_ms: first_token_ms === undefined ? undefined : first_token_ms - sent_ms,
     tokens_per_second: is_completed ? tokensPerSecond(facts) : undefined,
     tool_calls: is_completed ? tool_calls?.count : undefined,
     tool_calls_valid: is_completed ? tool_calls?.valid : undefined,
