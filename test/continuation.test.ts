@@ -169,6 +169,28 @@ test('what broke off counts against the limit that the continuation is let in wi
   await site.expectSound();
 });
 
+test('an endpoint that broke off is not well again because the client leaves the one that goes on', async () => {
+  site.scripts['a'] = goesOn('x');
+  await site.stream({});
+  const statusOfA = async () => {
+    const response = await site.gateway.call('GET', '/models/wire/model/endpoints');
+    const { data } = (await response.json()) as { data: { endpoints: { provider_name: string; status: string }[] } };
+    return data.endpoints.find(({ provider_name }) => provider_name === 'A')?.status;
+  };
+  const well = await statusOfA();
+  site.scripts['a'] = dies;
+  site.scripts['b'] = () => [{ wait: 10_000 }];
+  const asked = site.sent('b').length;
+  const left = new AbortController();
+  const response = await site.ask({ ...wanted, stream: true }, { signal: left.signal });
+  for await (const _ of response.body ?? []) if (site.sent('b').length > asked) break;
+  expect(await statusOfA()).not.toBe(well);
+  left.abort();
+  await site.exchanges('b').at(-1)!.closed;
+  await site.expectSound();
+  expect(await statusOfA()).not.toBe(well);
+});
+
 test('a client that leaves while a continuation is waited for pays for what there was', async () => {
   site.scripts['a'] = dies;
   site.scripts['b'] = () => [{ wait: 10_000 }];

@@ -132,7 +132,7 @@ export function createStreaming({
       const outcome =
         failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
       if (failure instanceof UpstreamError) flow.answered.attempt.failure = failure.failure;
-      else credit(session, flow.answered.candidate);
+      else if (!flow.is_part) credit(session, flow.answered.candidate);
       const usage = await close(outcome);
       if (failure instanceof ClientGone) throw failure;
       const { candidate } = flow.answered;
