@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../src/config.ts';
 import { providerRows } from '../src/providers/table.ts';
+import { startGateway } from './harness.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -73,5 +74,59 @@ test('links between the documents lead to files', () => {
       const target = resolve(root, document, '..', link);
       expect(globSync(target).length, `${document} links ${link}`).toBe(1);
     }
+  }
+});
+
+/** What the README sends with curl: every path with its body. */
+function requestsOfReadme(): { path: string; body: string | undefined }[] {
+  const blocks = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block.replaceAll('\\\n', ' '));
+  const curls = blocks.flatMap((block) =>
+    block.split(/^(?=curl |manage )/m).filter((text) => text.startsWith('curl ')),
+  );
+  return curls.flatMap((text) => {
+    const path = /(?:localhost:8080\/api\/v1|127\.0\.0\.1:8080\/api\/v1|\$GATEWAY)(\/[^\s"]+)/.exec(text)?.[1];
+    const is_prepared = /MANAGEMENT_KEY|gen-…| -F /.test(text);
+    return path === undefined || is_prepared ? [] : [{ path, body: / -d '([\s\S]*?)'/.exec(text)?.[1] }];
+  });
+}
+
+test('every request of the README to the sandbox is answered', async () => {
+  const gateway = await startGateway();
+  try {
+    const requests = requestsOfReadme();
+    expect(requests.length).toBeGreaterThan(8);
+    for (const { path, body } of requests) {
+      const response = await gateway.call(body === undefined ? 'GET' : 'POST', path, body && JSON.parse(body));
+      const text = await response.text();
+      expect(response.status, `${path}: ${text}`).toBe(200);
+      expect(text, path).not.toMatch(/"finish_reason":"error"|"data":\[\]/);
+    }
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test('every sandbox model that the README names is there', async () => {
+  const table = /### The sandbox\n[\s\S]*?\n## /.exec(readme)?.[0] ?? '';
+  const names = [...table.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`(?:sandbox\/)?([a-z0-9-]+)`/g)].map(([, name = '']) => name),
+  );
+  expect(names.length).toBeGreaterThan(20);
+  const gateway = await startGateway();
+  try {
+    const list = (await (await gateway.call('GET', '/models?output_modalities=all')).json()) as {
+      data: { id: string }[];
+    };
+    const ids = new Set(list.data.map(({ id }) => id));
+    for (const name of names) expect(ids).toContain(`sandbox/${name}`);
+    const story = await gateway.call('POST', '/chat/completions', {
+      model: 'sandbox/break-off',
+      messages: [{ role: 'user', content: 'Hello' }],
+      stream: true,
+      provider: { order: ['sandbox'] },
+    });
+    expect(await story.text()).toContain('"finish_reason":"error"');
+  } finally {
+    await gateway.stop();
   }
 });

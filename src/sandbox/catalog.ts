@@ -22,6 +22,7 @@ interface EndpointRow {
     | { prompt: number; completion: number; input_cache_read: number; input_cache_write: number }
     | { audio_second: number };
   max_completion_tokens: number;
+  quirks?: { prefill: true };
 }
 
 interface ModelRow {
@@ -173,7 +174,17 @@ export function sandboxProviders(url: string): Record<string, ProviderRow> {
   };
 }
 
-/** Every sandbox model at the first two providers and apart at each other, and one whose first endpoint always fails; in the form of the `models` section. */
+/** The first endpoint breaks off, the dearer one goes on with a text that it is given. */
+function brokenOff(): ModelRow {
+  const goesOn = endpoint('sandbox-anthropic', 'story', prices['sandbox-anthropic']);
+  return model(
+    'break-off',
+    'Its first endpoint breaks off in the middle of a story; the second goes on with it, or tells it whole.',
+    [endpoint('sandbox', 'fail-mid-stream'), { ...goesOn, quirks: { prefill: true } }],
+  );
+}
+
+/** Every sandbox model at the first two providers and apart at each other, and those whose first endpoint always fails; in the form of the `models` section. */
 export const sandboxModels: Record<string, ModelRow> = {
   ...Object.fromEntries(
     Object.entries(sandbox_models).flatMap(([slug, { description }]) => [
@@ -185,6 +196,7 @@ export const sandboxModels: Record<string, ModelRow> = {
     ]),
   ),
   'sandbox/fallback': atBoth('fallback', 'Its first endpoint always fails; the second answers.', 'fail-503', 'echo'),
+  'sandbox/break-off': brokenOff(),
 };
 
 function vectorModel(slug: string, description: string, endpoints: EndpointRow[], takes_images = true): ModelRow {
