@@ -39,7 +39,7 @@ export interface Config {
   management_key: string | undefined;
   secret: string | undefined;
   body_bytes_max: number;
-  /** What large requests may hold of a process's memory together. */
+  /** What requests may hold of a process's memory together. */
   memory_bytes_max: number;
   log_level: LogLevel;
   /** What a request without a model gets. */

@@ -4,7 +4,8 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { createMemory, type Memory } from './memory.ts';
+import { createMemory, type Memory, structureBytes } from './memory.ts';
+import type { Principal } from './principal.ts';
 import { createServer, type Server } from './server.ts';
 
 const MIB = 1024 * 1024;
@@ -20,9 +21,7 @@ beforeEach(async () => {
   gate = Promise.withResolvers();
   handled = 0;
   server = createServer({
-    authenticate: () => {
-      throw new Error('nobody asks');
-    },
+    authenticate: () => ({ kind: 'key', key_hash: 'one' }) as Principal,
     logger: false,
     body_bytes_max: 8 * MIB,
     memory,
@@ -30,7 +29,7 @@ beforeEach(async () => {
   server.route({
     method: 'POST',
     url: '/echo',
-    config: { access: 'open' },
+    config: { access: 'any' },
     handler: async (request, reply) => {
       handled += 1;
       const length = JSON.stringify(request.body).length;
@@ -38,8 +37,9 @@ beforeEach(async () => {
       return reply.send({ length });
     },
   });
+  server.post('/open', { config: { access: 'open' } }, async () => ({}));
   await server.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}/echo`;
+  url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
 });
 afterEach(async () => {
   gate.resolve();
@@ -47,13 +47,13 @@ afterEach(async () => {
   await server.close();
 });
 
-const headers = { 'content-type': 'application/json' };
+const headers = { 'content-type': 'application/json', authorization: 'Bearer one' };
 const textOf = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
-const post = (body: string) => fetch(url, { method: 'POST', headers, body });
+const post = (body: string, path = 'echo') => fetch(`${url}/${path}`, { method: 'POST', headers, body });
 
 /** Sends a body without telling its length. */
-const stream = (body: string) =>
-  fetch(url, {
+const stream = (body: string, path = 'echo') =>
+  fetch(`${url}/${path}`, {
     method: 'POST',
     headers,
     body: Readable.toWeb(
@@ -66,17 +66,43 @@ const stream = (body: string) =>
 async function begin(length: number, sent: number): Promise<Socket> {
   const socket = createConnection((server.server.address() as AddressInfo).port, '127.0.0.1');
   socket.on('error', () => {});
-  socket.write(`POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`);
+  socket.write(
+    `POST /echo HTTP/1.1\r\nhost: a\r\nauthorization: Bearer one\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`,
+  );
   socket.write(textOf(length).slice(0, sent));
   return socket;
 }
 
-test('a small body is not counted', async () => {
-  const answer = post(textOf(limits.counted_bytes_min));
+test('a small body is counted as well, with what every request takes and what it makes', async () => {
+  const objects = `[${'{},'.repeat(3_000)}{}]`;
+  const answer = post(objects);
   await expect.poll(() => handled).toBe(1);
-  expect(memory.held_bytes).toBe(0);
+  expect(memory.held_bytes).toBe(limits.request_bytes + objects.length * limits.body_copies + structureBytes(objects));
   gate.resolve();
   expect((await answer).status).toBe(200);
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('small requests that find no room are refused with 503, however many come', async () => {
+  const found = Promise.all(Array.from({ length: 300 }, () => post(`[${'{},'.repeat(3_000)}{}]`)));
+  await expect.poll(() => handled).toBeGreaterThan(10);
+  expect(memory.held_bytes).toBeLessThanOrEqual(12 * MIB);
+  await sleep(limits.memory_wait_ms_max);
+  gate.resolve();
+  const statuses = (await found).map(({ status }) => status);
+  expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test.each([
+  ['with a told length', post],
+  ['of unknown length', stream],
+])('a body %s of somebody without a key, or to nowhere, takes no memory of others', async (_what, send) => {
+  await memory.claim('another').take(12 * MIB);
+  await memory.claim('a third').take(MIB);
+  const answers = await Promise.all([send(textOf(MIB), 'open'), send(textOf(MIB), 'nowhere')]);
+  expect(answers.map(({ status }) => status)).toEqual([413, 404]);
+  expect((await post('{}', 'open')).status).toBe(200);
 });
 
 test.each([
@@ -85,8 +111,8 @@ test.each([
 ])('a large body %s is held until its request is answered', async (_what, send) => {
   const answer = send(textOf(MIB));
   await expect.poll(() => handled).toBe(1);
-  expect(memory.held_bytes).toBeGreaterThanOrEqual((MIB - limits.counted_bytes_min) * limits.body_copies);
-  expect(memory.held_bytes).toBeLessThan(MIB * limits.body_copies + 4 * limits.counted_bytes_step);
+  expect(memory.held_bytes).toBeGreaterThanOrEqual(MIB * limits.body_copies);
+  expect(memory.held_bytes).toBeLessThan(MIB * limits.body_copies + 6 * limits.counted_bytes_step);
   gate.resolve();
   expect(await (await answer).json()).toEqual({ length: MIB });
   await expect.poll(() => memory.held_bytes).toBe(0);
@@ -97,7 +123,7 @@ test.each([
   ['of unknown length', stream],
 ])('a body %s that finds no room is refused with 503, and the others are answered', async (_what, send) => {
   // Another key's, so that the share of one does not decide.
-  await memory.claim('another').take(6 * MIB);
+  await memory.claim('another').take(5 * MIB);
   const first = post(textOf(2 * MIB));
   await expect.poll(() => handled).toBe(1);
   const refused = await send(textOf(2 * MIB));
@@ -106,7 +132,7 @@ test.each([
   expect(handled).toBe(1);
   gate.resolve();
   expect((await first).status).toBe(200);
-  await expect.poll(() => memory.held_bytes).toBe(6 * MIB);
+  await expect.poll(() => memory.held_bytes).toBe(5 * MIB);
 });
 
 test('a body that waits for room is read when there is some', async () => {
@@ -133,7 +159,7 @@ test('a body of nothing but small objects counts by them', async () => {
 
 test('a client that leaves in the middle of its body, or while it waits, holds nothing', async () => {
   const socket = await begin(MIB, 100_000);
-  await expect.poll(() => memory.held_bytes).toBe(MIB * limits.body_copies);
+  await expect.poll(() => memory.held_bytes).toBe(limits.request_bytes + MIB * limits.body_copies);
   socket.destroy();
   await expect.poll(() => memory.held_bytes).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { pipeline, Transform } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Claim, type Memory, structureBytes } from './memory.ts';
 import type { Server } from './server.ts';
@@ -8,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What it holds of the memory that all share. Made when first asked for: see `claimOf`. */
     claim: Claim | undefined;
-    /** Its handler gives the claim back. */
+    /** Its handler is at work, and gives the claim back where its client has left. */
     is_handled: boolean;
   }
   interface FastifyInstance {
@@ -22,13 +23,18 @@ export function claimOf(request: FastifyRequest): Claim | undefined {
   return request.claim;
 }
 
-/** Counts a body of unknown length as it comes, and stops reading it while there is no room. */
-function counted(claim: Claim): Transform {
+function tooLarge(): GatewayError {
+  return new GatewayError(413, 'Request payload too large');
+}
+
+/** Counts a body of unknown length as it comes, but for what was taken for it, and stops reading it while there is no room. */
+function counted(claim: Claim, taken_bytes: number, bytes_max: number): Transform {
   let received = 0;
-  let taken = limits.counted_bytes_min;
+  let taken = taken_bytes;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
+      if (received > bytes_max) return void done(tooLarge());
       if (received <= taken) return void done(null, chunk);
       const more = Math.max(limits.counted_bytes_step, received - taken);
       taken += more;
@@ -43,11 +49,16 @@ function counted(claim: Claim): Transform {
   });
 }
 
-function releaseAfter({ claim }: FastifyRequest, { raw }: FastifyReply): void {
-  if (claim === undefined) return;
+/** A handler is done; where its answer is not out yet, the close of it gives the claim back. */
+function endHandler(request: FastifyRequest, { raw }: FastifyReply): void {
+  request.is_handled = false;
   // An injected request has no connection that closes.
-  if (claim.held_bytes === 0 || raw.writableFinished || raw.destroyed) claim.release();
-  else raw.once('close', () => claim.release());
+  if (raw.writableFinished || raw.destroyed) request.claim?.release();
+}
+
+/** How long a body may be: of those who show no key it is small, so that they cannot have the memory of those who do. */
+function bytesMax({ principal, routeOptions }: FastifyRequest): number {
+  return principal === undefined ? limits.form_bytes_max : (routeOptions.bodyLimit ?? limits.body_bytes_max);
 }
 
 /** Runs what may throw or wait, then `done` with what went wrong. */
@@ -62,8 +73,8 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
 }
 
 /**
- * Counts the bodies of requests in the memory that all share, before they are read: what finds no room waits a little, then is
- * refused. Small ones cost nothing. For all routes that are registered after it.
+ * Counts requests with a body in the memory that all share, before it is read: what finds no room waits a little, then is refused.
+ * For all routes that are registered after it.
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorateRequest('claim', undefined);
@@ -74,45 +85,48 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { 'content-length': told, 'transfer-encoding': encoding } = request.raw.headers;
     const length = told === undefined ? undefined : Number(told);
-    const is_small = length === undefined ? encoding === undefined : length <= limits.counted_bytes_min;
-    const is_refused = length !== undefined && length > request.routeOptions.bodyLimit;
-    const claim = is_small || is_refused || request.method === 'GET' ? undefined : claimOf(request);
-    if (claim === undefined) {
+    const is_empty = length === undefined ? encoding === undefined : length === 0;
+    if (is_empty || request.method === 'GET' || request.method === 'HEAD') {
       done(null, payload);
+      return;
+    }
+    const bytes_max = bytesMax(request);
+    const claim = length !== undefined && length > bytes_max ? undefined : claimOf(request);
+    if (claim === undefined) {
+      done(tooLarge());
       return;
     }
     reply.raw.once('close', () => {
       if (!request.is_handled) claim.release();
     });
-    if (length === undefined) {
-      done(
-        null,
-        pipeline(payload, counted(claim), () => undefined),
-      );
-    } else
-      whenTaken(
-        () => claim.take(length * limits.body_copies),
-        (error) => done(error ?? null, payload),
-      );
+    const first_bytes = length ?? Math.min(limits.counted_bytes_step, bytes_max);
+    whenTaken(
+      () => claim.take(limits.request_bytes + first_bytes * limits.body_copies),
+      (error) => {
+        if (error !== undefined) done(error);
+        else
+          done(
+            null,
+            length === undefined ? pipeline(payload, counted(claim, first_bytes, bytes_max), () => undefined) : payload,
+          );
+      },
+    );
   });
 
   const parse = server.getDefaultJsonParser('error', 'error');
   server.removeContentTypeParser('application/json');
   server.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    const claim = body.length <= limits.counted_bytes_min ? undefined : claimOf(request);
-    if (claim === undefined) void parse(request, body, done);
-    else
-      whenTaken(
-        () => claim.take(structureBytes(body)),
-        (error) => (error === undefined ? void parse(request, body, done) : done(error)),
-      );
+    whenTaken(
+      () => claimOf(request)?.take(structureBytes(body)),
+      (error) => (error === undefined ? void parse(request, body, done) : done(error)),
+    );
   });
 
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {
       request.is_handled = true;
-      const ended = () => releaseAfter(request, reply);
+      const ended = () => endHandler(request, reply);
       try {
         const answer: unknown = handler.call(this, request, reply);
         if (answer instanceof Promise) answer.then(ended, ended);

@@ -13,7 +13,10 @@ export interface Claim {
   readonly held_bytes: number;
 }
 
-/** The memory that requests may hold of a process, so that they cannot end it together. */
+/**
+ * The memory that requests may hold of a process, so that they cannot end it together. A part of it is kept for small ones, which
+ * do not wait behind large ones.
+ */
 export interface Memory {
   /** Of a request of `owner`, who can have most of it, but never all. */
   claim(owner: string): Claim;
@@ -36,14 +39,21 @@ function noRoom(): GatewayError {
 class SharedMemory implements Memory {
   readonly #bytes_max: number;
   readonly #owner_bytes_max: number;
+  readonly #small_bytes_max: number;
+  /** What large ones leave to small ones. */
+  readonly #kept_bytes: number;
   /** By owner; who holds nothing is not in it. */
   readonly #held = new Map<string, number>();
   readonly #waiting = new Set<Waiter>();
   #held_bytes = 0;
+  /** Of that, by small claims. */
+  #small_bytes = 0;
 
   constructor(bytes_max: number) {
     this.#bytes_max = bytes_max;
     this.#owner_bytes_max = Math.floor(bytes_max * limits.memory_owner_share_max);
+    this.#small_bytes_max = Math.floor(bytes_max / limits.memory_small_divisor);
+    this.#kept_bytes = Math.floor(bytes_max / limits.memory_kept_divisor);
   }
 
   get held_bytes(): number {
@@ -60,7 +70,8 @@ class SharedMemory implements Memory {
       throw new GatewayError(413, `The request, or its answer, would take more than ${most}`);
     }
     // Who waits comes first.
-    if (this.#waiting.size === 0 && this.#isFree(bytes) && this.#isOwnersTurn(claim, bytes)) {
+    const is_next = this.#waiting.size === 0 || this.#overtakes(claim, bytes);
+    if (is_next && this.#isFree(claim, bytes) && this.#isOwnersTurn(claim, bytes)) {
       this.#hold(claim, bytes);
       return undefined;
     }
@@ -86,7 +97,7 @@ class SharedMemory implements Memory {
       this.#waiting.add(waiter);
       this.#serve();
       if (!this.#waiting.has(waiter)) return;
-      this.#refuseLeast([...this.#waiting], this.#bytes_max);
+      this.#refuseLeast([...this.#waiting], this.#bytes_max - this.#kept_bytes);
       const theirs = [...this.#waiting].filter((one) => one.claim.owner === claim.owner);
       this.#refuseLeast(theirs, this.#owner_bytes_max);
     });
@@ -97,12 +108,25 @@ class SharedMemory implements Memory {
     if (left > 0) this.#held.set(claim.owner, left);
     else this.#held.delete(claim.owner);
     this.#held_bytes -= claim.held_bytes;
+    if (claim.held_bytes <= this.#small_bytes_max) this.#small_bytes -= claim.held_bytes;
     claim.held_bytes = 0;
     this.#serve();
   }
 
-  #isFree(bytes: number): boolean {
-    return this.#held_bytes + bytes <= this.#bytes_max;
+  #isSmall({ held_bytes }: SharedClaim, bytes: number): boolean {
+    return held_bytes + bytes <= this.#small_bytes_max;
+  }
+
+  /** Small ones go before those who wait, as long as they have no more together than is kept for them. */
+  #overtakes(claim: SharedClaim, bytes: number): boolean {
+    return this.#isSmall(claim, bytes) && this.#small_bytes + bytes <= this.#kept_bytes;
+  }
+
+  #isFree(claim: SharedClaim, bytes: number): boolean {
+    const free_bytes = this.#bytes_max - this.#held_bytes - bytes;
+    if (this.#isSmall(claim, bytes)) return free_bytes >= 0;
+    const others_bytes = this.#small_bytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
+    return free_bytes >= Math.max(0, this.#kept_bytes - others_bytes);
   }
 
   #isOwnersTurn({ owner }: SharedClaim, bytes: number): boolean {
@@ -111,6 +135,8 @@ class SharedMemory implements Memory {
 
   #hold(claim: SharedClaim, bytes: number): void {
     if (claim.is_released) return;
+    if (this.#isSmall(claim, bytes)) this.#small_bytes += bytes;
+    else if (this.#isSmall(claim, 0)) this.#small_bytes -= claim.held_bytes;
     claim.held_bytes += bytes;
     this.#held_bytes += bytes;
     this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
@@ -125,13 +151,17 @@ class SharedMemory implements Memory {
     holders.reduce((least, one) => (one.claim.held_bytes <= least.claim.held_bytes ? one : least)).refuse();
   }
 
-  /** In the order in which they came, so that large ones get their turn; only who has too much already is passed over. */
+  /** In the order in which they came, so that large ones get their turn; who has too much already is passed over. */
   #serve(): void {
+    let is_blocked = false;
     for (const waiter of this.#waiting) {
       const { claim, bytes } = waiter;
       if (!claim.is_released) {
-        if (!this.#isFree(bytes)) return;
-        if (!this.#isOwnersTurn(claim, bytes)) continue;
+        if (!this.#isOwnersTurn(claim, bytes) || (is_blocked && !this.#overtakes(claim, bytes))) continue;
+        if (!this.#isFree(claim, bytes)) {
+          is_blocked = true;
+          continue;
+        }
       }
       this.#waiting.delete(waiter);
       this.#hold(claim, bytes);
@@ -158,7 +188,8 @@ class SharedClaim implements Claim {
   release(): void {
     if (this.is_released) return;
     this.is_released = true;
-    if (this.held_bytes > 0) this.#memory.give(this);
+    // Also where it only waits, so that nobody waits behind it.
+    this.#memory.give(this);
   }
 }
 

@@ -63,7 +63,7 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
-  /** What large requests share. Absent: they are not counted. */
+  /** What requests with a body share. Absent: they are not counted. */
   memory?: Memory | undefined;
   /** What an error of another room means to a client; undefined for one that it does not know. */
   translate?: ((error: unknown) => GatewayError | undefined) | undefined;
@@ -234,7 +234,7 @@ export function createServer(options: ServerOptions): Server {
     for (const method of [route.method].flat()) methods.add(method);
     known.set(route.url, methods);
   });
-  server.setNotFoundHandler((request, reply) => {
+  const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?')[0] ?? '/';
     const methods = [...known].filter(([pattern]) => fits(pattern, path)).flatMap(([, found]) => [...found]);
     if (methods.length === 0)
@@ -242,6 +242,12 @@ export function createServer(options: ServerOptions): Server {
     const headers = { allow: methods.join(', ') };
     const message = `${request.method} is not supported on ${path}; use ${methods.join(' or ')}`;
     return sendError(new GatewayError(405, message, { headers }), request, reply);
+  };
+  server.setNotFoundHandler(sendNotFound);
+  // A body that nobody wants is not read.
+  server.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) sendNotFound(request, reply);
+    else done();
   });
   return server;
 }

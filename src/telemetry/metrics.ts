@@ -256,7 +256,7 @@ export function createMetrics(): Metrics {
     watchMemory(held_bytes) {
       new Gauge({
         name: 'gateway_request_memory_bytes',
-        help: 'What large requests and answers hold of the memory that is set for them, by our own count.',
+        help: 'What requests and answers hold of the memory that is set for them, by our own count.',
         registers,
         collect() {
           this.set(held_bytes());
