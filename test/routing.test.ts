@@ -204,6 +204,8 @@ describe('preferences', () => {
     [{ preferred_max_latency: 'soon' }],
     [{ preferred_min_throughput: { p50: -1 } }],
     [{ sort: 'best' }],
+    [{ max_price: { prompt: ' ' } }],
+    [{ max_price: { prompt: '0x10' } }],
     [{ sort: { by: 'price', partition: 'some' } }],
   ])('%j is a 400', async (provider) => {
     expect((await ask({ model: 'acme/fast-1', provider })).status).toBe(400);

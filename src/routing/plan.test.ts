@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { endpoint, model, ONE, PROVIDERS, TWO } from '../../test/routing-fixture.ts';
+import { endpoint, model, ONE, PROVIDERS, planned, TWO } from '../../test/routing-fixture.ts';
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -61,6 +61,19 @@ test.each<[string, ProviderPreferences | undefined, string[]]>([
 });
 
 describe('models', () => {
+  test('that a router chose are looked at beyond those that can be tried where these do not fill the plan', () => {
+    const many = Array.from({ length: 40 }, (_, at) =>
+      model(`a/${at}`, [endpoint(`a/${at}`, at === 39 ? 'gamma' : at < 20 ? 'alpha' : 'beta', 1)]),
+    );
+    const among = (provider: ProviderPreferences) => {
+      const found = planned({ provider }, { models: many, strategy: 'auto' });
+      return { looked: found.candidates.length, tried: found.attempts.map((one) => one.model.id) };
+    };
+    expect(among({})).toEqual({ looked: 16, tried: many.slice(0, 16).map(({ id }) => id) });
+    expect(among({ only: ['beta'] })).toEqual({ looked: 40, tried: many.slice(20, 36).map(({ id }) => id) });
+    expect(among({ only: ['gamma'] })).toEqual({ looked: 40, tried: ['a/39'] });
+    expect(() => among({ only: ['nobody'] })).toThrow(expect.objectContaining({ status: 404 }));
+  });
   test('are tried in order, each with its providers', () => {
     expect(tags(ask(undefined, { models: [TWO, ONE] }))).toEqual([
       'a/two@alpha',

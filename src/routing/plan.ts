@@ -9,7 +9,7 @@ import { isNamed } from './names.ts';
 import { needsOf } from './needs.ts';
 import { inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
-import { refuse } from './refusal.ts';
+import { NoEndpoint, refuse } from './refusal.ts';
 import { type Asked, laterSteps, listsOf, type Preference, rules, soft } from './rules.ts';
 import { sendsFor, tiersOf, tierWish } from './tiers.ts';
 import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
@@ -259,6 +259,20 @@ function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[],
  * the funnel that shows which step left nothing, when no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
+  const { models, strategy } = context;
+  const is_routed = strategy === 'auto' || strategy === 'free';
+  if (!is_routed || models.length <= limits.attempts_max) return planAll(request, context);
+  // A router may know hundreds of models, best first: more than are tried are looked at only where the first do not fill the plan.
+  try {
+    const found = planAll(request, { ...context, models: models.slice(0, limits.attempts_max) });
+    if (found.attempts.length === limits.attempts_max) return found;
+  } catch (error) {
+    if (!(error instanceof NoEndpoint)) throw error;
+  }
+  return planAll(request, context);
+}
+
+function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
   const { wishes, refuses, allow_unpriced } = context;
