@@ -30,6 +30,7 @@ test.each<[string, string]>([
   ['an empty delta', wire.delta({})],
   ['an empty list of calls', wire.delta({ tool_calls: [] })],
   ['empty reasoning', wire.delta({ reasoning: '', reasoning_details: [] })],
+  ['the opening of a detail of reasoning', wire.delta({ reasoning_details: [{ type: 'reasoning.text', text: '' }] })],
   ['an empty refusal', wire.delta({ refusal: '' })],
   ['empty lists of images and citations', wire.delta({ images: [], annotations: [] })],
   ['no choices', wire.event([])],

@@ -139,6 +139,8 @@ test.each<[string, Parameters<typeof isMeaningful>[0], boolean]>([
   ['text', { content: 'x' }, true],
   ['reasoning', { reasoning: 'x' }, true],
   ['a signature alone', { reasoning_details: [{ type: 'reasoning.text', signature: 's' }] }, true],
+  ['the opening of a detail', { reasoning_details: [{ type: 'reasoning.text', text: '', index: 0 }] }, false],
+  ['what is sealed', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, true],
   ['a call', { tool_calls: [{ index: 0, id: 'c', function: { name: 'f' } }] }, true],
   ['no calls', { tool_calls: [] }, false],
   ['a refusal', { refusal: 'no' }, true],

@@ -7,6 +7,7 @@ import type {
   Delta,
   FinishReason,
   Message,
+  ReasoningDetail,
   TokenClasses,
 } from '../schemas/inner.ts';
 import { outputTokens } from '../schemas/usage.ts';
@@ -40,13 +41,26 @@ export interface ToolCallCount {
   valid: number;
 }
 
+/** Whether a detail is more than the opening of one. */
+function saysSomething(detail: ReasoningDetail): boolean {
+  if (detail.id) return true;
+  switch (detail.type) {
+    case 'reasoning.text':
+      return Boolean(detail.text || detail.signature);
+    case 'reasoning.summary':
+      return detail.summary !== '';
+    case 'reasoning.encrypted':
+      return detail.data !== '';
+  }
+}
+
 /** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
 export function isMeaningful(delta: Delta): boolean {
   return (
     (delta.content !== undefined && delta.content !== null && delta.content !== '') ||
     (delta.tool_calls !== undefined && delta.tool_calls.length > 0) ||
     (delta.reasoning !== undefined && delta.reasoning !== null && delta.reasoning !== '') ||
-    (delta.reasoning_details !== undefined && delta.reasoning_details.length > 0) ||
+    delta.reasoning_details?.some(saysSomething) === true ||
     (delta.refusal !== undefined && delta.refusal !== null && delta.refusal !== '') ||
     delta.images !== undefined ||
     delta.audio !== undefined ||
