@@ -64,13 +64,17 @@ export function createChatAttempts(
     const fetched = createCallMedia(call, fetcher);
     /** What the attempt under way needs. */
     let media: Media = NO_MEDIA;
+    let asked = 0;
     return {
       ready(candidate) {
         media = NO_MEDIA;
+        asked += 1;
+        const nth = asked;
         const needs = chat.needs(request, candidate);
         if (needs.length === 0) return undefined;
         return fetched.gather(needs).then((found) => {
-          media = found;
+          // A hedge does not wait for it: it may come when another attempt is got ready.
+          if (nth === asked) media = found;
         });
       },
       prepare: (candidate, strip_state, spend) =>

@@ -174,7 +174,7 @@ export function createHedges(
     try {
       const admitted = admitBeside({ call, hold, prepare, measure: work.measure });
       if (admitted !== undefined) {
-        one.under_way.granted_nano = granted_nano;
+        one.under_way.granted_nano ??= granted_nano;
         one.under_way.assumed_at = at;
         const under_way = await makeDurable(session, next, admitted);
         Object.assign(under_way, { waited_ms: clock.monotonic_ms() - begun_ms, is_hedge: true });
