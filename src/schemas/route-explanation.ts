@@ -32,14 +32,17 @@ const Refusal = Type.Object({
   metadata: nullable(Type.Object({}, { additionalProperties: true })),
 });
 
-const Budget = Type.Object({
-  scope: Type.Enum(['key', 'guardrail', 'workspace', 'organization']),
-  label: Type.String(),
-  limit: Type.Number(),
-  spent: Type.Number({ description: 'In the window that is open.' }),
-  available: Type.Number({ description: 'Neither spent nor set aside for other requests.' }),
-  resets_at: nullable(Type.String()),
-});
+const Budget = Type.Object(
+  {
+    scope: Type.Enum(['key', 'guardrail', 'workspace', 'organization']),
+    label: Type.String(),
+    limit: nullable(Type.Number()),
+    spent: nullable(Type.Number({ description: 'In the window that is open.' })),
+    available: nullable(Type.Number({ description: 'Neither spent nor set aside for other requests.' })),
+    resets_at: nullable(Type.String()),
+  },
+  { description: 'The amounts of a workspace and of the organization are null: their keys may not read them.' },
+);
 
 const Hold = Type.Object(
   {

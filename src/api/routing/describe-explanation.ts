@@ -40,14 +40,21 @@ function describeHold(hold: ExplainedHold | undefined): RouteExplanation['hold']
     wanted: toUsd(full_nano),
     least: toUsd(least_nano),
     lowers_output: granted_nano > 0 && granted_nano < full_nano,
-    budgets: lines.map(({ budget: { scope, label, limit_nano }, spent_nano, available_nano, resets_at }) => ({
-      scope,
-      label,
-      limit: toUsd(limit_nano),
-      spent: toUsd(spent_nano),
-      available: toUsd(available_nano),
-      resets_at: isoOf(resets_at),
-    })),
+    budgets: lines.map(describeBudget),
+  };
+}
+
+/** What many share is told to those who manage it alone, as `GET /credits` and the budgets of a workspace are. */
+function describeBudget({ budget, spent_nano, available_nano, resets_at }: ExplainedHold['lines'][number]) {
+  const { scope, label, limit_nano } = budget;
+  const is_own = scope === 'key' || scope === 'guardrail';
+  return {
+    scope,
+    label,
+    limit: is_own ? toUsd(limit_nano) : null,
+    spent: is_own ? toUsd(spent_nano) : null,
+    available: is_own ? toUsd(available_nano) : null,
+    resets_at: isoOf(resets_at),
   };
 }
 

@@ -161,6 +161,25 @@ describe('explains', () => {
     });
   });
 
+  test('what a workspace has left to nobody whose key is in it', async () => {
+    const authorization = `Bearer ${gateway.management_key}`;
+    const made = await gateway.call('POST', '/workspaces', { name: 'Team', slug: 'team' }, { authorization });
+    const { id } = ((await made.json()) as { data: { id: string } }).data;
+    await gateway.call('PUT', `/workspaces/${id}/budgets/monthly`, { limit_usd: 5 }, { authorization });
+    const key = await gateway.call(
+      'POST',
+      '/keys',
+      { name: 'of the team', limit: 1, workspace_id: id },
+      { authorization },
+    );
+    const body = { model: 'wire/both', messages: text('Hello'), max_tokens: 100 };
+    const { hold } = await explain(body, ((await key.json()) as { key: string }).key);
+    expect(hold?.budgets).toMatchObject([
+      { scope: 'key', limit: 1, spent: 0, available: 1 },
+      { scope: 'workspace', limit: null, spent: null, available: null, resets_at: expect.any(String) },
+    ]);
+  });
+
   test('that a budget lowers the output bound', async () => {
     const key = await limitedKey(0.002);
     const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 20_000 }, key);
