@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { createRateModel } from '../../test/rate-store.ts';
+import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { RateAmounts, RateAnswer, RateAsk, RateRules } from '../schemas/rate-limit.ts';
 import type { Call } from './call.ts';
@@ -31,6 +32,7 @@ function setUp(rules: Partial<RateRules>) {
     rules: () => all,
     store: {
       async ask(asks, at): Promise<RateAnswer[]> {
+        if (new Set(asks.map(({ id }) => id)).size < asks.length) throw new Error('a counter is named twice');
         asked.push(...asks);
         await way();
         return model.ask(asks, at);
@@ -42,8 +44,8 @@ function setUp(rules: Partial<RateRules>) {
     metrics: { rateLimited: () => {} },
   });
   running.push(rates);
-  const call = (more: object = {}) => {
-    const principal = { key_hash: 'one', organization_id: 'org', budgets: [] };
+  const call = ({ key_hash = 'one', ...more }: { key_hash?: string } = {}) => {
+    const principal = { key_hash, organization_id: 'org', budgets: [] };
     return { principal, request: { messages: [{ role: 'user', content: 'hello there' }], ...more } } as unknown as Call;
   };
   const open = async (more: object = {}) => rates.open(call(more), () => false);
@@ -161,6 +163,23 @@ test('of the tokens of a model that did not answer none count', async () => {
   const next = await open({ max_tokens: 80 });
   await next.enter(at('a'));
   await expect(next.enter(at('b'))).rejects.toMatchObject({ status: 429 });
+});
+
+test('more counters than are kept: none that is asked for is forgotten, and each is asked for once at a time', {
+  timeout: 30_000,
+}, async () => {
+  const { outcome, hold } = setUp({ per_key: amounts(2) });
+  const keyed = (key_hash: string) => outcome({ key_hash });
+  expect(typeof (await keyed('first'))).toBe('object');
+  for (let n = 1; n < limits.rate_counters_max - 1; n += 1) await keyed(`other ${n}`);
+  const held = Promise.withResolvers<void>();
+  hold(() => held.promise);
+  // The oldest of all waits, when one more comes.
+  const found = [keyed('busy'), keyed('first'), keyed('one more'), keyed('first'), keyed('first')];
+  await sleep(5);
+  held.resolve();
+  const ends = await Promise.all(found);
+  expect(ends.map((end) => (typeof end === 'number' ? end : 200))).toEqual([200, 200, 200, 429, 429]);
 });
 
 test('rules that change hold for the next call, and what was used counts on', async () => {

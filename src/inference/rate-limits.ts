@@ -61,11 +61,20 @@ class NodeCounters implements RateCounting {
       known.counter.limit = limit;
       return known;
     }
-    // What the oldest still had is given to nobody: less is let through, never more.
-    if (this.#entries.size >= limits.rate_counters_max) this.#entries.delete(this.#entries.keys().next().value ?? '');
+    if (this.#entries.size >= limits.rate_counters_max) this.#forgetOne();
     const entry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
     this.#entries.set(limit.id, entry);
     return entry;
+  }
+
+  /** What the one that was asked for longest ago still had is given to nobody: less is let through, never more. */
+  #forgetOne(): void {
+    for (const [id, { asking, waiting }] of this.#entries) {
+      // One that is in use would be asked for twice at once, as two that know nothing of each other.
+      if (asking !== undefined || waiting > 0) continue;
+      this.#entries.delete(id);
+      return;
+    }
   }
 
   #permit({ counter }: RateEntry, units: number): Permit {
@@ -88,6 +97,8 @@ class NodeCounters implements RateCounting {
 
   async acquire(limit: RateLimit, units: number): Promise<Permit | undefined> {
     const entry = this.#entryOf(limit);
+    this.#entries.delete(limit.id);
+    this.#entries.set(limit.id, entry);
     const { counter } = entry;
     if (this.#waiting >= limits.rate_waiting_max) throw uncountable('Too many requests wait to be counted');
     this.#waiting += 1;
