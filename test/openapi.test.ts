@@ -1,3 +1,4 @@
+import { Ajv } from 'ajv';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
 
@@ -93,4 +94,38 @@ test('a stream is documented event by event, and what more a credential shows is
     'text/event-stream': { schema: { $ref: '#/components/schemas/ChatCompletionChunk' } },
   });
   expect(document.paths['/api/v1/models/{author}/{slug}/endpoints']?.['get']?.security).toEqual([{ bearer: [] }, {}]);
+});
+
+type Schema = Record<string, unknown>;
+
+/** The same schema with nothing allowed beyond what it names, so that a field that it forgot is found. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (schema === null || typeof schema !== 'object') return schema;
+  const { additionalProperties: _, ...rest } = schema as Schema;
+  const made = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, closed(value)]));
+  return 'properties' in rest ? { ...made, additionalProperties: false } : made;
+}
+
+test('the routing metadata that calls answer with is the documented one, field by field', async () => {
+  const validate = new Ajv({ strict: false }).compile(closed(document.components.schemas['RoutingMetadata']) as Schema);
+  const asked = { 'x-gateway-experimental-metadata': 'enabled' };
+  const messages = [{ role: 'user', content: 'Hello' }];
+  const story = { model: 'sandbox/break-off', messages, provider: { order: ['sandbox'], continuation: true } };
+  const calls: [string, object][] = [
+    ['/chat/completions', { model: 'sandbox/fallback', models: ['sandbox/echo'], messages, top_k: 3 }],
+    ['/chat/completions', { model: 'sandbox/echo', messages, provider: { ignore: ['sandbox'] } }],
+    ['/chat/completions', { model: 'sandbox/echo', messages, provider: { only: ['nobody'] } }],
+    ['/chat/completions', { ...story, stream: true }],
+    ['/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
+  ];
+  for (const [path, body] of calls) {
+    const text = await (await gateway.call('POST', path, body, asked)).text();
+    const objects = text.split('\n').flatMap((line) => {
+      const json = line.replace(/^data: /, '');
+      return json.startsWith('{') ? [JSON.parse(json) as { gateway_metadata?: unknown }] : [];
+    });
+    const metadata = objects.map(({ gateway_metadata }) => gateway_metadata).find((told) => told !== undefined);
+    expect(validate(metadata), `${path} ${JSON.stringify(validate.errors)}`).toBe(true);
+  }
 });

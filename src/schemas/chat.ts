@@ -7,6 +7,7 @@
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
+import { RoutingMetadata } from './routing-metadata.ts';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
@@ -397,7 +398,7 @@ const envelope = {
   provider: Type.Optional(Type.String({ description: 'Display name of the provider that answered.' })),
   system_fingerprint: Type.Optional(nullable(Type.String())),
   service_tier: Type.Optional(nullable(Type.String())),
-  gateway_metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  gateway_metadata: Type.Optional(RoutingMetadata),
 };
 
 /** Documentation of the answer; answers are written by the encoder, not by this schema. */

@@ -5,6 +5,7 @@
 import Type, { type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { ProviderPreferences } from './chat.ts';
+import { RoutingMetadata } from './routing-metadata.ts';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
@@ -78,7 +79,7 @@ export const EmbeddingsAnswer = Type.Object(
       },
       { additionalProperties: true },
     ),
-    gateway_metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    gateway_metadata: Type.Optional(RoutingMetadata),
   },
   { title: 'EmbeddingsResponse' },
 );

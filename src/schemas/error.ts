@@ -9,7 +9,13 @@ const ErrorBody = Type.Object(
       message: Type.String(),
       metadata: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
     }),
-    gateway_metadata: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+    gateway_metadata: Type.Union([
+      Type.Object(
+        {},
+        { additionalProperties: true, description: 'As `RoutingMetadata` has it, of calls that were routed.' },
+      ),
+      Type.Null(),
+    ]),
     user_id: Type.Union([Type.String(), Type.Null()]),
   },
   { title: 'Error' },

@@ -5,6 +5,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { ProviderPreferences } from './chat.ts';
+import { RoutingMetadata } from './routing-metadata.ts';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
@@ -105,7 +106,7 @@ export const TranscriptionAnswer = Type.Object(
     duration: Type.Optional(Type.Number({ description: 'Seconds.' })),
     segments: Type.Optional(Type.Array(Times)),
     words: Type.Optional(Type.Array(Times)),
-    gateway_metadata: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    gateway_metadata: Type.Optional(RoutingMetadata),
   },
   { title: 'TranscriptionResponse' },
 );

@@ -1,0 +1,92 @@
+import Type, { type TSchema } from 'typebox';
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** Something of the request that an endpoint does not get as it was sent. */
+export const AdjustedParameter = Type.Object({
+  kind: Type.Enum(['dropped', 'clamped', 'changed']),
+  field: Type.String(),
+  reason: Type.String(),
+});
+
+/** A model of the request that will not be there for long. */
+export const ExpiryWarning = Type.Object({
+  type: Type.Enum(['model_expires', 'model_expired']),
+  model: Type.String(),
+  expiration_date: Type.String(),
+  message: Type.String(),
+});
+
+const endpoint = {
+  provider: Type.String(),
+  model: Type.String(),
+  endpoint_id: Type.String(),
+  tag: Type.String({ description: 'What `provider.order`, `only` and `ignore` call it.' }),
+  is_byok: Type.Boolean({ description: "Called with a credential of the organization's own." }),
+  byok: Type.Optional(Type.Object({ id: Type.String(), label: Type.String(), name: nullable(Type.String()) })),
+};
+
+const Attempt = Type.Object({
+  provider: Type.String(),
+  model: Type.String(),
+  endpoint_id: Type.Optional(Type.String()),
+  status: Type.Integer({ description: '0: there was no answer at all.' }),
+  is_byok: Type.Boolean(),
+  byok: endpoint.byok,
+  wait: Type.Optional(Type.Integer({ description: 'Milliseconds before the send.' })),
+  latency: Type.Optional(
+    nullable(Type.Integer({ description: 'Milliseconds after it, to the first of the answer or the failure.' })),
+  ),
+  tokens_prompt: Type.Optional(nullable(Type.Integer())),
+  tokens_completion: Type.Optional(nullable(Type.Integer())),
+  cost: Type.Optional(nullable(Type.Number({ description: 'USD; null: a price is not known.' }))),
+  estimated: Type.Optional(Type.Boolean({ description: 'Tokens or cost were counted or assumed by the gateway.' })),
+  failure: Type.Optional(nullable(Type.String({ description: 'Why the gateway moved on; null: it answered.' }))),
+  continues: Type.Optional(Type.Boolean({ description: 'It went on with the text of the attempt before it.' })),
+  hedges: Type.Optional(Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' })),
+});
+
+/** Documentation of `gateway_metadata`: how a call was routed. */
+export const RoutingMetadata = Type.Object(
+  {
+    requested: Type.String({ description: 'The model or alias that the request names first.' }),
+    strategy: Type.Enum(['direct', 'auto', 'free', 'latest', 'alias', 'fallback']),
+    region: Type.Null(),
+    summary: Type.String(),
+    attempt: Type.Integer({ description: 'How many attempts were made.' }),
+    is_byok: Type.Boolean(),
+    sort: nullable(Type.String({ description: 'Null: by a draw, weighted by price.' })),
+    endpoints: Type.Object({
+      total: Type.Integer(),
+      available: Type.Array(
+        Type.Object({
+          ...endpoint,
+          selected: Type.Boolean({ description: 'It answered.' }),
+          position: nullable(Type.Integer({ description: 'Of the plan, from 1; null: allowed, and not in it.' })),
+          weight: nullable(Type.Number({ description: 'The chance that it had of the first place in a draw.' })),
+          because: Type.Array(Type.String(), { description: 'What put it where it stands.' }),
+          expected_cost: nullable(Type.Number({ description: 'USD.' })),
+        }),
+      ),
+      excluded: Type.Array(Type.Object({ ...endpoint, step: Type.String(), reason: Type.String() })),
+    }),
+    routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
+    hold: nullable(
+      Type.Object(
+        {
+          amount: Type.Number({ description: 'USD.' }),
+          budgets: Type.Array(Type.String({ description: 'Scope and interval: `key never`.' })),
+        },
+        { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
+      ),
+    ),
+    attempts: Type.Array(Attempt),
+    adjusted_parameters: Type.Array(AdjustedParameter),
+    warnings: Type.Array(ExpiryWarning),
+  },
+  {
+    title: 'RoutingMetadata',
+    additionalProperties: true,
+    description: 'With the header `X-Gateway-Experimental-Metadata: enabled` alone.',
+  },
+);
