@@ -173,7 +173,11 @@ test('tokens are counted as they were used; what a request names as its bound is
 
   const larger = { model: 'sandbox/echo', messages: [{ role: 'user', content: `${words} ${words} ${words}` }] };
   const never = await ask(gateway, larger);
-  expect(never).toMatchObject({ status: 429, headers: { 'x-should-retry': 'false', 'retry-after': null } });
+  expect(never).toMatchObject({ status: 429, headers: { 'x-should-retry': 'false', 'x-ratelimit-limit': '1000' } });
+  expect(never.headers).toMatchObject({
+    'retry-after': expect.stringMatching(/^\d+$/),
+    'x-ratelimit-reset': refused.headers['x-ratelimit-reset'],
+  });
   expect(never.error?.message).toMatch(/the prompt of this request alone counts \d+/);
 
   clock.pass(60_000);

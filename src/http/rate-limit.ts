@@ -31,10 +31,10 @@ export function createRateLimit(
   };
 }
 
-/** The 429 of a limit of the gateway's own: when to come back, and the limit, as headers and in the body. */
+/** The 429 of a limit of the gateway's own: when to come back, if that helps, and the limit, as headers and in the body. */
 export function rateLimited(
   message: string,
-  told: { limit: number; remaining: number; ends_at_ms: number; wait_ms: number },
+  told: { limit: number; remaining: number; ends_at_ms: number; wait_ms: number; is_final?: boolean },
 ): GatewayError {
   const shown = {
     'X-RateLimit-Limit': String(told.limit),
@@ -50,7 +50,7 @@ export function rateLimited(
       // The official SDKs wait as long as this says, and take no whole minute of `retry-after`.
       'retry-after-ms': String(told.wait_ms),
       // A longer wait they do not wait for: they would try again at once, in vain.
-      ...(told.wait_ms > 60_000 ? { 'x-should-retry': 'false' } : {}),
+      ...(told.wait_ms > 60_000 || told.is_final ? { 'x-should-retry': 'false' } : {}),
     },
   });
 }

@@ -119,10 +119,15 @@ class NodeCounters implements RateCounting {
     }
   }
 
-  #refusal(counter: RateCounter, now: Moment): GatewayError {
+  #refusal(counter: RateCounter, now: Moment, more = '', is_final = false): GatewayError {
     const { told, amount } = counter.limit;
     this.#options.metrics.rateLimited(/^[a-z-]+/.exec(told)?.[0] ?? 'other');
-    return rateLimited(`Rate limit exceeded: ${told}`, { limit: amount, ...counter.window(now) });
+    return rateLimited(`Rate limit exceeded: ${told}${more}`, { limit: amount, ...counter.window(now), is_final });
+  }
+
+  neverFits(limit: RateLimit, units: number): GatewayError {
+    const { counter } = this.#entryOf(limit);
+    return this.#refusal(counter, this.#asker.now(), `; the prompt of this request alone counts ${units}`, true);
   }
 
   /** Tells the store what is owed and gives back what is idle, or all; forgets counters that are over. */

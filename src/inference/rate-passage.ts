@@ -1,5 +1,5 @@
 import type { Model } from '../catalog/model.ts';
-import { GatewayError } from '../errors.ts';
+import type { GatewayError } from '../errors.ts';
 import type { RateBook, RateCaller } from '../ledger/rate-book.ts';
 import { type Candidate, pricesOf } from '../routing/candidate.ts';
 import { isFree } from '../routing/rules.ts';
@@ -43,6 +43,8 @@ export interface RateCounting {
   take(limit: RateLimit, units: number): Permit | undefined;
   /** Undefined: nobody can count, and the operator wants such calls let through. Throws `GatewayError` 429 or 503. */
   acquire(limit: RateLimit, units: number): Promise<Permit | undefined>;
+  /** The refusal of a request whose prompt alone is above the limit. */
+  neverFits(limit: RateLimit, units: number): GatewayError;
 }
 
 interface Held {
@@ -61,14 +63,6 @@ function callerOf({ principal: { key_hash, key_name, organization_id, budgets } 
 function tokensOf({ request, estimate }: Call): { prompt: number; bound: number } {
   const prompt = estimate === undefined ? estimatePrompt(request) : inputTokens(estimate());
   return { prompt, bound: request.max_completion_tokens ?? request.max_tokens ?? 0 };
-}
-
-function tooLarge({ told }: RateLimit, tokens: number): GatewayError {
-  return new GatewayError(429, `Rate limit exceeded: ${told}; the prompt of this request alone counts ${tokens}`, {
-    metadata: { provider_name: null },
-    // The official SDKs do not try again then.
-    headers: { 'x-should-retry': 'false' },
-  });
 }
 
 function giveBackAll(held: readonly Held[]): void {
@@ -132,7 +126,7 @@ export class CallPassage implements Passage {
     if (limit.unit === 'requests') return 1;
     this.#tokens ??= tokensOf(this.#call);
     const { prompt, bound } = this.#tokens;
-    if (prompt > limit.amount) throw tooLarge(limit, prompt);
+    if (prompt > limit.amount) throw this.#counting.neverFits(limit, prompt);
     return Math.min(prompt + bound, limit.amount);
   }
 

@@ -222,3 +222,9 @@ test('no interleaving of nodes, lost and late answers and clocks lets more throu
   expect(served / offered).toBeGreaterThan(0.9);
   process.stdout.write(`let through ${((100 * served) / offered).toFixed(1)} % of what there was\n`);
 });
+
+test('a counter that knows of no open window tells of one in which nothing was counted', () => {
+  const counter = new RateCounter({ id: 'a', unit: 'tokens', span_ms: 60_000, amount: 10, told: '' });
+  const now = { wall_ms: 60_000 * 1_000 + 45_000, monotonic_ms: 5 };
+  expect(counter.window(now)).toEqual({ remaining: 10, ends_at_ms: 60_000 * 1_001, wait_ms: 15_000 });
+});

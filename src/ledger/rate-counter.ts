@@ -153,11 +153,17 @@ export class RateCounter {
     return this.#owed === 0 && !this.#isOpen(now);
   }
 
+  /** Where it knows of none that is open: one that nobody has counted in, by the machine's time. */
   window(now: Moment): RateWindow {
+    const { amount, span_ms } = this.limit;
+    if (!this.#isOpen(now)) {
+      const wait_ms = span_ms - (now.wall_ms % span_ms);
+      return { remaining: amount, ends_at_ms: now.wall_ms + wait_ms, wait_ms };
+    }
     const passed_ms = Math.min(now.wall_ms - this.#received.wall_ms, now.monotonic_ms - this.#received.monotonic_ms);
     return {
-      remaining: Math.max(0, this.limit.amount - this.#used + this.#left),
-      ends_at_ms: this.#start_ms + this.limit.span_ms,
+      remaining: Math.max(0, amount - this.#used + this.#left),
+      ends_at_ms: this.#start_ms + span_ms,
       wait_ms: Math.max(1, Math.ceil(this.#open_ms + 1 - Math.max(0, passed_ms))),
     };
   }
