@@ -1,30 +1,10 @@
 import Type, { type Static, type TSchema } from 'typebox';
+import { AdjustedParameter, ExpiryWarning, RoutedEndpoint } from './routing-metadata.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 const Usd = (description: string) =>
   nullable(Type.Number({ description: `USD, exact to a billionth. ${description}` }));
-
-/** Whose credential an endpoint is called with. */
-const own = {
-  is_byok: Type.Boolean({ description: "Called with a credential of the organization's own." }),
-  byok: Type.Optional(Type.Object({ id: Type.String(), label: Type.String(), name: nullable(Type.String()) })),
-};
-
-const endpoint = {
-  endpoint_id: Type.String(),
-  provider: Type.String(),
-  model: Type.String(),
-  tag: Type.String({ description: 'What `provider.order`, `only` and `ignore` call it.' }),
-  ...own,
-};
-
-/** Something of the request that an endpoint does not get as it was sent. */
-const AdjustedParameter = Type.Object({
-  kind: Type.Enum(['dropped', 'clamped', 'changed']),
-  field: Type.String(),
-  reason: Type.String(),
-});
 
 const Refusal = Type.Object({
   code: Type.Integer(),
@@ -78,7 +58,7 @@ const Health = Type.Object({
 const ExplainedEndpoint = Type.Object(
   {
     position: Type.Integer({ description: 'From 1, in the order in which they would be tried.' }),
-    ...endpoint,
+    ...RoutedEndpoint,
     weight: nullable(
       Type.Number({
         description: 'The chance of the first place among those that stand alike; null: nothing was drawn.',
@@ -116,22 +96,14 @@ export const RouteExplanation = Type.Object(
     endpoints: Type.Object({
       total: Type.Integer(),
       planned: Type.Array(ExplainedEndpoint),
-      unplanned: Type.Array(Type.Object(endpoint), {
+      unplanned: Type.Array(Type.Object(RoutedEndpoint), {
         description: 'Allowed, and not in the plan: too many, or no fallbacks are wanted.',
       }),
-      excluded: Type.Array(Type.Object({ ...endpoint, step: Type.String(), reason: Type.String() })),
+      excluded: Type.Array(Type.Object({ ...RoutedEndpoint, step: Type.String(), reason: Type.String() })),
     }),
     routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
     adjusted_parameters: Type.Array(AdjustedParameter, { description: 'What is changed wherever the request goes.' }),
-    warnings: Type.Array(
-      Type.Object({
-        type: Type.Enum(['model_expires', 'model_expired']),
-        model: Type.String(),
-        expiration_date: Type.String(),
-        message: Type.String(),
-      }),
-      { description: 'Of models that may be removed.' },
-    ),
+    warnings: Type.Array(ExpiryWarning, { description: 'Of models that may be removed.' }),
     hold: nullable(Hold),
     error: nullable(Refusal),
   },

@@ -17,10 +17,11 @@ export const ExpiryWarning = Type.Object({
   message: Type.String(),
 });
 
-const endpoint = {
+/** Which endpoint, and with whose credential. */
+export const RoutedEndpoint = {
+  endpoint_id: Type.String(),
   provider: Type.String(),
   model: Type.String(),
-  endpoint_id: Type.String(),
   tag: Type.String({ description: 'What `provider.order`, `only` and `ignore` call it.' }),
   is_byok: Type.Boolean({ description: "Called with a credential of the organization's own." }),
   byok: Type.Optional(Type.Object({ id: Type.String(), label: Type.String(), name: nullable(Type.String()) })),
@@ -32,7 +33,7 @@ const Attempt = Type.Object({
   endpoint_id: Type.Optional(Type.String()),
   status: Type.Integer({ description: '0: there was no answer at all.' }),
   is_byok: Type.Boolean(),
-  byok: endpoint.byok,
+  byok: RoutedEndpoint.byok,
   wait: Type.Optional(Type.Integer({ description: 'Milliseconds before the send.' })),
   latency: Type.Optional(
     nullable(Type.Integer({ description: 'Milliseconds after it, to the first of the answer or the failure.' })),
@@ -60,7 +61,7 @@ export const RoutingMetadata = Type.Object(
       total: Type.Integer(),
       available: Type.Array(
         Type.Object({
-          ...endpoint,
+          ...RoutedEndpoint,
           selected: Type.Boolean({ description: 'It answered.' }),
           position: nullable(Type.Integer({ description: 'Of the plan, from 1; null: allowed, and not in it.' })),
           weight: nullable(Type.Number({ description: 'The chance that it had of the first place in a draw.' })),
@@ -68,7 +69,7 @@ export const RoutingMetadata = Type.Object(
           expected_cost: nullable(Type.Number({ description: 'USD.' })),
         }),
       ),
-      excluded: Type.Array(Type.Object({ ...endpoint, step: Type.String(), reason: Type.String() })),
+      excluded: Type.Array(Type.Object({ ...RoutedEndpoint, step: Type.String(), reason: Type.String() })),
     }),
     routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
     hold: nullable(
