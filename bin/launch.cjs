@@ -57,6 +57,23 @@ function followParent() {
   watch.unref();
 }
 
+/**
+ * A gateway reads its configuration at SIGHUP. Until it can, the signal must not end it: it is about to read it anyway. A
+ * terminal that is closed sends the same signal, and then it ends (`src/cli/follow-config.ts`).
+ */
+function outliveHangUp(args) {
+  var serves = args.length === 0 || args[0] === 'serve' || args[0].charAt(0) === '-';
+  if (!serves || process.platform === 'win32') return;
+  process.once('SIGHUP', () => {
+    try {
+      if (process.stdout.isTTY || process.stderr.isTTY) fs.closeSync(fs.openSync('/dev/tty', 'r'));
+      outliveHangUp(args);
+    } catch (_) {
+      process.kill(process.pid, 'SIGHUP');
+    }
+  });
+}
+
 /** What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. */
 function keepCompiled() {
   if (!process.env.NODE_COMPILE_CACHE) {
@@ -99,7 +116,10 @@ function launch(name, args) {
   if (parseInt(process.versions.node, 10) >= MAJOR) {
     process.argv = [process.execPath, target].concat(args);
     followParent();
-    if (name === SERVICE) keepCompiled();
+    if (name === SERVICE) {
+      outliveHangUp(args);
+      keepCompiled();
+    }
     import(require('url').pathToFileURL(target).href).catch((error) => {
       fail([String((error && error.stack) || error)]);
     });

@@ -30,9 +30,10 @@ async function runServe(args: string[]): Promise<number> {
     process.stderr.write(`--workers takes a number from 1 to ${limits.workers_max}, not '${values.workers}'.\n`);
     return 2;
   }
+  const hasReloadSignal = (await import('./cli/follow-config.ts')).holdReloadSignal();
   keepTaskShape();
   const { serve } = await import('./cli/serve.ts');
-  await serve(processEnvironment(), { workers, config_file: values.config });
+  await serve(processEnvironment(), { workers, config_file: values.config, hasReloadSignal });
   return -1;
 }
 

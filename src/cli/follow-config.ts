@@ -12,26 +12,45 @@ export function followConfig(
   { path, is_watched }: { path: string; is_watched: boolean },
   reload: (cause: ReloadCause) => void,
 ): () => void {
-  onReloadSignal(() => reload('signal'));
+  const stopListening = onReloadSignal(() => reload('signal'));
   const stopWatching = is_watched ? watch(path, () => reload('file')) : () => undefined;
   return () => {
-    process.removeAllListeners('SIGHUP');
+    stopListening();
     stopWatching();
   };
 }
 
 /**
- * Runs `reload` at SIGHUP. A terminal that is closed sends the same signal, and then nobody is left to stop the gateway: it ends
- * the process, as it does where nothing listens for it.
+ * Keeps SIGHUP from ending a gateway that has nothing to reload yet, as a supervisor may send it right after the start. What it
+ * gives ends that, and tells whether a signal came.
  */
-export function onReloadSignal(reload: () => void): void {
+export function holdReloadSignal(): () => boolean {
+  let has_come = false;
+  const stopListening = onReloadSignal(() => {
+    has_come = true;
+  });
+  return () => {
+    stopListening();
+    return has_come;
+  };
+}
+
+/**
+ * Runs `reload` at SIGHUP. A terminal that is closed sends the same signal, and then nobody is left to stop the gateway: it ends
+ * the process, as it does where nothing listens for it. A gateway that writes to a terminal, be it its errors alone, runs in it.
+ * Gives what ends that.
+ */
+export function onReloadSignal(reload: () => void): () => void {
   // On Windows it says that the console is being closed.
-  if (process.platform === 'win32') return;
-  process.on('SIGHUP', () => {
-    if (!process.stdout.isTTY || hasTerminal()) return reload();
+  if (process.platform === 'win32') return () => undefined;
+  const take = () => {
+    const is_of_terminal = process.stdout.isTTY || process.stderr.isTTY;
+    if (!is_of_terminal || hasTerminal()) return reload();
     process.removeAllListeners('SIGHUP');
     process.kill(process.pid, 'SIGHUP');
-  });
+  };
+  process.on('SIGHUP', take);
+  return () => process.off('SIGHUP', take);
 }
 
 /** Whether this process belongs to a terminal that is still there. */

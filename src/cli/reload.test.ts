@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer } from '../../test/wire-server.ts';
 import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
-import { followConfig } from './follow-config.ts';
+import { followConfig, holdReloadSignal } from './follow-config.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
 
 const acme = (fields: { price?: number; key?: string; more?: string; timeouts?: string } = {}) => `
@@ -274,6 +274,19 @@ describe('a configuration file that is followed', () => {
     await vi.waitFor(() => expect(lines.join('')).toContain('again what is in force'), { timeout: 10_000 });
     writeFileSync(path, other);
     await seen(['acme/other']);
+  });
+
+  test('a signal that comes before anything can be reloaded ends nothing and is not lost', async () => {
+    stop = () => undefined;
+    const listeners = process.listenerCount('SIGHUP');
+    const quiet = holdReloadSignal();
+    expect(quiet()).toBe(false);
+    const hasCome = holdReloadSignal();
+    const arrived = new Promise((resolve) => process.once('SIGHUP', resolve));
+    process.kill(process.pid, 'SIGHUP');
+    await arrived;
+    expect(hasCome()).toBe(true);
+    expect(process.listenerCount('SIGHUP')).toBe(listeners);
   });
 
   test('is read in turn: what is asked for meanwhile is one more reading, of what is there then', async () => {

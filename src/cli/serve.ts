@@ -13,6 +13,8 @@ export interface ServeOptions {
   /** How many processes share the work; each is a node of its own. */
   workers: number;
   config_file?: string | undefined;
+  /** Whether SIGHUP came before this gateway could listen for it; asked once, when it can. */
+  hasReloadSignal(): boolean;
 }
 
 /** Runs a gateway until a signal ends it: in this process, or in several workers of it. */
@@ -25,7 +27,8 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
   const { path } = configPath(environment, options.config_file);
   const file = { path, is_watched: config.config_watch };
   if (options.workers > 1 && cluster.isPrimary) {
-    await serveWorkers({ config, log, workers: options.workers, environment, file, found });
+    const { workers, hasReloadSignal } = options;
+    await serveWorkers({ config, log, workers, environment, file, found, hasReloadSignal });
     return;
   }
   // The parent of workers never needs it.
@@ -51,7 +54,9 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
       tellReload(log, gateway.replace(next));
       warnAnew(next);
     };
-    followConfig(file, createReloader({ environment, path, found, log, apply }));
+    const reload = createReloader({ environment, path, found, log, apply });
+    followConfig(file, reload);
+    if (options.hasReloadSignal()) void reload('signal');
   }
   flushCompileCache();
   const fail = onceSignalled(async (reason) => {

@@ -53,6 +53,7 @@ export async function serveWorkers(options: {
   environment: Environment;
   file: { path: string; is_watched: boolean };
   found: FoundFile | null;
+  hasReloadSignal(): boolean;
 }): Promise<void> {
   const { config, log, environment, file, found } = options;
   prepareDataDir(config.data_dir);
@@ -83,6 +84,7 @@ export async function serveWorkers(options: {
     },
   });
   followConfig(file, reload);
+  if (options.hasReloadSignal()) void reload('signal');
 
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');
@@ -246,8 +248,11 @@ export function workerSide(): WorkerSide {
   });
   // It is the parent's to decide on; a terminal sends it to all of them.
   onReloadSignal(() => {});
-  // A worker must not outlive its parent: nobody would stop it.
-  process.on('disconnect', drain);
+  // A worker must not outlive its parent: nobody would stop it. Node would end it at once, and what runs with it.
+  cluster.worker?.once('disconnect', () => {
+    if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
+    drain();
+  });
   process.send?.({ type: 'settings' } satisfies ToParent);
   const adapted = (config: Config, { port, sandbox_url, loaded_at }: Settings): Config => ({
     ...(sandbox_url === undefined ? config : addSandbox(config, sandbox_url)),

@@ -1,11 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { describeStores } from '../store-variants.ts';
+import { responseHead, startWireServer } from '../wire-server.ts';
 import {
   chat,
   childrenOf,
+  freshDir,
   type GatewayProcess,
   isAlive,
   MANAGEMENT_KEY,
@@ -182,6 +184,51 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
     await until('the workers have ended', () => !workers.some(isAlive));
     const next = await serve({ data_dir: gateway.data_dir });
     expect(await stop(next)).toBe(0);
+  });
+
+  test('a parent that is killed does not break off the streams of its workers', async () => {
+    const going = Promise.withResolvers<void>();
+    const event = (delta: object, finish_reason: string | null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const upstream = await startWireServer(() => [
+      `${responseHead(200, 'text/event-stream')}${event({ content: 'begun' }, null)}`,
+      { until: going.promise },
+      `${event({}, 'stop')}data: [DONE]\n\n`,
+      'END',
+    ]);
+    try {
+      const config = join(freshDir(), 'gateway.yaml');
+      writeFileSync(
+        config,
+        `providers: { acme: { dialect: openai-chat, base_url: "${upstream.url}/v1" } }
+models: { acme/fast: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 1 } }] } }`,
+      );
+      const gateway = await serveThree({ environment: { GATEWAY_CONFIG: config } });
+      const { key } = await makeKey(gateway);
+      const workers = childrenOf(gateway.child.pid ?? 0);
+      const stream = await gateway.call('POST', '/chat/completions', {
+        key,
+        body: chat('acme/fast', { stream: true }),
+      });
+      const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = '';
+      const readUntil = async (mark: string) => {
+        while (!text.includes(mark)) {
+          const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+          if (done) break;
+          text += value;
+        }
+        expect(text).toContain(mark);
+      };
+      await readUntil('begun');
+      gateway.child.kill('SIGKILL');
+      await until('the idle workers have ended', () => workers.filter(isAlive).length === 1);
+      going.resolve();
+      await readUntil('data: [DONE]');
+      await until('the last worker has ended', () => !workers.some(isAlive));
+    } finally {
+      await upstream.stop();
+    }
   });
 
   test('the sandbox is one for all: what fails once fails once, whichever worker asks', async () => {
