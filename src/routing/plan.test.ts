@@ -61,6 +61,25 @@ test.each<[string, ProviderPreferences | undefined, string[]]>([
 });
 
 describe('models', () => {
+  test('have their turn, however many endpoints the first has', () => {
+    const of = (id: string, count: number) =>
+      model(
+        id,
+        Array.from({ length: count }, (_, at) => endpoint(id, 'alpha', at + 1, { tag: `alpha/${at}` })),
+      );
+    const tried = (...counts: number[]) => {
+      const models = counts.map((count, at) => of(`a/${at}`, count));
+      const { attempts } = planned({}, { models });
+      return models.map((one) => attempts.filter((candidate) => candidate.model === one).length);
+    };
+    expect(tried(30)).toEqual([16]);
+    expect(tried(30, 1)).toEqual([15, 1]);
+    expect(tried(1, 30)).toEqual([1, 15]);
+    expect(tried(12, 12, 12)).toEqual([8, 4, 4]);
+    expect(tried(8, 8)).toEqual([8, 8]);
+    expect(tried(...Array.from({ length: 20 }, () => 1))).toEqual([...Array(16).fill(1), 0, 0, 0, 0]);
+  });
+
   test('that a router chose are looked at beyond those that can be tried where these do not fill the plan', () => {
     const many = Array.from({ length: 40 }, (_, at) =>
       model(`a/${at}`, [endpoint(`a/${at}`, at === 39 ? 'gamma' : at < 20 ? 'alpha' : 'beta', 1)]),

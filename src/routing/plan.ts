@@ -216,6 +216,19 @@ function orderContext(request: ChatRequest, context: PlanContext): OrderContext 
   };
 }
 
+/** What is tried of each model, where all are too many: no model takes more than half of what is left while later ones need it. */
+function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
+  let later = groups.reduce((sum, group) => sum + group.length, 0);
+  let room: number = limits.attempts_max;
+  if (later <= room) return groups;
+  return groups.map((group) => {
+    later -= group.length;
+    const kept = group.slice(0, Math.max(room - later, Math.ceil(room / 2)));
+    room -= kept.length;
+    return kept;
+  });
+}
+
 /** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
 function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[][] {
   const order = orderContext(asked.request, context);
@@ -227,7 +240,7 @@ function overModels(left: readonly Candidate[], asked: Asked, context: PlanConte
   if (context.models.length === 1 || isUnparted(asked.request)) return [arranged(left)];
   // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
   const of_model = Map.groupBy(left, ({ model }) => model);
-  const groups = context.models.map((model) => arranged(of_model.get(model) ?? []));
+  const groups = withinLimit(context.models.map((model) => arranged(of_model.get(model) ?? [])));
   if (order.cutoffs === undefined) return groups;
   const misses = ({ because }: Candidate) =>
     because?.includes('below_preferred') === true && !because.includes('order');
