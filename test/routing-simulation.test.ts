@@ -59,6 +59,18 @@ test('an endpoint that falls silent holds up those alone that were there first, 
   expect(served.every(({ ok }) => ok)).toBe(true);
 }, 60_000);
 
+test('calls that are silent for long do not take an endpoint from others that it answers', async () => {
+  const slow: Scenario = {
+    ...DYING,
+    incidents: [{ provider: 'thrift', is: 'hangs', share: 0.02, from_min: 2, to_min: 10 }],
+  };
+  const options = { ...SHORT, first_token_ms_max: 900_000 };
+  const { served } = await runStrategy(strategy('gateway, sort: price'), slow, options);
+  const at_once = served.filter(({ attempts }) => attempts === 1);
+  expect(at_once.length / served.length).toBeGreaterThan(0.95);
+  expect(at_once.every(({ by }) => by === 'thrift')).toBe(true);
+}, 60_000);
+
 test('the same seed gives the same run, another another', async () => {
   const run = (seed: number) => runStrategy(strategy('gateway'), DYING, { ...SHORT, seed, minutes: 5 });
   const first = await run(1);

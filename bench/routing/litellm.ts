@@ -4,7 +4,8 @@ import { type Attempt, byCost, type Router, type Strategy, tryThem, type World }
 /**
  * LiteLLM's router, from its documentation: https://docs.litellm.ai/docs/routing (strategies),
  * https://docs.litellm.ai/docs/router/learn/strategies, https://docs.litellm.ai/docs/router/learn/reliability (retries,
- * cooldowns) and https://docs.litellm.ai/docs/router/api_reference/configuration (defaults). Behaviour, no code of it.
+ * cooldowns: a 429 and a timeout at once, as in the table "When are deployments cooled down?" of the first page) and
+ * https://docs.litellm.ai/docs/router/api_reference/configuration (defaults). Behaviour, no code of it.
  */
 interface Settings {
   /** Retries in the same group of deployments, each with a new pick. Default 2. */
@@ -98,7 +99,7 @@ function fail(one: Deployment, failed: Attempt & { is: 'failed' }, now_ms: numbe
     settings.allowed_fails === undefined
       ? requests >= FAILING_REQUESTS_MIN && one.failures / requests > FAILING_SHARE
       : one.failures > settings.allowed_fails;
-  if (status !== 429 && !is_failing) return;
+  if (status !== 429 && status !== 408 && !is_failing) return;
   one.cool_until_ms = now_ms + (retry_after_ms ?? settings.cooldown_ms);
 }
 

@@ -201,6 +201,7 @@ export function createAttempts(
                   last = other;
                   order = order.filter((one, nth) => nth <= at || one !== other);
                 });
+          health.heard(healthId(reached.candidate), sentAt(session));
           if (work.goes_on !== true) credit(session, reached.candidate);
           return reached;
         } catch (error) {
@@ -253,16 +254,16 @@ export function createAttempts(
   }
 
   /**
-   * An endpoint that is silent for much longer than it ever was gets no further calls for a while. The call goes on waiting: its
-   * own time limit is for those that think long. What comes back is called when there is an answer, or none any more.
+   * An endpoint that is silent for much longer than it ever was gets no further calls for a while, unless it answers others. The
+   * call goes on waiting: its own time limit is for those that think long. What comes back is called when there is an answer, or none any more.
    */
   function listen(session: Session, candidate: Candidate): () => void {
     if (session.call.request.stream !== true) return () => {};
-    const { latency_ms } = health.performance(servedId(candidate), clock.now_ms());
-    if (latency_ms === null) return () => {};
+    const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
+    if (latency_ms === null || is_latency_thin) return () => {};
     const sent_ms = sentAt(session);
     const silent = setTimeout(
-      () => health.failed(healthId(candidate), 'timeout', undefined, clock.now_ms(), sent_ms),
+      () => health.silent(healthId(candidate), clock.now_ms(), sent_ms),
       Math.max(limits.silence_ms_min, latency_ms.p99 * limits.silence_factor),
     );
     return () => clearTimeout(silent);

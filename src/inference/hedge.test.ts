@@ -3,9 +3,11 @@ import type { Health } from '../routing/health.ts';
 import { createCancellation } from './call.ts';
 import { createHedgeShare, first, lateAfter, run, within } from './hedge.ts';
 
-test('an endpoint is late after its 95th percentile, never at once, and never where nothing is known of it', () => {
-  const of = (latency_ms: object | null) => ({ performance: () => ({ latency_ms }) }) as unknown as Health;
+test('an endpoint is late after its 95th percentile, never at once, and never where little is known of it', () => {
+  const of = (latency_ms: object | null, is_latency_thin?: true) =>
+    ({ performance: () => ({ latency_ms, is_latency_thin }) }) as unknown as Health;
   expect(lateAfter(of(null), 'x', 0)).toBeUndefined();
+  expect(lateAfter(of({ p50: 100, p75: 200, p90: 1_000, p99: 1_900 }, true), 'x', 0)).toBeUndefined();
   expect(lateAfter(of({ p50: 1, p75: 2, p90: 3, p99: 4 }), 'x', 0)).toBe(20);
   expect(lateAfter(of({ p50: 100, p75: 200, p90: 1_000, p99: 1_900 }), 'x', 0)).toBe(1_500);
 });

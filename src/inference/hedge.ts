@@ -34,8 +34,8 @@ function p95(of: Percentiles): number {
 
 /** After how many milliseconds of silence an endpoint is late by its own measure; undefined: too little is known of it. */
 export function lateAfter(health: Health, endpoint_id: string, now_ms: number): number | undefined {
-  const { latency_ms } = health.performance(endpoint_id, now_ms);
-  return latency_ms === null ? undefined : Math.max(limits.hedge_ms_min, p95(latency_ms));
+  const { latency_ms, is_latency_thin } = health.performance(endpoint_id, now_ms);
+  return latency_ms === null || is_latency_thin ? undefined : Math.max(limits.hedge_ms_min, p95(latency_ms));
 }
 
 /** What became of a send. */

@@ -66,9 +66,18 @@ describe('uptime', () => {
 });
 
 describe('percentiles', () => {
-  test('are told from the first sample on, to one percent', () => {
+  test('are listed from ten calls on, to one percent; routing knows them from the first', () => {
     const statistics = createEndpointStatistics();
-    statistics.observe('e', streamed(200, 40), T0);
+    for (let n = 1; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(200, 40), T0);
+    expect(statistics.figures('e', T0)).toMatchObject({ latency_last_30m: null, throughput_last_30m: null });
+    expect(statistics.performance('e', T0)).toMatchObject({
+      latency_ms: { p50: expect.closeTo(200, -1) },
+      throughput: { p50: expect.closeTo(40, 0) },
+      is_latency_thin: true,
+    });
+    const later = T0 + limits.performance_fresh_ms;
+    statistics.observe('e', streamed(200, 40), later);
+    expect(statistics.performance('e', later)).not.toHaveProperty('is_latency_thin');
     const { latency_last_30m, throughput_last_30m } = statistics.figures('e', T0);
     for (const value of Object.values(latency_last_30m ?? {})) expect(Math.abs(value - 200)).toBeLessThan(4);
     for (const value of Object.values(throughput_last_30m ?? {})) expect(Math.abs(value - 40)).toBeLessThan(1);
@@ -76,7 +85,7 @@ describe('percentiles', () => {
 
   test('reach back half an hour', () => {
     const statistics = createEndpointStatistics();
-    statistics.observe('e', streamed(200), T0);
+    observeMany(statistics, streamed(200), 10, T0);
     expect(statistics.figures('e', T0 + 29 * MINUTE).latency_last_30m).not.toBeNull();
     expect(statistics.figures('e', T0 + 30 * MINUTE).latency_last_30m).toBeNull();
   });
@@ -106,11 +115,30 @@ describe('percentiles', () => {
 
   test('are of streamed answers; whole ones stand in where there are none', () => {
     const statistics = createEndpointStatistics();
-    statistics.observe('e', { result: 'success', is_streamed: false, latency_ms: 5000, tokens_per_second: 3 }, T0);
+    const whole: Sample = { result: 'success', is_streamed: false, latency_ms: 5000, tokens_per_second: 3 };
+    observeMany(statistics, whole, 10, T0);
     expect(statistics.figures('e', T0).latency_last_30m?.p50).toBeGreaterThan(4900);
-    statistics.observe('e', streamed(100), T0);
+    observeMany(statistics, streamed(100), 10, T0);
     expect(statistics.figures('e', T0).latency_last_30m?.p99).toBeLessThan(102);
   });
+});
+
+test('what a clock that is wrong by more than a moment put into the future is not of now, and not kept', () => {
+  const statistics = createEndpointStatistics();
+  const other = createEndpointStatistics();
+  observeMany(statistics, success, 10, T0);
+  observeMany(other, error, 10, T0 + MINUTE);
+  const rows = () => other.unwritten(10).map((row) => ({ ...row, run: 'other' }));
+  statistics.merge(rows());
+  expect(statistics.figures('e', T0)).toMatchObject({ uptime_last_5m: 50, uptime_last_1d: 50 });
+  const ahead = createEndpointStatistics();
+  observeMany(ahead, error, 10, T0 + 60 * MINUTE);
+  statistics.merge(ahead.unwritten(10).map((row) => ({ ...row, run: 'ahead' })));
+  observeMany(statistics, error, 10, T0 + 60 * MINUTE);
+  expect(statistics.figures('e', T0)).toMatchObject({ uptime_last_5m: 50, uptime_last_1d: 50 });
+  statistics.sweep(T0);
+  observeMany(statistics, success, 10, T0 + 60 * MINUTE);
+  expect(statistics.figures('e', T0 + 60 * MINUTE)).toMatchObject({ uptime_last_5m: 100 });
 });
 
 test('the share of valid tool calls is told of enough of them', () => {
@@ -265,7 +293,7 @@ describe('what processes tell each other', () => {
     expect(roomy.figures('e', T0).uptime_last_5m).toBe(50);
     // What left made room.
     roomy.sweep(T0 + 31 * MINUTE);
-    roomy.merge([{ ...counts, version, start: counts.start + 31, run: 'last', sketches: { latency: '5k.1' } }]);
+    roomy.merge([{ ...counts, version, start: counts.start + 31, run: 'last', sketches: { latency: '5k.a' } }]);
     expect(roomy.figures('e', T0 + 31 * MINUTE).latency_last_30m).not.toBeNull();
   });
 });

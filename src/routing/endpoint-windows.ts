@@ -9,6 +9,8 @@ export const QUARTER = 15;
 const DAY = 24 * 60;
 const LONG = 30;
 const SHORT = 5;
+/** By so many spans another process's clock may be ahead of ours. */
+const AHEAD = 1;
 
 /** What the public record of an endpoint tells of the last half hour, and how it was reached of late. */
 export interface Figures {
@@ -96,9 +98,12 @@ function pastWindow(
   if (known?.from === from) return known.window;
   const window = newWindow();
   for (const bucket of (span === 1 ? book.minutes : book.quarters).values()) {
-    if (bucket.start >= from && bucket.start !== current) addBucket(window, bucket, span === 1);
+    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, span === 1);
   }
-  for (const row of book.theirs.values()) if (row.span === span && row.start >= from) addRow(window, row);
+  const until = current + span * AHEAD;
+  for (const row of book.theirs.values()) {
+    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row);
+  }
   book.windows.set(minutes, { from, window });
   return window;
 }
@@ -148,15 +153,20 @@ export const NO_PERFORMANCE: Performance = {
   tool_success: null,
 };
 
-/** For routing: of the last five minutes, or of the last thirty where these tell too little. */
+/**
+ * For routing: of the last five minutes, or of the last thirty where these tell too little. What one call tells is better than
+ * nothing here: who is only probed would else never be known.
+ */
 export function performanceOf(book: Book, now_ms: number): Performance {
   const recent = windowOf(book, SHORT, now_ms);
   const is_enough = tells(recent, 'latency') && tells(recent, 'throughput');
   const half_hour = windowOf(book, LONG, now_ms, !is_enough);
   const day = windowOf(book, DAY, now_ms, false);
   const { tool_calls, tool_calls_valid } = day.counts;
+  const timed = tells(recent, 'latency') ? recent : half_hour;
   return {
-    latency_ms: percentilesOf(tells(recent, 'latency') ? recent : half_hour, 'latency'),
+    latency_ms: percentilesOf(timed, 'latency'),
+    ...(tells(timed, 'latency') ? {} : { is_latency_thin: true as const }),
     throughput: percentilesOf(tells(recent, 'throughput') ? recent : half_hour, 'throughput'),
     uptime_5m: uptimeOf(recent.counts),
     uptime_30m: uptimeOf(half_hour.counts),
@@ -170,12 +180,16 @@ function tells(window: Window, name: 'latency' | 'throughput'): boolean {
   return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
 }
 
-/** For the listing. */
+function percentilesShown(window: Window, name: 'latency' | 'throughput'): Percentiles | null {
+  return tells(window, name) ? percentilesOf(window, name) : null;
+}
+
+/** For the listing: what too few calls tell of is null. */
 export function figuresOf(book: Book, now_ms: number): Figures {
   const half_hour = windowOf(book, LONG, now_ms);
   return {
-    latency_last_30m: percentilesOf(half_hour, 'latency'),
-    throughput_last_30m: percentilesOf(half_hour, 'throughput'),
+    latency_last_30m: percentilesShown(half_hour, 'latency'),
+    throughput_last_30m: percentilesShown(half_hour, 'throughput'),
     uptime_last_5m: uptimeOf(windowOf(book, SHORT, now_ms, false).counts),
     uptime_last_30m: uptimeOf(half_hour.counts),
     uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),
@@ -188,7 +202,8 @@ export function callsOf(book: Book, minutes: number, now_ms: number): number {
   return successes + errors + rate_limited;
 }
 
-/** Whether a window still reaches it. */
+/** Whether a window reaches it, or will soon: what a clock that was wrong put further ahead would be kept until then. */
 export function isCurrent({ span, start }: { span: number; start: number }, minute: number): boolean {
+  if (start > minute + QUARTER) return false;
   return span === 1 ? start > minute - LONG : start > minute - DAY - QUARTER;
 }

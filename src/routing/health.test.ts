@@ -230,3 +230,88 @@ test('what is remembered is bounded; the longest-ago failure is forgotten first'
   expect(health.coolingUntil('e0', 0)).toBe(0);
   expect(health.coolingUntil('e1', 0)).toBeGreaterThan(0);
 });
+
+describe('silence', () => {
+  test('of one call says nothing of an endpoint that answers those that were sent later', () => {
+    const health = createHealth();
+    health.heard('e', 1_000);
+    health.silent('e', 20_000, 1_000);
+    expect(health.coolingUntil('e', 20_000)).toBe(0);
+    expect(health.condition('e', 20_000)).toBe('well');
+    health.silent('e', 20_000, 1_001);
+    expect(health.coolingUntil('e', 20_000)).toBeGreaterThan(20_000);
+    expect(health.condition('e', 20_000)).toBe('failing');
+  });
+
+  test('is over, as if it had not been, as soon as anyone is answered', () => {
+    const health = createHealth();
+    health.silent('e', 20_000, 1_000);
+    health.silent('e', 21_000, 20_500);
+    health.heard('e', 1_000);
+    expect(health.coolingUntil('e', 21_000)).toBe(0);
+    expect(health.hadOutage('e', 21_000)).toBe(false);
+    health.failed('e', 'unavailable', undefined, 30_000);
+    expect(health.coolingUntil('e', 30_000)).toBe(30_000 + limits.cool_down_ms_default);
+  });
+
+  test('leaves what stood against the endpoint before it, and what does since', () => {
+    const health = createHealth();
+    health.failed('e', 'unavailable', undefined, 0);
+    health.silent('e', 15_000, 11_000);
+    health.heard('e', 11_000);
+    expect(health.condition('e', 15_000)).toBe('failing');
+    health.silent('e', 40_000, 21_000);
+    health.failed('e', 'rate_limited', 60_000, 41_000, 40_500);
+    health.heard('e', 21_000);
+    expect(health.coolingUntil('e', 41_000)).toBe(101_000);
+  });
+
+  test('of calls that were under way together is one failure', () => {
+    const health = createHealth();
+    for (let n = 0; n < 5; n += 1) health.silent('e', 20_000 + n, 10_000 + n);
+    expect(health.coolingUntil('e', 20_000)).toBe(20_000 + limits.cool_down_ms_default);
+  });
+
+  test('is forgotten of the endpoint that was answered longest ago, where there are too many', () => {
+    const health = createHealth();
+    for (let n = 0; n <= limits.health_endpoints_max; n += 1) health.heard(`e${n}`, 5_000);
+    health.silent('e0', 20_000, 1_000);
+    expect(health.condition('e0', 20_000)).toBe('failing');
+    health.silent('e1', 20_000, 1_000);
+    expect(health.condition('e1', 20_000)).toBe('well');
+  });
+});
+
+test('who fails again after the wait that it told waits as long as one who tells none, and who tells no wait tells none', () => {
+  const health = createHealth();
+  health.failed('e', 'overloaded', 1_000, 0);
+  expect(health.coolingUntil('e', 0)).toBe(1_000);
+  health.failed('e', 'overloaded', 1_000, 1_000);
+  expect(health.coolingUntil('e', 1_000)).toBe(1_000 + limits.cool_down_ms_default);
+  health.failed('e', 'overloaded', 30_000, 11_000);
+  expect(health.coolingUntil('e', 11_000)).toBe(41_000);
+  for (const failure of ['unavailable', 'rate_limited'] as const) {
+    health.failed(failure, failure, 0, 0);
+    expect(health.coolingUntil(failure, 0)).toBe(limits.cool_down_ms_default);
+  }
+});
+
+test('a rate limit that tells a short wait is believed each time', () => {
+  const health = createHealth();
+  for (const at of [0, 200, 400]) {
+    health.failed('e', 'rate_limited', 200, at);
+    expect(health.coolingUntil('e', at)).toBe(at + 200);
+  }
+});
+
+test('a clock that is set back makes no wait longer than it was', () => {
+  const health = createHealth();
+  const late = 10 * 3_600_000;
+  health.failed('e', 'unavailable', undefined, late);
+  health.failed('told', 'rate_limited', 60_000, late);
+  expect(health.coolingUntil('e', 5_000)).toBe(5_000 + limits.cool_down_ms_default);
+  expect(health.coolingUntil('told', 5_000)).toBe(65_000);
+  expect(health.hadOutage('e', 5_000)).toBe(true);
+  expect(health.hadOutage('e', 5_000 + limits.outage_recent_ms)).toBe(false);
+  expect(health.begin('e', 15_000)).toBe('trial');
+});

@@ -21,6 +21,8 @@ export interface Performance {
   uptime_1d: number | null;
   /** The share of tool calls whose arguments are JSON, from 0 to 1. */
   tool_success: number | null;
+  /** `latency_ms` is of few calls: good to compare endpoints by, not to say that a call is late. */
+  is_latency_thin?: true;
 }
 
 const NOTHING_KNOWN: Performance = {
@@ -69,6 +71,13 @@ export interface Health {
     now_ms: number,
     sent_ms?: number,
   ): void;
+  /**
+   * A call that was sent then has had no answer for much longer than its endpoint ever took. A failure, unless one that was sent
+   * no earlier was answered: then it is the call that takes long.
+   */
+  silent(health_id: string, now_ms: number, sent_ms: number): void;
+  /** A call that was sent then is answered, or begins to be: ends what silence alone stands against the endpoint. */
+  heard(health_id: string, sent_ms: number): void;
   /** `sent_ms`: when the attempt was sent; one from before the failure does not tell that it is over. */
   succeeded(health_id: string, now_ms: number, sent_ms?: number): void;
   /** A trial ended without telling anything of the endpoint. */
@@ -98,11 +107,24 @@ interface Memory {
   /** It has answered since. */
   is_well: boolean;
   failed_ms: number;
+  /** What it was before it fell silent, where nothing else has failed since. */
+  before_silence: Memory | 'nothing' | undefined;
   /** Since `since_ms`, halved as time passes. */
   outages: number;
   answers: number;
   since_ms: number;
   outage_ms: number;
+}
+
+/** A clock that was set back does not make waits longer: the last failure is now. */
+function setBack(memory: Memory, now_ms: number): void {
+  const by_ms = memory.failed_ms - now_ms;
+  memory.cool_until_ms -= by_ms;
+  memory.told_until_ms -= by_ms;
+  memory.trial_until_ms -= by_ms;
+  memory.failed_ms -= by_ms;
+  memory.since_ms -= by_ms;
+  memory.outage_ms -= by_ms;
 }
 
 function newMemory(failure: FailureClass, now_ms: number): Memory {
@@ -114,6 +136,7 @@ function newMemory(failure: FailureClass, now_ms: number): Memory {
     consecutive: 0,
     is_well: false,
     failed_ms: now_ms,
+    before_silence: undefined,
     outages: 0,
     answers: 0,
     since_ms: now_ms,
@@ -158,9 +181,25 @@ export function createHealth(
   performance: (endpoint_id: string, now_ms: number) => Performance = () => NOTHING_KNOWN,
 ): Health {
   const records = new Map<string, Memory>();
+  /** Of the calls that were answered, when the last of them was sent. */
+  const answered = new Map<string, number>();
+
+  function recall(health_id: string, now_ms: number): Memory | undefined {
+    const memory = records.size === 0 ? undefined : records.get(health_id);
+    if (memory !== undefined && now_ms < memory.failed_ms) setBack(memory, now_ms);
+    return memory;
+  }
+
+  function put<V>(into: Map<string, V>, health_id: string, value: V): void {
+    into.delete(health_id);
+    // A provider that takes any model name makes any number of endpoints: what is oldest is forgotten.
+    if (into.size >= limits.health_endpoints_max) into.delete(into.keys().next().value ?? '');
+    into.set(health_id, value);
+  }
 
   function fail(memory: Memory, { failure, retry_after_ms, now_ms, sent_ms }: Failed): void {
     age(memory, now_ms);
+    memory.before_silence = undefined;
     const is_limit = failure === 'rate_limited';
     if (!is_limit) {
       memory.outages += 1;
@@ -178,14 +217,16 @@ export function createHealth(
     memory.trial_until_ms = 0;
     memory.is_well = false;
     if (!is_limit || memory.consecutive === 0) memory.consecutive += 1;
-    if (retry_after_ms !== undefined) return;
-    const wait = is_limit ? limits.cool_down_ms_default : waitAfter(memory.consecutive);
+    const is_told = retry_after_ms !== undefined && retry_after_ms > 0;
+    if (is_told && (is_limit || memory.consecutive === 1)) return;
+    // Who failed again after the wait that it told did not know how long it would be.
+    const wait = is_limit ? limits.cool_down_ms_default : waitAfter(memory.consecutive - (is_told ? 1 : 0));
     memory.cool_until_ms = Math.max(memory.cool_until_ms, now_ms + wait);
   }
 
   return {
     begin(health_id, now_ms) {
-      const memory = records.size === 0 ? undefined : records.get(health_id);
+      const memory = recall(health_id, now_ms);
       if (memory === undefined || memory.consecutive === 0 || memory.is_well || memory.cool_until_ms > now_ms)
         return 'open';
       if (memory.trial_until_ms > now_ms) return 'busy';
@@ -194,15 +235,30 @@ export function createHealth(
     },
     failed(health_id, failure, retry_after_ms, now_ms, sent_ms = now_ms) {
       if (!COUNTED.has(failure)) return;
-      const memory = records.get(health_id) ?? newMemory(failure, now_ms);
+      const memory = recall(health_id, now_ms) ?? newMemory(failure, now_ms);
       fail(memory, { failure, retry_after_ms, now_ms, sent_ms });
-      records.delete(health_id);
-      // A provider that takes any model name makes any number of endpoints: the one that failed longest ago is forgotten.
-      if (records.size >= limits.health_endpoints_max) records.delete(records.keys().next().value ?? '');
-      records.set(health_id, memory);
+      put(records, health_id, memory);
+    },
+    silent(health_id, now_ms, sent_ms) {
+      const memory = recall(health_id, now_ms);
+      // Under way at another failure, as in `fail`.
+      if (memory !== undefined && memory.consecutive > 0 && sent_ms < memory.failed_ms) return;
+      if ((answered.get(health_id) ?? Number.NEGATIVE_INFINITY) >= sent_ms) return;
+      const before = memory?.before_silence ?? (memory === undefined ? 'nothing' : { ...memory });
+      const fallen = memory ?? newMemory('timeout', now_ms);
+      fail(fallen, { failure: 'timeout', retry_after_ms: undefined, now_ms, sent_ms });
+      fallen.before_silence = before;
+      put(records, health_id, fallen);
+    },
+    heard(health_id, sent_ms) {
+      const last = answered.get(health_id);
+      if (last === undefined || sent_ms > last) put(answered, health_id, sent_ms);
+      const before = records.size === 0 ? undefined : records.get(health_id)?.before_silence;
+      if (before === 'nothing') records.delete(health_id);
+      else if (before !== undefined) records.set(health_id, before);
     },
     succeeded(health_id, now_ms, sent_ms = now_ms) {
-      const memory = records.size === 0 ? undefined : records.get(health_id);
+      const memory = recall(health_id, now_ms);
       if (memory === undefined) return;
       age(memory, now_ms);
       memory.answers += 1;
@@ -225,18 +281,18 @@ export function createHealth(
       for (const id of records.keys()) if (has_changed(id.split(' ', 1)[0] ?? id)) records.delete(id);
     },
     coolingUntil(health_id, now_ms) {
-      const memory = records.size === 0 ? undefined : records.get(health_id);
+      const memory = recall(health_id, now_ms);
       if (memory === undefined) return 0;
       const until = Math.max(memory.cool_until_ms, memory.trial_until_ms);
       return until > now_ms ? until : 0;
     },
     hadOutage(health_id, now_ms) {
-      const memory = records.size === 0 ? undefined : records.get(health_id);
+      const memory = recall(health_id, now_ms);
       if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= now_ms) return false;
       return memory.outages >= (memory.outages + memory.answers) * limits.outage_share_min;
     },
     condition(health_id, now_ms) {
-      const memory = records.get(health_id);
+      const memory = recall(health_id, now_ms);
       // After a cool-down it is as bad as it was until somebody has found out.
       if (memory === undefined || memory.consecutive === 0 || memory.is_well) return 'well';
       const { failure } = memory;
