@@ -25,6 +25,14 @@ function isKnown(if_none_match: string | undefined, etag: string): boolean {
   return if_none_match.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }
 
+/**
+ * Lets shared caches keep an answer that is the same for everybody: they may give it to a page of a browser, whoever asked
+ * for it first (`cors.ts`).
+ */
+export function letCachesKeep(reply: FastifyReply, cache_control: string): FastifyReply {
+  return reply.header('cache-control', cache_control).header('access-control-allow-origin', '*');
+}
+
 /** Sends the answer, or 304 to a client that has it. */
 export function sendCached(
   request: FastifyRequest,
@@ -32,7 +40,10 @@ export function sendCached(
   { body, content_type, etag }: CachedAnswer,
   cache_control: string,
 ): FastifyReply {
-  reply.header('cache-control', cache_control).header('etag', etag);
-  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  letCachesKeep(reply, cache_control).header('etag', etag);
+  const is_known = isKnown(request.headers['if-none-match'], etag);
+  if (is_known && request.method !== 'HEAD') return reply.code(304).send();
+  // To HEAD a 304 tells the length of the answer too, or caches would take it for an empty one; its bytes go nowhere.
+  if (is_known) reply.code(304);
   return reply.type(content_type).send(body);
 }

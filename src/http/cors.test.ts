@@ -44,12 +44,56 @@ test('an answer, a stream and an error can be read by a page, with our headers',
 });
 
 test('who is no browser gets no such header', async () => {
-  const response = await fetch(`${gateway.base_url}/models`);
+  const response = await gateway.call('GET', '/providers');
   await response.text();
+  expect(response.status).toBe(200);
   expect(response.headers.get('access-control-allow-origin')).toBeNull();
+});
+
+test('what a cache may keep is for pages too, whoever asked for it first', async () => {
+  for (const path of ['/models', '/models/count', '/models?use_rss=true', '/endpoints/zdr', '/embeddings/models']) {
+    const response = await fetch(`${gateway.base_url}${path}`);
+    await response.text();
+    expect(response.headers.get('cache-control'), path).toMatch(/^public/);
+    expect(response.headers.get('access-control-allow-origin'), path).toBe('*');
+  }
 });
 
 test('OPTIONS that is no preflight is an unsupported method', async () => {
   const response = await fetch(`${gateway.base_url}/chat/completions`, { method: 'OPTIONS' });
   expect(response.status).toBe(405);
+});
+
+test('an answer that depends on a credential is nothing for shared caches, however the credential came', async () => {
+  for (const path of [
+    '/credits',
+    '/keys',
+    '/providers',
+    '/model/sandbox/echo',
+    '/models/user',
+    '/models/sandbox/echo/endpoints',
+  ]) {
+    for (const headers of [
+      { authorization: `Bearer ${gateway.management_key}` },
+      { 'x-api-key': gateway.management_key },
+    ]) {
+      const response = await fetch(`${gateway.base_url}${path}`, { headers: headers as Record<string, string> });
+      await response.text();
+      expect(response.status, path).toBe(200);
+      expect(response.headers.get('cache-control'), path).toMatch(/^private, no-/);
+    }
+  }
+  const refused = await fetch(`${gateway.base_url}/credits`);
+  expect(refused.headers.get('cache-control')).toBe('private, no-store');
+});
+
+test('a 304 to HEAD tells the length of what GET would be given, not none', async () => {
+  const url = `${gateway.base_url}/models`;
+  const whole = await fetch(url);
+  const length = Buffer.byteLength(await whole.text());
+  const headers = { 'if-none-match': whole.headers.get('etag') ?? '' };
+  const head = await fetch(url, { method: 'HEAD', headers });
+  expect([head.status, head.headers.get('content-length')]).toEqual([304, String(length)]);
+  const get = await fetch(url, { headers });
+  expect([get.status, await get.text()]).toEqual([304, '']);
 });

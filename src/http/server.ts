@@ -216,6 +216,8 @@ export function createServer(options: ServerOptions): Server {
 
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
+    if (accessOf(request.routeOptions.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
     done();
   });

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeEndpoint, type ShownStatistics } from '../../catalog/describe.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
+import { letCachesKeep } from '../../http/cached-answer.ts';
 import { healthId } from '../../routing/candidate.ts';
 import type { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { catalogCacheControl } from './listings.ts';
@@ -29,7 +30,7 @@ export function endpointRecords(
 
 /** Lets caches keep an answer that anybody may see; what depends on the caller is the caller's own. */
 export function setEndpointCaching({ principal }: FastifyRequest, reply: FastifyReply): void {
-  reply
-    .header('cache-control', principal === undefined ? catalogCacheControl : 'private, no-cache')
-    .header('vary', 'authorization, x-api-key');
+  reply.header('vary', 'authorization, x-api-key');
+  if (principal === undefined) letCachesKeep(reply, catalogCacheControl);
+  else reply.header('cache-control', 'private, no-cache');
 }
