@@ -56,7 +56,9 @@ test('tells which names of models stand for nothing', () => {
     'routing.free_models names acme/none',
     'routing.users.user_1 names acme/gone',
   ];
-  for (const model of ['openai/gpt-5:nitro', '~openai/gpt-latest', 'gateway/auto']) expect(told(model)).toEqual(others);
+  for (const model of ['openai/gpt-5:nitro', '~openai/gpt-latest', 'gateway/auto', 'openrouter/auto:floor']) {
+    expect(told(model)).toEqual(others);
+  }
   expect(told('~openai/none-latest')).toEqual(['GATEWAY_DEFAULT_MODEL names ~openai/none-latest', ...others]);
 });
 

@@ -2,8 +2,9 @@ import { accessSync, constants, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
+import { routerOf } from '../inference/requested-models.ts';
 import { latestModels } from '../routing/families.ts';
-import { AUTO, FREE } from '../routing/router-models.ts';
+import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
 import { describeConfig } from './described-config.ts';
 
@@ -48,10 +49,13 @@ export function doctor(config: Config, { catalog, data_dir }: Findings): string 
 function unserved({ default_model, routing }: Config, catalog: Catalog): string[] {
   const latest = latestModels(catalog.models());
   const has = (id: string) => catalog.find(id) !== undefined;
+  const router = (id: string) => {
+    const found = routerOf(id);
+    const among = found === AUTO ? routing.auto_models : routing.free_models;
+    return among === undefined ? undefined : found;
+  };
   const isServed = (name: string) =>
-    resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id)) !== undefined ||
-    (name === AUTO && routing.auto_models !== undefined) ||
-    (name === FREE && routing.free_models !== undefined);
+    resolveVariant<object | string>(name, (id) => catalog.find(id) ?? router(id) ?? latest.get(id)) !== undefined;
   const free = routing.free_models === 'all' ? [] : (routing.free_models ?? []);
   const missing: (readonly [string, string])[] = [
     ...(default_model === undefined || isServed(default_model)

@@ -128,7 +128,8 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online };
 }
 
-function routerOf(name: string): string | undefined {
+/** The router model that a name means; undefined: none. */
+export function routerOf(name: string): string | undefined {
   return Object.hasOwn(ROUTER_NAMES, name) ? ROUTER_NAMES[name] : undefined;
 }
 
