@@ -1,6 +1,7 @@
 /** A stream that breaks off in the middle of its text, and goes on at the next endpoint: what the client sees of it, and what it pays. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type AttemptSeen, type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
+import type { Step } from './wire-server.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {
@@ -54,6 +55,16 @@ test('the next endpoint that takes the text goes on with it, and both are paid f
     ],
   });
   await site.expectSound();
+});
+
+test.each<[string, () => Step[]]>([
+  ['is continued', () => [wire.head, wire.text(' under.'), wire.end(1), 'END']],
+  ['is not', () => wire.fail(409)],
+])('an answer takes as long as all of it, where it %s', async (_what, next) => {
+  site.scripts['a'] = () => [wire.head, wire.text(...STORY), { wait: 150 }, 'RESET'];
+  for (const name of ['b', 'c']) site.scripts[name] = next;
+  const { id } = await site.stream(wanted);
+  expect((await site.generation(id))['generation_time']).toBeGreaterThanOrEqual(150);
 });
 
 test.each<[string, string[]]>([
@@ -170,24 +181,23 @@ test('what broke off counts against the limit that the continuation is let in wi
 });
 
 test('an endpoint that broke off is not well again because the client leaves the one that goes on', async () => {
-  site.scripts['a'] = goesOn('x');
-  await site.stream({});
+  const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
+  onTestFinished(() => fresh.stop());
   const statusOfA = async () => {
-    const response = await site.gateway.call('GET', '/models/wire/model/endpoints');
+    const response = await fresh.gateway.call('GET', '/models/wire/model/endpoints');
     const { data } = (await response.json()) as { data: { endpoints: { provider_name: string; status: string }[] } };
     return data.endpoints.find(({ provider_name }) => provider_name === 'A')?.status;
   };
   const well = await statusOfA();
-  site.scripts['a'] = dies;
-  site.scripts['b'] = () => [{ wait: 10_000 }];
-  const asked = site.sent('b').length;
+  fresh.scripts['a'] = dies;
+  fresh.scripts['b'] = () => [{ wait: 10_000 }];
   const left = new AbortController();
-  const response = await site.ask({ ...wanted, stream: true }, { signal: left.signal });
-  for await (const _ of response.body ?? []) if (site.sent('b').length > asked) break;
+  const response = await fresh.ask({ ...wanted, stream: true }, { signal: left.signal });
+  for await (const _ of response.body ?? []) if (fresh.sent('b').length > 0) break;
   expect(await statusOfA()).not.toBe(well);
   left.abort();
-  await site.exchanges('b').at(-1)!.closed;
-  await site.expectSound();
+  await fresh.exchanges('b').at(-1)!.closed;
+  await fresh.expectSound();
   expect(await statusOfA()).not.toBe(well);
 });
 
