@@ -91,6 +91,7 @@ export interface Answered {
 interface Part {
   candidate: Candidate;
   record: GenerationRecord | undefined;
+  sent_ms: number;
   usage: TokenClasses | null;
   charge: Charge;
 }
@@ -352,7 +353,7 @@ export function createSettlement(options: {
       attempt.failure = failure;
       const { usage, charge } = priceAnswer(session, answered);
       if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
-      session.parts.push({ candidate, record: session.record, usage, charge });
+      session.parts.push({ candidate, record: session.record, sent_ms: session.sent_ms, usage, charge });
       metrics.attempt(candidate.provider.slug, failure);
     });
 
@@ -373,7 +374,7 @@ export function createSettlement(options: {
       attempts: session.attempts,
       outcome,
       latency: latency === null ? null : Math.round(latency),
-      generation_time: answered ? Math.round(now - session.sent_ms) : null,
+      generation_time: parts.length === 0 ? null : Math.round(now - (session.parts[0] ?? session).sent_ms),
     });
     session.usage = usage;
     session.routing = routingRecord(session, closed.model, usage);
