@@ -192,8 +192,7 @@ export function createAttempts(
         try {
           const prepared = await begin(session, candidate, strip_state, work);
           hear = listen(session, candidate);
-          const hedge =
-            turn === 'open' && !strip_state ? hedges.plan(session, candidate, order.slice(at + 1), work) : undefined;
+          const hedge = turn === 'open' && !strip_state ? hedges.plan(session, order, at, work) : undefined;
           const reached =
             hedge === undefined
               ? { value: await work.send(prepared), prepared, candidate }

@@ -73,11 +73,11 @@ interface HedgePlan {
 
 /** Sends a call to a second endpoint where the first is late. */
 export interface Hedges {
-  /** Undefined: the call may not be sent to two. `later`: who would be asked after the first. */
+  /** Undefined: the call may not be sent to two. `order`: who is asked one after another, `at` just now. */
   plan<P extends Prepared, T>(
     session: Session,
-    candidate: Candidate,
-    later: readonly Candidate[],
+    order: readonly Candidate[],
+    at: number,
     work: Work<P, T>,
   ): HedgePlan | undefined;
   /**
@@ -103,8 +103,8 @@ export function createHedges(
 
   function plan<P extends Prepared, T>(
     session: Session,
-    candidate: Candidate,
-    later: readonly Candidate[],
+    order: readonly Candidate[],
+    at: number,
     { discard }: Work<P, T>,
   ): HedgePlan | undefined {
     const { call, grant } = session;
@@ -114,11 +114,13 @@ export function createHedges(
     // A part of the answer that is not paid for yet is paid for by the last attempt that was let in.
     if (grant !== undefined && grant.paid_tokens < grant.output_tokens) return undefined;
     const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
-    const next = later.find(
-      (one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one),
+    const candidate = order[at];
+    if (candidate === undefined || !isFit(candidate)) return undefined;
+    const next = order.find(
+      (one, nth) => nth > at && one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one),
     );
     const now_ms = clock.now_ms();
-    if (next === undefined || !isFit(candidate) || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
+    if (next === undefined || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
     const after_ms = lateAfter(health, servedId(candidate), now_ms);
     return after_ms === undefined ? undefined : { next, after_ms };
   }
