@@ -230,7 +230,7 @@ function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
 }
 
 /** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
-function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[][] {
+function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): readonly Candidate[][] {
   const order = orderContext(asked.request, context);
   const is_first_only = asked.preferences.allow_fallbacks === false && asked.order === undefined;
   const arranged = (among: readonly Candidate[]) => {
