@@ -104,13 +104,34 @@ function closed(schema: unknown): unknown {
   if (schema === null || typeof schema !== 'object') return schema;
   const { additionalProperties: _, ...rest } = schema as Schema;
   const made = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, closed(value)]));
-  return 'properties' in rest ? { ...made, additionalProperties: false } : made;
+  return 'properties' in rest && Object.keys(rest['properties'] as Schema).length > 0
+    ? { ...made, additionalProperties: false }
+    : made;
 }
 
-test('the routing metadata that calls answer with is the documented one, field by field', async () => {
-  const validate = new Ajv({ strict: false }).compile(closed(document.components.schemas['RoutingMetadata']) as Schema);
+/** Says what of an object the schema of this name does not tell of, or tells otherwise. */
+function undocumented(name: string): (object: unknown) => unknown {
+  const { schemas } = document.components;
+  const validate = new Ajv({ strict: false }).compile({
+    $ref: `#/components/schemas/${name}`,
+    components: { schemas: Object.fromEntries(Object.entries(schemas).map(([key, schema]) => [key, closed(schema)])) },
+  });
+  return (object) => (validate(object) ? undefined : validate.errors);
+}
+
+/** What an operation answers, event by event where it is a stream. */
+async function answersOf(path: string, body: object): Promise<Schema[]> {
   const asked = { 'x-gateway-experimental-metadata': 'enabled' };
-  const messages = [{ role: 'user', content: 'Hello' }];
+  const text = await (await gateway.call('POST', path, body, asked)).text();
+  return text.split('\n').flatMap((line) => {
+    const json = line.replace(/^data: /, '');
+    return json.startsWith('{') ? [JSON.parse(json) as Schema] : [];
+  });
+}
+
+const messages = [{ role: 'user', content: 'Hello' }];
+
+test('the routing metadata that calls answer with is the documented one, field by field', async () => {
   const story = { model: 'sandbox/break-off', messages, provider: { order: ['sandbox'], continuation: true } };
   const calls: [string, object][] = [
     ['/chat/completions', { model: 'sandbox/fallback', models: ['sandbox/echo'], messages, top_k: 3 }],
@@ -120,12 +141,38 @@ test('the routing metadata that calls answer with is the documented one, field b
     ['/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
   ];
   for (const [path, body] of calls) {
-    const text = await (await gateway.call('POST', path, body, asked)).text();
-    const objects = text.split('\n').flatMap((line) => {
-      const json = line.replace(/^data: /, '');
-      return json.startsWith('{') ? [JSON.parse(json) as { gateway_metadata?: unknown }] : [];
-    });
-    const metadata = objects.map(({ gateway_metadata }) => gateway_metadata).find((told) => told !== undefined);
-    expect(validate(metadata), `${path} ${JSON.stringify(validate.errors)}`).toBe(true);
+    const told = (await answersOf(path, body)).find((answer) => 'gateway_metadata' in answer);
+    expect(undocumented('RoutingMetadata')(told?.['gateway_metadata'])).toBeUndefined();
+  }
+});
+
+test('answers and chunks of every kind of chat completion are documented, field by field', async () => {
+  const chunk = undocumented('ChatCompletionChunk');
+  const whole = undocumented('ChatCompletion');
+  const failure = undocumented('Error');
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }];
+  for (const model of [
+    'echo',
+    'tools',
+    'think',
+    'refuse',
+    'json',
+    'truncate',
+    'fail-mid-stream',
+    'fail-late',
+    'break-off',
+  ]) {
+    for (const input of [
+      { messages, tools, logprobs: true },
+      { messages, debug: { echo_upstream_body: true } },
+      { prompt: 'Hello' },
+    ]) {
+      for (const stream of [true, false]) {
+        for (const answer of await answersOf('/chat/completions', { model: `sandbox/${model}`, ...input, stream })) {
+          const faultsOf = !('choices' in answer) ? failure : stream ? chunk : whole;
+          expect(faultsOf(answer), `${model} ${JSON.stringify(answer)}`).toBeUndefined();
+        }
+      }
+    }
   }
 });

@@ -401,6 +401,19 @@ const envelope = {
   gateway_metadata: Type.Optional(RoutingMetadata),
 };
 
+const Logprobs = nullable(
+  Type.Object({}, { additionalProperties: true, description: "`content` and `refusal`, as OpenAI's API has them." }),
+);
+const anything = Type.Object({}, { additionalProperties: true });
+
+/** What models say beside text, where they say it: in messages as in the pieces of streams. */
+const beside_text = {
+  reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
+  images: Type.Optional(Type.Array(anything)),
+  audio: Type.Optional(anything),
+  annotations: Type.Optional(Type.Array(anything)),
+};
+
 /** Documentation of the answer; answers are written by the encoder, not by this schema. */
 export const ChatCompletionAnswer = open(
   {
@@ -411,17 +424,26 @@ export const ChatCompletionAnswer = open(
         index: Type.Integer(),
         finish_reason: FinishReason,
         native_finish_reason: nullable(Type.String()),
+        logprobs: Logprobs,
         message: Type.Optional(
           open({
             role: Type.Literal('assistant'),
             content: nullable(Type.String()),
             refusal: nullable(Type.String()),
             reasoning: nullable(Type.String()),
-            reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
-            tool_calls: Type.Optional(Type.Array(ToolCall)),
+            ...beside_text,
+            tool_calls: Type.Optional(
+              Type.Array(
+                open({
+                  ...ToolCall.properties,
+                  index: Type.Integer({ description: 'As pieces of a stream have it.' }),
+                }),
+              ),
+            ),
           }),
         ),
         text: Type.Optional(Type.String({ description: 'In place of `message` when the request had `prompt`.' })),
+        reasoning: Type.Optional(Type.String({ description: 'Beside `text`.' })),
         error: Type.Optional(ChoiceError),
       }),
     ),
@@ -447,21 +469,25 @@ export const ChatCompletionChunk = open(
         index: Type.Integer(),
         finish_reason: FinishReason,
         native_finish_reason: nullable(Type.String()),
+        logprobs: Logprobs,
         delta: Type.Optional(
           open({
             role: Type.Literal('assistant'),
             content: Type.String(),
             reasoning: Type.Optional(nullable(Type.String())),
-            reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
+            refusal: Type.Optional(Type.String()),
+            ...beside_text,
             tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
           }),
         ),
         text: Type.Optional(Type.String({ description: 'In place of `delta` when the request had `prompt`.' })),
+        error: Type.Optional(ChoiceError),
       }),
       { description: 'Empty in the last event, which has the usage.' },
     ),
     usage: Type.Optional(Usage),
     error: Type.Optional(ChoiceError),
+    debug: Type.Optional(anything),
   },
   { title: 'ChatCompletionChunk' },
 );
