@@ -41,6 +41,12 @@ describe('what repeats the text before it', () => {
     ['one blank', 'One river ', ' flows', 'flows'],
     ['two of three', 'One river.\n\n\n', '\n\nflows', 'flows'],
     ['none', 'One river ', 'flows', 'flows'],
+    [
+      'that of a laugh',
+      'ha ha ha ha ha ha ha ha ',
+      ' ha ha ha ha ha ha ha ha, he said',
+      'ha ha ha ha ha ha ha ha, he said',
+    ],
   ])('the blank that was not sent back is not told twice: %s', (_what, before, more, kept) => {
     expect(cutAll(before, [more])).toBe(kept);
   });
@@ -62,6 +68,13 @@ describe('what repeats the text before it', () => {
     ['numbers to the end', '0'.repeat(40), '0'.repeat(40)],
   ])('what is said again and again is said once more, not repeated: %s', (_what, before, more) => {
     for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(more);
+  });
+
+  test.each<[string, string, string, string]>([
+    ['all of it', 'row row ro', 'row row row your boat', 'w your boat'],
+    ['its tail', 'Merrily merrily merrily mer', 'merrily merrily merrily, life', 'rily, life'],
+  ])('what was said again and again is known for repeated where it does not go on: %s', (_what, before, more, kept) => {
+    for (const size of [1, 3, 1000]) expect(cutAll(before, inSteps(more, size))).toBe(kept);
   });
 
   test('any text that is new comes through whole, however it is split', () => {

@@ -76,8 +76,8 @@ export function fitContinued(request: ChatRequest, { endpoint }: Candidate): Cha
   return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
 }
 
-/** Whether a text is something said twice or more in a row, at least: more of the same then tells nothing. */
-function isPeriodic(text: string): boolean {
+/** The length of the shortest piece that a text is made of, over and over; the last time perhaps not to its end. */
+function periodOf(text: string): number {
   // Of each beginning, how long the longest of its ends is that is also a beginning of it.
   const ends: number[] = [0];
   let end = 0;
@@ -86,16 +86,21 @@ function isPeriodic(text: string): boolean {
     if (text[at] === text[end]) end += 1;
     ends.push(end);
   }
-  return end * 2 >= text.length;
+  return text.length - end;
 }
 
-/** How many characters at the beginning of `more` stand at the end of `told`; 0 where that may be chance. */
-function repetitionOf(told: string, more: string): number {
+/** Whether `more` says again what `told` was just saying again and again: then it is likely to go on, not to repeat. */
+function isRefrain(told: string, more: string): boolean {
+  const period = periodOf(more);
+  return told.endsWith(period * 2 <= more.length ? more.slice(0, period) : more + more);
+}
+
+/** How many characters at the beginning of `more`, which goes on from `sent`, stand at the end of `told`; 0 where that may be chance. */
+function repetitionOf(told: string, more: string, sent: string): number {
   for (let length = Math.min(told.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
     if (length < limits.overlap_chars_min && length < told.length) continue;
     const again = more.slice(0, length);
-    // What is said again and again is likely to be said once more.
-    if (told.endsWith(again)) return isPeriodic(again) || told.endsWith(again + again) ? 0 : length;
+    if (told.endsWith(again)) return isRefrain(sent, again) ? 0 : length;
   }
   return 0;
 }
@@ -103,9 +108,9 @@ function repetitionOf(told: string, more: string): number {
 /** How many characters at the beginning of `more` the client has seen at the end of `shown`. */
 function overlapOf(shown: string, more: string): number {
   const sent = shown.trimEnd();
-  const whole = sent === shown ? 0 : repetitionOf(shown, more);
+  const whole = sent === shown ? 0 : repetitionOf(shown, more, sent);
   if (whole > 0) return whole;
-  const repeated = repetitionOf(sent, more);
+  const repeated = repetitionOf(sent, more, sent);
   // The blank that was not sent back.
   let length = repeated;
   for (let at = sent.length; at < shown.length && more[length] === shown[at]; at += 1) length += 1;
@@ -115,7 +120,9 @@ function overlapOf(shown: string, more: string): number {
 /** Whether a text tells the shown one from its beginning, and then something else. */
 function isRestart(shown: string, more: string): boolean {
   const beginning = more.slice(0, limits.restart_chars_min);
-  return more.length > limits.restart_chars_min && shown.startsWith(beginning) && !isPeriodic(beginning);
+  return (
+    more.length > limits.restart_chars_min && shown.startsWith(beginning) && !isRefrain(shown.trimEnd(), beginning)
+  );
 }
 
 /** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
@@ -168,7 +175,10 @@ export class OverlapCut {
     this.#is_done = true;
     const more = this.#more;
     // An answer that began anew and ended before it came to anything new.
-    const is_old = more.length >= limits.overlap_chars_min && this.#shown.startsWith(more) && !isPeriodic(more);
+    const is_old =
+      more.length >= limits.overlap_chars_min &&
+      this.#shown.startsWith(more) &&
+      !isRefrain(this.#shown.trimEnd(), more);
     let left = is_old ? more.length : overlapOf(this.#shown, more);
     const held = this.#held;
     this.#held = [];
