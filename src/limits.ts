@@ -438,6 +438,9 @@ export const limits = {
   /** Endpoints without calls are looked for so often, and so many are probed at a time; setting `probes`. */
   probes_look_ms: 5_000,
   probes_per_round_max: 20,
+  /** The next one waits so long for a probe, and none is sent while so many have no answer yet. */
+  probe_wait_ms: 2_000,
+  probes_under_way_max: 20,
   probes_every_minutes: 15,
   /** How long a stopping process tries to write its last. */
   statistics_stop_ms_max: 2_000,

@@ -1,6 +1,7 @@
 /** Endpoints that nobody calls are asked now and then: within a budget, by one node, and where anybody can see it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { limits } from '../src/limits.ts';
 import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
@@ -24,8 +25,14 @@ const ANSWER: Step[] = [
 /** What one probe costs with the prices below, 1000 USD a million tokens. */
 const PROBE_USD = 0.201;
 
-async function startSite(probes: object | undefined, models = 5, answer = ANSWER) {
-  const upstream = await startWireServer(() => answer);
+async function startSite(
+  probes: object | undefined,
+  models = 5,
+  answer: Step[] | ((model: string) => Step[]) = ANSWER,
+) {
+  const upstream = await startWireServer(({ body }) =>
+    typeof answer === 'function' ? answer((JSON.parse(body) as { model: string }).model) : answer,
+  );
   const provider = { dialect: 'openai-chat', base_url: upstream.url };
   const pricing = { prompt: 1000, completion: 1000 };
   const yaml = JSON.stringify({
@@ -94,10 +101,14 @@ test('each is asked for one token; that counts as traffic, and stands in the rec
         messages: [{ role: 'user', content: 'Hi' }],
       });
     }
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const explained = await gateway.call('POST', '/route/explain', { model: 'acme/m3', messages });
+    const { data } = (await explained.json()) as { data: { endpoints: { planned: { health: object }[] } } };
+    expect(data.endpoints.planned[0]?.health).toMatchObject({ latency: { p50: expect.any(Number) }, throughput: null });
+    // Routing goes by it; for the listing it is little.
     const response = await gateway.call('GET', '/models/acme/m3/endpoints');
-    const { data } = (await response.json()) as { data: { endpoints: PublicEndpoint[] } };
-    expect(data.endpoints[0]?.latency_last_30m?.p50).toBeGreaterThan(0);
-    expect(data.endpoints[0]?.throughput_last_30m).toBeNull();
+    const listed = (await response.json()) as { data: { endpoints: PublicEndpoint[] } };
+    expect(listed.data.endpoints[0]?.latency_last_30m).toBeNull();
     const key = await probeKey(gateway);
     expect(key).toMatchObject({ limit: 10, limit_reset: 'daily', disabled: false });
     expect(key?.usage).toBeCloseTo(5 * PROBE_USD, 9);
@@ -150,6 +161,22 @@ test('the budget is never passed, and its key can be disabled', async () => {
     await upstream.stop();
   }
 }, 60_000);
+
+test('one that gets no answer holds up no other', async () => {
+  const silent: Step[] = [{ until: new Promise(() => {}) }];
+  const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 5, (model) => (model === 'm1' ? silent : ANSWER));
+  const gateway = await startGateway({ yaml });
+  try {
+    await upstream.exchange(4);
+    expect(new Set(upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model)).size).toBe(5);
+    // Nor is it asked again meanwhile.
+    await sleep(limits.probes_look_ms + 1_000);
+    expect(upstream.exchanges).toHaveLength(5);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
 
 test('one that is under way holds up no stop, and is nobody’s failure', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 1, [{ until: new Promise(() => {}) }]);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import type { Principal } from '../http/principal.ts';
@@ -67,12 +68,14 @@ export function createProber(options: ProberOptions): Prober {
   /** Before then nobody needs to be asked whether an endpoint is due. */
   const later = new Map<string, number>();
   const stopping = createCancellation();
+  /** By endpoint: whether the budget paid for it. */
+  const under_way = new Map<string, Promise<boolean>>();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let paused_until_ms = 0;
 
   function isDue(endpoint_id: string, now_ms: number): boolean {
-    if ((later.get(endpoint_id) ?? 0) > now_ms) return false;
+    if ((later.get(endpoint_id) ?? 0) > now_ms || under_way.has(endpoint_id)) return false;
     return (
       statistics.isQuiet(endpoint_id, options.every_minutes, now_ms) && health.coolingUntil(endpoint_id, now_ms) === 0
     );
@@ -117,6 +120,19 @@ export function createProber(options: ProberOptions): Prober {
     return true;
   }
 
+  /** Waits for a probe, but not for long: an endpoint that hangs holds up no other. */
+  async function begin(target: Target, principal: Principal): Promise<boolean> {
+    const { endpoint_id } = target;
+    const probing = probe(target, principal)
+      .catch((err: unknown) => {
+        log.warn({ err, endpoint: endpoint_id }, 'an endpoint could not be probed');
+        return true;
+      })
+      .finally(() => under_way.delete(endpoint_id));
+    under_way.set(endpoint_id, probing);
+    return Promise.race([probing, sleep(limits.probe_wait_ms, true, { ref: false })]);
+  }
+
   function pause(): void {
     const now_ms = clock.now_ms();
     paused_until_ms = windowEnd('daily', now_ms) ?? now_ms;
@@ -134,14 +150,16 @@ export function createProber(options: ProberOptions): Prober {
     let count = 0;
     for (const target of targetsIn(options.catalog(), options.models)) {
       if (stopping.cancelled || count >= limits.probes_per_round_max) return;
+      if (under_way.size >= limits.probes_under_way_max) return;
       if (!isDue(target.endpoint_id, started_ms)) continue;
       principal ??= await options.principal();
       if (principal === null) return;
       later.set(target.endpoint_id, started_ms + every_ms);
       if (!(await options.claim(target.endpoint_id, every_ms))) continue;
       count += 1;
-      if (await probe(target, principal)) continue;
-      pause();
+      if (await begin(target, principal)) continue;
+      // Those under way may give back what is set aside for them.
+      if (under_way.size === 0) pause();
       return;
     }
   }
@@ -164,6 +182,7 @@ export function createProber(options: ProberOptions): Prober {
       clearInterval(timer);
       stopping.cancel();
       await running;
+      await Promise.all(under_way.values());
     },
   };
 }
