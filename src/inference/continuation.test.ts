@@ -105,6 +105,18 @@ describe('what repeats the text before it', () => {
     );
   });
 
+  test('the beginning is known for repeated also where the answer is cut soon after it', () => {
+    const ended = (more: string, finish_reason: 'stop' | 'length') => {
+      const cut = new OverlapCut(shown);
+      return textOf([...cut.add([chunk(more)]), ...cut.add([{ delta: {}, finish_reason }])]);
+    };
+    expect([ended('The old', 'length'), ended('The old', 'stop'), ended('river', 'length')]).toEqual([
+      '',
+      'The old',
+      'river',
+    ]);
+  });
+
   test('an answer that begins anew and says something else is refused', () => {
     const cut = new OverlapCut(shown);
     expect(textOf(cut.add([chunk(shown.slice(0, 40))]))).toBe('');

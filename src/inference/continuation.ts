@@ -161,7 +161,7 @@ export class OverlapCut {
       if (this.#at >= 0) this.#follow(content);
     }
     const ends = this.#at < 0 || hasMore(rest) || chunk.finish_reason != null;
-    return ends ? this.#release() : [];
+    return ends ? this.#release(chunk.finish_reason === 'length') : [];
   }
 
   /** Moves to the next place from which all that came is a repetition that does not reach the end yet. */
@@ -171,14 +171,13 @@ export class OverlapCut {
     if (this.#at + this.#more.length >= this.#shown.length) this.#at = -1;
   }
 
-  #release(): ChatChunk[] {
+  #release(is_cut = false): ChatChunk[] {
     this.#is_done = true;
     const more = this.#more;
-    // An answer that began anew and ended before it came to anything new.
+    // An answer that began anew and ended before it came to anything new: where it was cut, perhaps soon.
+    const least_chars = is_cut ? limits.overlap_whole_chars_min : limits.overlap_chars_min;
     const is_old =
-      more.length >= limits.overlap_chars_min &&
-      this.#shown.startsWith(more) &&
-      !isRefrain(this.#shown.trimEnd(), more);
+      more.length >= least_chars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
     let left = is_old ? more.length : overlapOf(this.#shown, more);
     const held = this.#held;
     this.#held = [];
