@@ -7,12 +7,11 @@ import {
   figuresOf,
   isCurrent,
   MINUTE_MS,
-  NO_PERFORMANCE,
   NOTHING,
   performanceOf,
   QUARTER,
 } from './endpoint-windows.ts';
-import type { Performance } from './health.ts';
+import { NO_PERFORMANCE, type Performance } from './health.ts';
 
 /** How endpoints did, by what this process saw and what others wrote down. Pure: times are given by the caller. */
 export interface EndpointStatistics {

@@ -143,16 +143,6 @@ export const NOTHING: Figures = {
   uptime_last_1d: null,
 };
 
-/** Of an endpoint that nobody called. */
-export const NO_PERFORMANCE: Performance = {
-  latency_ms: null,
-  throughput: null,
-  uptime_5m: null,
-  uptime_30m: null,
-  uptime_1d: null,
-  tool_success: null,
-};
-
 /**
  * For routing: of the last five minutes, or of the last thirty where these tell too little. What one call tells is better than
  * nothing here: who is only probed would else never be known.

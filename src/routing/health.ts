@@ -25,7 +25,8 @@ export interface Performance {
   is_latency_thin?: true;
 }
 
-const NOTHING_KNOWN: Performance = {
+/** Of an endpoint that nobody called. */
+export const NO_PERFORMANCE: Performance = {
   latency_ms: null,
   throughput: null,
   uptime_5m: null,
@@ -178,7 +179,7 @@ function steadyAfter({ consecutive, outage_ms }: Memory): number {
  * as it had been out is still in its row: what comes and goes is left alone for longer and longer.
  */
 export function createHealth(
-  performance: (endpoint_id: string, now_ms: number) => Performance = () => NOTHING_KNOWN,
+  performance: (endpoint_id: string, now_ms: number) => Performance = () => NO_PERFORMANCE,
 ): Health {
   const records = new Map<string, Memory>();
   /** Of the calls that were answered, when the last of them was sent. */
