@@ -76,8 +76,8 @@ test('an answer that depends on a credential is nothing for shared caches, howev
     for (const headers of [
       { authorization: `Bearer ${gateway.management_key}` },
       { 'x-api-key': gateway.management_key },
-    ]) {
-      const response = await fetch(`${gateway.base_url}${path}`, { headers: headers as Record<string, string> });
+    ] as Record<string, string>[]) {
+      const response = await fetch(`${gateway.base_url}${path}`, { headers });
       await response.text();
       expect(response.status, path).toBe(200);
       expect(response.headers.get('cache-control'), path).toMatch(/^private, no-/);
