@@ -77,6 +77,14 @@ describe('names', () => {
     }
   });
 
+  test('that stand for the same model are no list of models', () => {
+    expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-2'] })).toMatchObject({
+      ids: ['a/fast-2'],
+      strategy: 'alias',
+    });
+    expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-1'] }).strategy).toBe('fallback');
+  });
+
   test('of batches are a 404, of vectors a 400', () => {
     expect(() => ask({ model: 'a/fast-1:batch' })).toThrow(expect.objectContaining({ status: 404 }));
     expect(() => ask({ model: 'b/vectors' })).toThrow(expect.objectContaining({ status: 400 }));

@@ -125,6 +125,11 @@ describe('a sort', () => {
       ['beta', 'alpha', 'gamma', 'beta/slow'],
     ],
     ['none, by its older word', { route: 'sort', provider: { sort: 'throughput' } }, ['beta', 'alpha/two', 'alpha']],
+    [
+      'model, said beside the older word for none',
+      { route: 'sort', provider: { sort: { by: 'throughput', partition: 'model' } } },
+      ['beta', 'alpha', 'gamma', 'beta/slow'],
+    ],
     ['model, by its older word', { route: 'fallback', provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma']],
   ])('over several models, partition %s', (_title, request, expected) => {
     const found = tagsOf(planned(request, { models: [GRADED, two], known: over }));
@@ -270,4 +275,29 @@ test('what is not tried says why', () => {
     'beta',
     'beta/turbo',
   ]);
+});
+
+test('what moves an endpoint back has an order of its own: each goes before all those after it', () => {
+  const prefers: PlanContext['prefers'] = ({ endpoint: { tag } }) => tag !== 'alpha/state';
+  const tags = ['alpha/state', 'alpha/tight', 'alpha/outage', 'alpha/slow', 'alpha/cooling'];
+  const at = (tag: string, place: number) =>
+    endpoint('a/x', 'alpha', 9 - place, { tag, context_length: tag === 'alpha/tight' ? 10 : 1_000 });
+  const found = planned(
+    { messages: [{ role: 'user', content: 'x'.repeat(80) }], provider: { preferred_max_latency: 1 } },
+    {
+      models: [
+        model(
+          'a/x',
+          [...tags].reverse().map((tag) => at(tag, tags.indexOf(tag))),
+        ),
+      ],
+      known: {
+        outages: ['alpha/outage|a/x'],
+        performance: { 'alpha/slow|a/x': wait(2_000) },
+        cooling: { 'alpha/cooling|a/x': 5_000 },
+      },
+      prefers,
+    },
+  );
+  expect(tagsOf(found)).toEqual(tags);
 });

@@ -70,3 +70,14 @@ describe('service tiers', () => {
     expect(flex && healthId(flex)).toBe('alpha|a/x flex');
   });
 });
+
+test('a provider’s name does not mean its tiers: they have to be named', () => {
+  const one = model('a/x', [
+    endpoint('a/x', 'alpha', 4, { service_tiers: { flex: { pricing: { prompt: 2, completion: 2 } } } }),
+    endpoint('a/x', 'beta', 5),
+  ]);
+  const by = (provider: ProviderPreferences) => tagsOf(planned({ provider }, { models: [one] }));
+  expect(by({ order: ['alpha', 'beta', 'alpha/flex'] })).toEqual(['alpha', 'beta', 'alpha/flex']);
+  expect(by({ order: ['alpha/flex'], ignore: ['Alpha AI'] })).toEqual(['alpha/flex', 'beta']);
+  expect(by({ only: ['alpha'] })).toEqual(['alpha']);
+});
