@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
+import { responseHead, startWireServer } from './wire-server.ts';
 
 /** The endpoint that is listed first; the same models are served by another. */
 const FIRST = { order: ['sandbox'] };
@@ -156,6 +157,30 @@ test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-htm
     }
   },
 );
+
+test('an answer whose end says that it failed is an error, though words came', async () => {
+  const event = (choice: object) => `data: ${JSON.stringify({ id: 'u', choices: [{ index: 0, ...choice }] })}\n\n`;
+  const upstream = await startWireServer(() => [
+    responseHead(200, 'text/event-stream'),
+    event({ delta: { content: 'Well' } }) +
+      event({ delta: {}, finish_reason: 'function_call_filter' }) +
+      'data: [DONE]\n\n',
+    'END',
+  ]);
+  const pricing = { prompt: 1, completion: 1 };
+  const yaml = JSON.stringify({
+    providers: { acme: { dialect: 'openai-chat', base_url: upstream.url } },
+    models: { 'acme/one': { endpoints: [{ provider: 'acme', upstream_model: 'one', pricing }] } },
+  });
+  const gateway = await startGateway({ yaml });
+  try {
+    await times(10, () => ask(gateway, 'acme/one', { stream: true, provider: {} }));
+    expect(await listed(gateway, 'acme/one')).toMatchObject({ uptime_last_5m: 0, status: '-5' });
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
 
 test('routing learns how well tools are called', async () => {
   const gateway = await startGateway();

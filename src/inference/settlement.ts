@@ -396,6 +396,7 @@ export function createSettlement(options: {
         usage: last?.usage ?? null,
         tool_calls: answered.meter.toolCalls?.(),
         is_completed: outcome === 'completed',
+        is_error: answered.meter.finish_reason === 'error',
       });
     }
     metrics.generation({

@@ -12,6 +12,7 @@ const facts = (over: Partial<AnswerFacts> = {}): AnswerFacts => ({
   usage: { in_uncached: 10, out_text: 80, out_reasoning: 21 },
   tool_calls: undefined,
   is_completed: true,
+  is_error: false,
   ...over,
 });
 
@@ -26,6 +27,12 @@ test.each<[string, Partial<AnswerFacts>, Partial<Sample>]>([
   ['one token', { usage: { out_text: 1 } }, { latency_ms: 200, tokens_per_second: undefined }],
   ['vectors', { usage: { in_uncached: 5 } }, { result: 'success', tokens_per_second: undefined }],
   ['no usage', { usage: null }, { result: 'success', tokens_per_second: undefined }],
+  [
+    'an answer whose end says that it failed',
+    { is_error: true, tool_calls: { count: 2, valid: 1 } },
+    { result: 'error', latency_ms: 200, tokens_per_second: undefined, tool_calls: undefined },
+  ],
+  ['a client that left, whatever the end says', { is_completed: false, is_error: true }, { result: undefined }],
   ['a client that left', { is_completed: false }, { result: undefined, latency_ms: 200, tokens_per_second: undefined }],
   ['no time at all', { is_streamed: false, first_token_ms: 1_000, end_ms: 1_000 }, { tokens_per_second: undefined }],
   [

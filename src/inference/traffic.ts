@@ -17,13 +17,15 @@ export interface AnswerFacts {
   tool_calls: ToolCallCount | undefined;
   /** Whether it came to its end; one that the client left is neither a success nor an error. */
   is_completed: boolean;
+  /** It came to its end, and the end says that it is none. */
+  is_error: boolean;
 }
 
 /** What calls tell of the endpoints that they went to. */
 export interface Traffic {
   /** An attempt that its endpoint is to blame for. */
   failed(candidate: Candidate, error: UpstreamError): void;
-  /** An answer that is over and did not fail. */
+  /** An answer that is over and did not break off. */
   answered(candidate: Candidate, facts: AnswerFacts): void;
 }
 
@@ -48,15 +50,16 @@ function tokensPerSecond(facts: AnswerFacts): number | undefined {
 
 /** What a finished answer tells. */
 export function sampleOf(facts: AnswerFacts): Sample {
-  const { is_streamed, is_completed, sent_ms, tool_calls } = facts;
+  const { is_streamed, is_completed, is_error, sent_ms, tool_calls } = facts;
+  const is_good = is_completed && !is_error;
   const first_token_ms = ownFirstToken(facts);
   return {
-    result: is_completed ? 'success' : undefined,
+    result: is_good ? 'success' : is_completed ? 'error' : undefined,
     is_streamed,
     latency_ms: first_token_ms === undefined ? undefined : first_token_ms - sent_ms,
-    tokens_per_second: is_completed ? tokensPerSecond(facts) : undefined,
-    tool_calls: is_completed ? tool_calls?.count : undefined,
-    tool_calls_valid: is_completed ? tool_calls?.valid : undefined,
+    tokens_per_second: is_good ? tokensPerSecond(facts) : undefined,
+    tool_calls: is_good ? tool_calls?.count : undefined,
+    tool_calls_valid: is_good ? tool_calls?.valid : undefined,
   };
 }
 
