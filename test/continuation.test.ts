@@ -219,3 +219,19 @@ test('a client that leaves while a continuation is waited for pays for what ther
   });
   expect(generation.total_cost).toBeGreaterThan(0);
 });
+
+test("what broke off at the organization's own account is told apart from what the gateway's account went on with", async () => {
+  const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
+  onTestFinished(() => fresh.stop());
+  const as_manager = { authorization: `Bearer ${fresh.gateway.management_key}` };
+  const credential = { provider: 'a', key: 'sk-own-0123456789abcdef', allow_shared_fallback: true };
+  expect((await fresh.gateway.call('POST', '/byok', credential, as_manager)).status).toBe(201);
+  fresh.scripts['a'] = dies;
+  fresh.scripts['b'] = goesOn(' under it.');
+  const { id, last, text } = await fresh.stream(wanted);
+  expect(text).toBe(`${TOLD} under it.`);
+  const [first, second] = last.gateway_metadata!.attempts as [AttemptSeen, AttemptSeen];
+  expect(first.cost).toBeGreaterThan(0);
+  expect(last.usage).toMatchObject({ cost: second.cost, cost_details: { upstream_inference_cost: first.cost } });
+  expect(await fresh.generation(id)).toMatchObject({ total_cost: second.cost, upstream_inference_cost: first.cost });
+});
