@@ -139,6 +139,18 @@ describe('what a request sends', () => {
   });
 });
 
+test('what costs something for a prompt of such a length is not free', () => {
+  const free = model('a/x', [
+    endpoint('a/x', 'alpha', 0, { price_tiers: [{ prompt_tokens_over: 100, price: { prompt: 1, completion: 1 } }] }),
+    endpoint('a/x', 'beta', 0),
+  ]);
+  const by = (chars: number) => {
+    const messages = [{ role: 'user' as const, content: 'x'.repeat(chars) }];
+    return tagsOf(planned({ messages }, { models: [free], wishes: new Map([[free, { free: true }]]) }));
+  };
+  expect([by(400), by(404)]).toEqual([['alpha', 'beta'], ['beta']]);
+});
+
 describe('404', () => {
   const one = model('a/x', [
     endpoint('a/x', 'beta', 1, { context_length: 10, supported_parameters: [], quantization: 'fp8' }),

@@ -147,9 +147,9 @@ export const rules: readonly Rule[] = [
     message: 'No endpoint of the selected model is free of charge',
     constraint: { field: 'model', detail: 'name the model without :free' },
     applies: ({ wishes }) => wishes !== undefined,
-    reason(candidate, { wishes }) {
+    reason(candidate, { wishes, needs }) {
       if (wishes?.get(candidate.model)?.free !== true) return undefined;
-      return isFree(pricesOf(candidate)) ? undefined : 'it is not free of charge';
+      return isFree(pricesOf(candidate, needs.prompt_tokens)) ? undefined : 'it is not free of charge';
     },
   },
   {
