@@ -10,7 +10,11 @@ import { createServer, type Server } from './server.ts';
 
 const MIB = 1024 * 1024;
 
+const ONE = { kind: 'key', key_hash: 'one' } as Principal;
+
 let server: Server;
+/** Until when nobody knows whose a key is; undefined: it is known. */
+let known: PromiseWithResolvers<void> | undefined;
 let memory: Memory;
 let url: string;
 /** Where the handler waits; what it saw. */
@@ -20,8 +24,9 @@ beforeEach(async () => {
   memory = createMemory(16 * MIB);
   gate = Promise.withResolvers();
   handled = 0;
+  known = undefined;
   server = createServer({
-    authenticate: () => ({ kind: 'key', key_hash: 'one' }) as Principal,
+    authenticate: () => (known === undefined ? ONE : known.promise.then(() => ONE)),
     logger: false,
     body_bytes_max: 8 * MIB,
     memory,
@@ -162,6 +167,17 @@ test('a client that leaves in the middle of its body, or while it waits, holds n
   await expect.poll(() => memory.held_bytes).toBe(limits.request_bytes + MIB * limits.body_copies);
   socket.destroy();
   await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('a client that leaves before its key is known holds nothing', async () => {
+  known = Promise.withResolvers();
+  const sockets = await Promise.all([begin(MIB, 100_000), begin(200, 100)]);
+  await sleep(50);
+  for (const socket of sockets) socket.destroy();
+  await sleep(50);
+  known.resolve();
+  await sleep(50);
+  expect(memory.held_bytes).toBe(0);
 });
 
 test('a client that leaves before its answer holds its body until the handler is done', async () => {

@@ -96,6 +96,8 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
       done(tooLarge());
       return;
     }
+    // Whoever has left already, while its key was asked for, is not heard of again.
+    if (reply.raw.destroyed) claim.release();
     reply.raw.once('close', () => {
       if (!request.is_handled) claim.release();
     });
