@@ -246,6 +246,11 @@ describe('gateway.yaml', () => {
     ['half a price where that is allowed', `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`, []],
     ['a bundled model', 'models: { openai/gpt-4o: { name: x } }', []],
     [
+      'the slug of another model',
+      'models: { openai/gpt-4o: { canonical_slug: openai/o3 }, "openai/o3:free": { canonical_slug: openai/o3, endpoints: [{ provider: openai, upstream_model: o3, pricing: { prompt: 0, completion: 0 } }] } }',
+      ['Model openai/gpt-4o has the canonical_slug of openai/o3: guardrails and links cannot tell the two apart'],
+    ],
+    [
       'a variant that no model has',
       'providers: { amazon-bedrock: { variants: [eu, globl, apac] }, deepinfra: { variants: [turbo] } }',
       ['Provider "amazon-bedrock": no bundled model has a variant "globl"; did you mean "global"?'],

@@ -21,7 +21,7 @@ export function variantWarnings(providers: ProvidersSection, bundled: BundledCat
   });
 }
 
-/** What the file declares and nothing can serve: models of no endpoint, endpoints of no known price. */
+/** What the file declares and nothing can serve (models of no endpoint, endpoints of no known price), or what two models share. */
 export function modelWarnings(
   declared: readonly DeclaredModel[],
   providers: readonly Provider[],
@@ -34,7 +34,8 @@ export function modelWarnings(
     providers,
     created_default: 0,
   });
-  return declared.flatMap(({ id, endpoints }) => {
+  const shared = slugWarnings(declared, [...bundled.models, ...declared]);
+  const unserved = declared.flatMap(({ id, endpoints }) => {
     if (endpoints === undefined && !known.has(id)) {
       return [`Model ${id} has no endpoints, and no bundled model has this name${didYouMean(id, known)}`];
     }
@@ -48,5 +49,21 @@ export function modelWarnings(
             `Model ${id} at ${tag} is refused: its pricing says no ${lacking.join(' and no ')} (0 where it costs nothing)`,
           ];
     });
+  });
+  return [...shared, ...unserved];
+}
+
+/** Canonical slugs that mean another model as well; a static variant (`author/slug:free`) may have that of its model. */
+function slugWarnings(
+  declared: readonly DeclaredModel[],
+  models: readonly { id: string; canonical_slug?: string }[],
+): string[] {
+  const owners = new Map<string, string>();
+  for (const { id, canonical_slug } of models) if (canonical_slug !== undefined) owners.set(canonical_slug, id);
+  for (const { id } of models) owners.set(id, id);
+  return declared.flatMap(({ id, canonical_slug }) => {
+    const owner = canonical_slug === undefined ? undefined : owners.get(canonical_slug);
+    if (owner === undefined || owner === id || id.startsWith(`${canonical_slug}:`)) return [];
+    return [`Model ${id} has the canonical_slug of ${owner}: guardrails and links cannot tell the two apart`];
   });
 }
