@@ -298,6 +298,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   await serveDocumentation(server);
   await server.ready();
   exchange.start();
+  // What others counted is known before anybody is taken to have no calls.
+  if (probes !== undefined) await exchange.exchange();
   await probes?.start();
 
   return {

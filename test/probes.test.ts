@@ -162,6 +162,25 @@ test('the budget is never passed, and its key can be disabled', async () => {
   }
 }, 60_000);
 
+test('none is of an endpoint that had calls before a restart', async () => {
+  const { upstream, yaml } = await startSite(undefined);
+  const before = await startGateway({ yaml });
+  const messages = [{ role: 'user', content: 'Hi' }];
+  const response = await before.call('POST', '/chat/completions', { model: 'acme/m0', stream: true, messages });
+  await response.text();
+  await before.gateway.stop();
+  const probing = JSON.stringify({ ...(JSON.parse(yaml) as object), probes: { usd_per_day: 10 } });
+  const gateway = await startGateway({ yaml: probing, data_dir: before.data_dir });
+  try {
+    expect(await settled(() => upstream.exchanges.length)).toBe(5);
+    const models = upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model);
+    expect(models.toSorted()).toEqual(['m0', 'm1', 'm2', 'm3', 'm4']);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
+
 test('one that gets no answer holds up no other', async () => {
   const silent: Step[] = [{ until: new Promise(() => {}) }];
   const { upstream, yaml } = await startSite({ usd_per_day: 10 }, 5, (model) => (model === 'm1' ? silent : ANSWER));

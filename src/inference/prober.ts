@@ -38,6 +38,7 @@ export interface Prober {
   stop(): Promise<void>;
 }
 
+const DAY_MS = 86_400_000;
 const UNTOLD = { http_referer: null, title: 'Health probe', categories: [], user_agent: null };
 
 interface Target {
@@ -75,7 +76,9 @@ export function createProber(options: ProberOptions): Prober {
   let paused_until_ms = 0;
 
   function isDue(endpoint_id: string, now_ms: number): boolean {
-    if ((later.get(endpoint_id) ?? 0) > now_ms || under_way.has(endpoint_id)) return false;
+    const later_ms = (later.get(endpoint_id) ?? 0) - now_ms;
+    // Longer than a wait can be: the clock was set back.
+    if ((later_ms > 0 && later_ms <= every_ms) || under_way.has(endpoint_id)) return false;
     return (
       statistics.isQuiet(endpoint_id, options.every_minutes, now_ms) && health.coolingUntil(endpoint_id, now_ms) === 0
     );
@@ -144,7 +147,7 @@ export function createProber(options: ProberOptions): Prober {
 
   async function round(): Promise<void> {
     const started_ms = clock.now_ms();
-    if (started_ms < paused_until_ms) return;
+    if (started_ms < paused_until_ms && paused_until_ms - started_ms <= DAY_MS) return;
     if (later.size > limits.health_endpoints_max) later.clear();
     let principal: Principal | null | undefined;
     let count = 0;

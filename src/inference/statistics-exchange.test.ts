@@ -98,6 +98,24 @@ test('what a store holds that no version wrote does no harm', async () => {
   expect(one.figures()).toMatchObject({ uptime_last_5m: 100, latency_last_30m: null });
 });
 
+test('what is new is found by the store’s clock, also after that was set back', async () => {
+  const since: number[] = [];
+  const times = [NOW, NOW - 3_600_000];
+  const store: StatisticsStore = {
+    save: async () => {},
+    now: async () => times.shift() ?? 0,
+    sweep: async () => {},
+    findOthers: async (_run, from) => {
+      since.push(from);
+      return [];
+    },
+  };
+  const one = processOn(store, 'one');
+  await one.exchange.exchange();
+  await one.exchange.exchange();
+  expect(since).toEqual([0, NOW - 3_600_000 - limits.statistics_overlap_ms]);
+});
+
 test('a store that hangs holds up no stop', async () => {
   const never = () => new Promise<never>(() => {});
   const one = processOn({ save: never, now: never, findOthers: never, sweep: never }, 'one');

@@ -103,7 +103,8 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
 
   async function readOthers(): Promise<void> {
     const at = await store.now(now_ms());
-    const since = read_at === undefined ? 0 : read_at - limits.statistics_overlap_ms;
+    // A clock that was set back has written what is new under times that were read before.
+    const since = read_at === undefined ? 0 : Math.min(read_at, at) - limits.statistics_overlap_ms;
     let after: Place | undefined;
     for (let count = 0; count < limits.statistics_rows_max; ) {
       const page = await store.findOthers(run, since, after, limits.statistics_page_rows);

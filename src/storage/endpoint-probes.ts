@@ -14,7 +14,13 @@ export function endpointProbeStore(queries: Queries, engine: Database['engine'])
           conflict
             .column('endpoint_id')
             .doUpdateSet({ probed_at: now })
-            .where('endpoint_probes.probed_at', '<=', now - every_ms),
+            // One of a time that is far to come is of a clock that was wrong.
+            .where(({ eb, or }) =>
+              or([
+                eb('endpoint_probes.probed_at', '<=', now - every_ms),
+                eb('endpoint_probes.probed_at', '>', now + every_ms),
+              ]),
+            ),
         )
         .returning('endpoint_id')
         .executeTakeFirst();
