@@ -26,7 +26,7 @@ interface ScenarioRows {
 /** What the table is made of and how to read it; the reasons are in the README of this directory's parent. */
 function preamble(seeds: number): string {
   const { minutes, per_second, first_token_ms_max } = SIMULATED;
-  return `Routing through two bad hours: ${minutes} virtual minutes, ${per_second} requests/s, ${seeds} seeds, streams; every strategy gives an attempt up after ${first_token_ms_max / 1_000} s without a token.
+  return `Routing through two bad hours: ${minutes} virtual minutes, ${per_second} requests/s, ${seeds === 1 ? 'one seed' : `${seeds} seeds`}, streams; every strategy gives an attempt up after ${first_token_ms_max / 1_000} s without a token.
 success: whole answers, of the requests that came while some provider would have answered. cost: what providers charged for
 answered requests, over the same at the cheapest healthy one. lost: what failed attempts took before the one that answered.
 added: the first token, later than at the fastest healthy provider. Times in ms. Oracles know what will happen.\n`;
