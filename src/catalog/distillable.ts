@@ -1,7 +1,7 @@
 /**
  * Models whose weights are under a licence that leaves their output to whoever made it, other models trained on it included: MIT or
- * Apache 2.0, as their own pages said when they were read on 2026-11-21. Only what was found there: who needs another says so in
- * `gateway.yaml` (`distillable`), at their own word.
+ * Apache 2.0, as stored copies of the pages below said on 2026-11-21 (of some models, copies kept by others). Only what was found: who
+ * needs another says so in `gateway.yaml` (`distillable`), at their own word.
  */
 const known: readonly RegExp[] = [
   // MIT; "supports commercial use and distillation" (https://huggingface.co/deepseek-ai/DeepSeek-R1, its README, section License; .../DeepSeek-R1-0528).
