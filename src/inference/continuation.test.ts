@@ -133,7 +133,13 @@ describe('what repeats the text before it', () => {
 const ask = (more: object): ChatRequest => ({ messages: [{ role: 'user', content: 'x' }], ...more });
 
 test('only what is asked for as plain text, without thinking, may be continued', () => {
-  for (const fine of [{}, { reasoning: { enabled: false } }, { reasoning_effort: 'none' }, { tools: [] }]) {
+  for (const fine of [
+    {},
+    { reasoning: { enabled: false } },
+    { reasoning_effort: 'none' },
+    { tools: [] },
+    { enable_thinking: false },
+  ]) {
     expect([fine, isContinuable(ask(fine))]).toEqual([fine, true]);
   }
   for (const not of [
@@ -142,6 +148,12 @@ test('only what is asked for as plain text, without thinking, may be continued',
     { reasoning_effort: 'low' },
     { logprobs: true },
     { modalities: ['text', 'audio'] },
+    { guided_json: { type: 'object' } },
+    { structured_outputs: { regex: 'a+' } },
+    { thinking: { type: 'enabled', budget_tokens: 2_000 } },
+    { chat_template_kwargs: { enable_thinking: true } },
+    { provider: { options: { vllm: { guided_choice: ['a', 'b'] } } } },
+    { provider: { options: { anthropic: { output_config: { format: { type: 'json_schema' } } } } } },
     { messages: [{ role: 'assistant', content: 'y' }] },
   ]) {
     expect([not, isContinuable(ask(not))]).toEqual([not, false]);

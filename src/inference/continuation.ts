@@ -32,17 +32,48 @@ function hasMore({ role: _, ...rest }: Delta): boolean {
 }
 
 /**
+ * Fields of one server or another that bind an answer to a form, or have it thought over: what goes on in its middle would begin the
+ * form anew (https://docs.vllm.ai/en/latest/features/structured_outputs.html,
+ * https://docs.sglang.ai/advanced_features/structured_outputs.html).
+ */
+const SHAPES: readonly string[] = [
+  'structured_outputs',
+  'guided_json',
+  'guided_regex',
+  'guided_choice',
+  'guided_grammar',
+  'guided_structural_tag',
+  'json_schema',
+  'regex',
+  'ebnf',
+  'structural_tag',
+  'grammar',
+  'response_format',
+  'output_config',
+  'thinking',
+  'enable_thinking',
+  'chat_template_kwargs',
+];
+
+function shapes(fields: Readonly<Record<string, unknown>>): boolean {
+  return SHAPES.some((name) => fields[name] != null && fields[name] !== false);
+}
+
+/**
  * Whether the answer to a request may be continued at all. Not where it ends with a beginning of the client's own, where it must be
  * JSON or more than text, or where it is thought over first: upstreams refuse a trailing assistant message then.
  */
 export function isContinuable(request: ChatRequest): boolean {
-  const { messages, response_format, reasoning, reasoning_effort, modalities, logprobs, audio } = request;
+  const { messages, response_format, provider, reasoning, reasoning_effort, modalities, logprobs, audio, ...rest } =
+    request;
   const format = response_format?.type ?? 'text';
   const thinks =
     (reasoning != null && reasoning.enabled !== false && reasoning.effort !== 'none') ||
     (reasoning_effort != null && reasoning_effort !== 'none');
   const makes_more = modalities?.some((kind) => kind !== 'text') === true || audio != null;
-  return messages.at(-1)?.role !== 'assistant' && format === 'text' && !thinks && !makes_more && logprobs !== true;
+  const is_shaped = shapes(rest) || Object.values(provider?.options ?? {}).some(shapes);
+  const is_text = format === 'text' && !is_shaped && !makes_more && logprobs !== true;
+  return messages.at(-1)?.role !== 'assistant' && is_text && !thinks;
 }
 
 /** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */
