@@ -113,6 +113,15 @@ describe('percentiles', () => {
     expect(statistics.performance('e', fresh).latency_ms?.p99).toBeLessThan(11);
   });
 
+  test('are listed whole after routing looked at the last minutes alone', () => {
+    const statistics = createEndpointStatistics();
+    observeMany(statistics, streamed(1000), 30, T0);
+    const later = T0 + 10 * MINUTE;
+    observeMany(statistics, streamed(10), 10, later);
+    expect(statistics.performance('e', later).latency_ms?.p99).toBeLessThan(11);
+    expect(statistics.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
+  });
+
   test('are of streamed answers; whole ones stand in where there are none', () => {
     const statistics = createEndpointStatistics();
     const whole: Sample = { result: 'success', is_streamed: false, latency_ms: 5000, tokens_per_second: 3 };

@@ -33,7 +33,7 @@ export interface Book {
   /** Rows of other processes, by span, start and process. */
   theirs: Map<string, BucketRow>;
   /** What does not change any more, by the length of the window in minutes; dropped when others tell something. */
-  windows: Map<number, { from: number; window: Window }>;
+  windows: Map<number, { from: number; window: Window; has_sketches: boolean }>;
   performance: { at_ms: number; value: Performance } | undefined;
 }
 
@@ -64,8 +64,9 @@ function addBucket(into: Window, bucket: Bucket, wants_sketches: boolean): void 
   bucket.eachPacked((name, text) => sketchIn(into, name).mergePacked(text));
 }
 
-function addRow(into: Window, row: BucketRow): void {
+function addRow(into: Window, row: BucketRow, wants_sketches: boolean): void {
   addCounts(into.counts, row);
+  if (!wants_sketches) return;
   for (const [name, text] of Object.entries(row.sketches) as [SketchName, string][]) {
     sketchIn(into, name).mergePacked(text);
   }
@@ -78,7 +79,7 @@ function windowOf(book: Book, minutes: number, now_ms: number, wants_sketches = 
   const [buckets, span] = minutes > LONG ? [book.quarters, QUARTER] : [book.minutes, 1];
   const current = minute - (minute % span);
   const window = newWindow();
-  const past = pastWindow(book, { minutes, from, current, span });
+  const past = pastWindow(book, { minutes, from, current, span, wants_sketches: wants_sketches && span === 1 });
   addCounts(window.counts, past.counts);
   if (wants_sketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
   const bucket = buckets.get(current);
@@ -92,19 +93,20 @@ function windowOf(book: Book, minutes: number, now_ms: number, wants_sketches = 
  */
 function pastWindow(
   book: Book,
-  { minutes, from, current, span }: { minutes: number; from: number; current: number; span: number },
+  asked: { minutes: number; from: number; current: number; span: number; wants_sketches: boolean },
 ): Window {
+  const { minutes, from, current, span, wants_sketches } = asked;
   const known = book.windows.get(minutes);
-  if (known?.from === from) return known.window;
+  if (known?.from === from && (known.has_sketches || !wants_sketches)) return known.window;
   const window = newWindow();
   for (const bucket of (span === 1 ? book.minutes : book.quarters).values()) {
-    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, span === 1);
+    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, wants_sketches);
   }
   const until = current + span * AHEAD;
   for (const row of book.theirs.values()) {
-    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row);
+    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row, wants_sketches);
   }
-  book.windows.set(minutes, { from, window });
+  book.windows.set(minutes, { from, window, has_sketches: wants_sketches });
   return window;
 }
 
@@ -150,6 +152,7 @@ export const NOTHING: Figures = {
 export function performanceOf(book: Book, now_ms: number): Performance {
   const recent = windowOf(book, SHORT, now_ms);
   const is_enough = tells(recent, 'latency') && tells(recent, 'throughput');
+  // Adding up sketches is what takes time.
   const half_hour = windowOf(book, LONG, now_ms, !is_enough);
   const day = windowOf(book, DAY, now_ms, false);
   const { tool_calls, tool_calls_valid } = day.counts;
