@@ -65,11 +65,28 @@ describe('a configuration that is replaced', () => {
     expect(known.status).toBe(200);
     expect(known.headers.get('etag')).not.toBe(etag);
     const log = createLog('info', { write: (line) => void gateway.log_lines.push(line) });
-    tellReload(log, { changes, needs_restart, warnings: [] });
+    tellReload(log, { changes, settings: [], needs_restart, warnings: [] });
     const line = JSON.parse(gateway.log_lines.at(-1) ?? '');
     expect(line).toMatchObject({ models_added: 1, prices_changed: 1, providers_changed: 1 });
     expect(line.changes).toContain('~ price acme|acme/fast: prompt 1 -> 1.5');
     expect(gateway.log_lines.join('')).not.toContain('second-key');
+  });
+
+  test('a change beside the catalog is told by its name, and none as none', () => {
+    const { settings, changes } = replace(acme({ more: 'rate_limits: { per_key: { requests_per_minute: 2 } }' }));
+    expect(settings).toEqual(['rate_limits']);
+    const line = (told: { changes: typeof changes; settings: string[] }) => {
+      const log = createLog('info', { write: (text) => void gateway.log_lines.push(text) });
+      tellReload(log, { ...told, needs_restart: [], warnings: [] });
+      return JSON.parse(gateway.log_lines.at(-1) ?? '') as object;
+    };
+    expect(line({ changes: [], settings: ['rate_limits'] })).toMatchObject({
+      settings: ['rate_limits'],
+      msg: 'the configuration was reloaded',
+    });
+    expect(line({ changes: [], settings: [] })).toMatchObject({
+      msg: 'the configuration was read again; it is the same',
+    });
   });
 
   test('a tag comes back with the catalog that it was of', async () => {

@@ -43,9 +43,14 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   sandbox: 'fixed',
 };
 
+/** Live settings that no difference between catalogs tells of. */
+const beside_catalog = ['routing', 'rate_limits'] as const satisfies readonly (keyof Config)[];
+
 /** What a reload did. */
 export interface Reloaded {
   changes: readonly CatalogChange[];
+  /** Settings beside the catalog that changed and are in force. */
+  settings: readonly string[];
   /** Settings that changed and stay as they were until a restart. */
   needs_restart: readonly string[];
   /** Warnings that were not there before. */
@@ -56,30 +61,32 @@ export interface Reloaded {
 export function takeOver(running: Config, next: Config): { config: Config } & Omit<Reloaded, 'changes'> {
   const names = Object.keys(settings) as (keyof Config)[];
   const live = names.filter((name) => settings[name] === 'live');
+  const differ = (name: keyof Config) => !isDeepStrictEqual(running[name], next[name]);
   const needs_restart = names.flatMap((name) => {
     const fate = settings[name];
-    return typeof fate === 'object' && !isDeepStrictEqual(running[name], next[name]) ? [fate.needs_restart] : [];
+    return typeof fate === 'object' && differ(name) ? [fate.needs_restart] : [];
   });
   return {
     config: {
       ...running,
       // What is the same stays the same object, so that nothing is made anew of it.
-      ...Object.fromEntries(
-        live.map((name) => [name, isDeepStrictEqual(running[name], next[name]) ? running[name] : next[name]]),
-      ),
+      ...Object.fromEntries(live.map((name) => [name, differ(name) ? next[name] : running[name]])),
     },
+    settings: beside_catalog.filter(differ),
     needs_restart,
     warnings: next.warnings.filter((warning) => !running.warnings.includes(warning)),
   };
 }
 
 /** Tells in the log what a reload did. */
-export function tellReload(log: Logger, { changes, needs_restart, warnings }: Reloaded): void {
+export function tellReload(log: Logger, { changes, settings, needs_restart, warnings }: Reloaded): void {
   const lines = changes.slice(0, limits.reload_lines_max).map(changeLine);
   const more = changes.length - lines.length;
   log.info(
-    { ...changeCounts(changes), changes: more === 0 ? lines : [...lines, `and ${more} more`] },
-    changes.length === 0 ? 'the configuration was read again; the catalog is the same' : 'the catalog was reloaded',
+    { ...changeCounts(changes), changes: more === 0 ? lines : [...lines, `and ${more} more`], settings },
+    changes.length + settings.length === 0
+      ? 'the configuration was read again; it is the same'
+      : 'the configuration was reloaded',
   );
   if (needs_restart.length > 0) {
     log.warn({ needs_restart }, 'these settings have changed and stay as they were until a restart');

@@ -57,12 +57,13 @@ const refusal = (told: RegExp) =>
 const NOT_PUBLIC = refusal(/^its host does not resolve to a public address$/);
 
 /** Every way to write an address of this machine that a client might try. */
+// biome-ignore format: a list reads better in rows
 const OWN_HOSTS = [
   '127.0.0.1', '127.1', '127.0.1', '2130706433', '0x7f000001', '0x7f.0.0.1', '0177.0.0.1', '017700000001', '127.0.0.1.',
   '0.0.0.0', '0', '[::]', '[::1]', '[0:0:0:0:0:0:0:1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::127.0.0.1]',
   '[64:ff9b::7f00:1]', '[64:ff9b:1::7f00:1]', '[2002:7f00:1::]', '[::ffff:0:127.0.0.1]', '１２７.０.０.１', '①②⑦.0.0.1', '127。0。0。1',
   '169.254.169.254', '[fe80::1]', '[fd00:ec2::254]', '10.0.0.1', '100.100.100.200', '224.0.0.1', '168.63.129.16',
-]; // biome-ignore format: a list reads better in rows
+];
 
 test('a client that has left already waits for no turn', async () => {
   answer = () => {};

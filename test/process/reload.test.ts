@@ -48,7 +48,7 @@ describe.skipIf(process.platform === 'win32')('a configuration that is reloaded'
 
     writeFileSync(file, declared('acme/second'));
     await allList(gateway, 'acme/second');
-    const reloads = () => told(gateway, 'the catalog was reloaded');
+    const reloads = () => told(gateway, 'the configuration was reloaded');
     await until('it is told', () => reloads().length > 0);
 
     writeFileSync(file, declared('acme/third').replace('dialect:', 'dialekt:'));
