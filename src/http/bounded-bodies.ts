@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Claim, type Memory, structureBytes } from './memory.ts';
+import { followHandlers } from './running.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
@@ -124,20 +125,8 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
     );
   });
 
-  server.addHook('onRoute', (route) => {
-    const { handler } = route;
-    route.handler = function (request, reply) {
-      request.is_handled = true;
-      const ended = () => endHandler(request, reply);
-      try {
-        const answer: unknown = handler.call(this, request, reply);
-        if (answer instanceof Promise) answer.then(ended, ended);
-        else ended();
-        return answer;
-      } catch (error) {
-        ended();
-        throw error;
-      }
-    };
+  followHandlers(server, (request, reply) => {
+    request.is_handled = true;
+    return () => endHandler(request, reply);
   });
 }
