@@ -154,7 +154,7 @@ providers:
     abort_stops_billing: false
 models:
   acme/story:
-    endpoints: [{ provider: acme, upstream_model: sandbox/story, pricing: { prompt: 1, completion: 2 } }]
+    endpoints: [{ provider: acme, upstream_model: 'sandbox/story:floor', pricing: { prompt: 1, completion: 2 } }]
 `,
   });
   const { key } = await makeKey(gateway);
