@@ -41,7 +41,25 @@ export function errorBody(error: GatewayError, user_id: string | null): Record<s
   };
 }
 
-/** Answers a failed request, once, in one form; what is not the client's fault is logged with its cause. */
+/** What an error's body is told of its request. */
+export interface ErrorFacts {
+  user_id: string | null;
+  /** Undefined where the request failed before it had one. */
+  generation_id: string | undefined;
+}
+
+/** How an API that has a form of its own tells errors. */
+export type ErrorSkin = (error: GatewayError, facts: ErrorFacts) => Record<string, unknown>;
+
+function bodyFor(error: GatewayError, request: FastifyRequest, reply: FastifyReply): Record<string, unknown> {
+  const user_id = request.principal?.user_id ?? null;
+  const skin = request.routeOptions?.config?.skin;
+  if (skin === undefined) return errorBody(error, user_id);
+  const generation_id = reply.getHeader('x-generation-id');
+  return skin(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
+}
+
+/** Answers a failed request, once, in the form of its API; what is not the client's fault is logged with its cause. */
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const error = toGatewayError(thrown);
   if (error.status >= 500) {
@@ -51,5 +69,5 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
     .code(error.status)
     .headers(error.headers ?? {})
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(errorBody(error, request.principal?.user_id ?? null)));
+    .send(JSON.stringify(bodyFor(error, request, reply)));
 }

@@ -7,7 +7,14 @@ export interface Metered {
 }
 
 /** Tags of operations that run models. They grow with the operations of the public API. */
-const INFERENCE_TAGS: ReadonlySet<string> = new Set(['Chat', 'Messages', 'Responses', 'Embeddings', 'Audio']);
+const INFERENCE_TAGS: ReadonlySet<string> = new Set([
+  'Chat',
+  'Completions',
+  'Messages',
+  'Responses',
+  'Embeddings',
+  'Audio',
+]);
 
 /** Whether an operation runs models: posts under their tags do. */
 export function runsModels(method: string, tags: readonly string[] | undefined): boolean {

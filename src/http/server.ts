@@ -16,7 +16,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { boundBodies } from './bounded-bodies.ts';
 import { answerBrowsers } from './cors.ts';
-import { sendError } from './error-envelope.ts';
+import { type ErrorSkin, sendError } from './error-envelope.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
@@ -51,6 +51,8 @@ declare module 'fastify' {
     metered?: Metered;
     /** For the document: what each event holds where the answer is a stream of server-sent events. */
     events?: TSchema;
+    /** How errors are told. Absent: by the contract's envelope. */
+    skin?: ErrorSkin;
   }
   interface FastifyRequest {
     principal: Principal | undefined;

@@ -1,5 +1,5 @@
 import { METERED, type Metered } from '../http/metered.ts';
-import type { ChatCompletion } from '../schemas/inner.ts';
+import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './admission.ts';
 import { createAttempts } from './attempts.ts';
@@ -29,6 +29,8 @@ export interface WholeAnswer {
   completion: ChatCompletion;
   served: Served;
   usage: AnswerUsage;
+  /** The same in disjoint classes, as it is priced; null: nothing was used, or it is not known. */
+  classes: TokenClasses | null;
   metadata: Record<string, unknown> | undefined;
 }
 
@@ -75,7 +77,7 @@ export function createInference(options: InferenceOptions): Inference {
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const kept = states.keeper(session.call, candidate, wireOf(candidate))?.whole(completion) ?? completion;
       const metadata = steps.metadataOf(session, candidate);
-      return { completion: kept, served: servedBy(candidate), usage, metadata };
+      return { completion: kept, served: servedBy(candidate), usage, classes: session.usage, metadata };
     },
 
     explain: createExplain(options, steps, work, measure),

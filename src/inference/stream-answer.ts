@@ -3,7 +3,7 @@ import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatChunk } from '../schemas/inner.ts';
+import type { ChatChunk, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -31,7 +31,17 @@ export interface Served {
 export type StreamEvent =
   | { type: 'open'; served: Served; upstream_bodies: JsonObject[] }
   | { type: 'chunks'; chunks: ChatChunk[] }
-  | { type: 'end'; usage: AnswerUsage; metadata: Record<string, unknown> | undefined; error: GatewayError | undefined };
+  | StreamEnd;
+
+/** The end of a stream: what it used and cost, over all its parts. */
+export interface StreamEnd {
+  type: 'end';
+  usage: AnswerUsage;
+  /** The same in disjoint classes, as it is priced; null: nothing was used, or it is not known. */
+  classes: TokenClasses | null;
+  metadata: Record<string, unknown> | undefined;
+  error: GatewayError | undefined;
+}
 
 export function servedBy(candidate: Candidate): Served {
   return { model: candidate.model.id, provider: candidate.provider.name };
@@ -138,7 +148,8 @@ export function createStreaming({
       const { candidate } = flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error = failure ? lateError(session, candidate, failure) : undefined;
-      yield { type: 'end', usage, metadata: metadataOf(session, error ? undefined : candidate), error };
+      const metadata = metadataOf(session, error ? undefined : candidate);
+      yield { type: 'end', usage, classes: session.usage, metadata, error };
     } catch (error) {
       if (unfinished === undefined) throw error;
       // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
@@ -151,6 +162,7 @@ export function createStreaming({
       yield {
         type: 'end',
         usage,
+        classes: session.usage,
         metadata: told.status === 500 ? undefined : metadataOf(session, undefined),
         error: told,
       };

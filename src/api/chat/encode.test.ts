@@ -20,7 +20,8 @@ const usage: AnswerUsage = {
 function encode(chunks: ChatChunk[], options: Partial<typeof envelope> = {}) {
   const encoder = createStreamEncoder({ ...envelope, ...options });
   encoder.open({ model: 'a/b', provider: 'C' });
-  const text = encoder.chunks(chunks) + encoder.end(usage, undefined, undefined);
+  const text =
+    encoder.chunks(chunks) + encoder.end({ type: 'end', usage, classes: null, metadata: undefined, error: undefined });
   const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
   return events.map((event) => JSON.parse(event.slice('data: '.length)));
 }
@@ -51,7 +52,10 @@ test('a failure in the stream of a prompt has the form of such a stream: text, n
   const encoder = createStreamEncoder({ ...envelope, text_form: true });
   encoder.open({ model: 'a/b', provider: 'C' });
   const failure = new GatewayError(502, 'Broken');
-  for (const text of [encoder.end(usage, undefined, failure), encoder.failed(failure, null)]) {
+  for (const text of [
+    encoder.end({ type: 'end', usage, classes: null, metadata: undefined, error: failure }),
+    encoder.failed(failure, null),
+  ]) {
     const { error, choices } = JSON.parse(text.split('\n\n')[0]!.slice('data: '.length));
     expect(error).toEqual({ code: 502, message: 'Broken' });
     expect(choices).toEqual([
@@ -82,7 +86,7 @@ function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}
     system_fingerprint: 'fp',
     ext: { wire: 'openai-chat', rest: {} },
   };
-  const answer = { completion, served: { model: 'a/b', provider: 'C' }, usage, metadata: undefined };
+  const answer = { completion, served: { model: 'a/b', provider: 'C' }, usage, classes: null, metadata: undefined };
   return JSON.parse(encodeCompletion(answer, { ...envelope, ...options }));
 }
 

@@ -2,10 +2,9 @@ import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
-import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
 import type { ChatChunk, Delta, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
+import type { StreamEncoder } from '../answer-call.ts';
 
 /** What every object of one answer carries. */
 export interface Envelope {
@@ -109,24 +108,12 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
   });
 }
 
-/** Writes one stream: events of a call in, text of the wire out. */
-export interface ChatStreamEncoder {
-  open(served: Served): void;
-  /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
-  debug(upstream_body: JsonObject): string;
-  chunks(chunks: readonly ChatChunk[]): string;
-  /** The usage chunk, and before it the error chunk of a stream that failed late. */
-  end(usage: AnswerUsage, metadata: Record<string, unknown> | undefined, error: GatewayError | undefined): string;
-  /** The only chunk of a stream that failed after its 200 and before anything else. */
-  failed(error: GatewayError, user_id: string | null): string;
-}
-
 function frame(json: string): string {
   return `data: ${json}\n\n`;
 }
 
 /** A chunk's choice costs a few microseconds at most: the fixed parts are made once. */
-export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
+export function createStreamEncoder(envelope: Envelope): StreamEncoder {
   const { id, created, text_form, hide_reasoning } = envelope;
   let head = '';
   let begun = false;
@@ -174,7 +161,10 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
     (!isMeaningful(chunk.delta) || (hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))));
 
   return {
-    open: setHead,
+    open(served) {
+      setHead(served);
+      return '';
+    },
     debug: (echo_upstream_body) => frame(`${head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`),
     chunks(chunks) {
       let text = '';
@@ -190,7 +180,7 @@ export function createStreamEncoder(envelope: Envelope): ChatStreamEncoder {
       }
       return text;
     },
-    end(usage, metadata, error) {
+    end({ usage, metadata, error }) {
       const failure = error ? frame(`${head},${errorJson(error, text_form)}`) : '';
       const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
       const tier = `"service_tier":${JSON.stringify(service_tier)}`;

@@ -1,0 +1,99 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { GatewayError } from '../errors.ts';
+import { toGatewayError } from '../http/error-envelope.ts';
+import { sendEventStream } from '../http/event-stream.ts';
+import type { Inference, WholeAnswer } from '../inference/answer.ts';
+import type { Call } from '../inference/call.ts';
+import { ClientGone } from '../inference/exchange.ts';
+import type { Served, StreamEnd, StreamEvent } from '../inference/stream-answer.ts';
+import type { ChatChunk } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import { answerWhole } from './answer-whole.ts';
+
+/** Writes one stream in a client API: events of a call in, text of the wire out. An empty text is not written. */
+export interface StreamEncoder {
+  /** Who answers. Told again where another endpoint goes on with the answer (a continuation). */
+  open(served: Served): string;
+  /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
+  debug(upstream_body: JsonObject): string;
+  chunks(chunks: readonly ChatChunk[]): string;
+  /** The end of a stream that was opened; with an `error`, of one that failed late. */
+  end(end: StreamEnd): string;
+  /** All of a stream that failed after its 200 and before it was opened. */
+  failed(error: GatewayError, user_id: string | null): string;
+}
+
+/** How one call's answer looks in the API that its client speaks. */
+export interface ClientAnswer {
+  whole(answer: WholeAnswer): string;
+  stream(): StreamEncoder;
+  /** What is sent in silence: a comment or an event that clients pass over; it keeps proxies from closing a quiet stream. */
+  heartbeat: string;
+}
+
+export interface AnswerOptions {
+  inference: Inference;
+  heartbeat_first_ms: number;
+  heartbeat_ms: number;
+}
+
+/** A comment that clients of every API but Messages pass over. */
+export const COMMENT_HEARTBEAT = ': GATEWAY PROCESSING\n\n';
+
+/** Answers a call that is in the inner language, whole or as a stream, as its request asks. Errors before the 200 are thrown. */
+export async function answerCall(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  call: Call,
+  answer: ClientAnswer,
+  options: AnswerOptions,
+): Promise<FastifyReply> {
+  const { model, stream } = call.request;
+  reply.header('x-generation-id', call.generation_id);
+  request.log_facts = { generation_id: call.generation_id, model, streamed: stream === true };
+  if (stream !== true) {
+    return answerWhole(reply, call, async () => answer.whole(await options.inference.complete(call)));
+  }
+  return streamed(request, reply, call, answer, options);
+}
+
+async function streamed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  call: Call,
+  answer: ClientAnswer,
+  { inference, heartbeat_first_ms, heartbeat_ms }: AnswerOptions,
+): Promise<FastifyReply> {
+  const encoder = answer.stream();
+  const echoes = call.request.debug?.echo_upstream_body === true;
+  const logFault = (fault: GatewayError) =>
+    request.log.error({ request_id: request.id, err: fault.cause ?? fault }, 'stream failed');
+  const encode = (event: StreamEvent): string => {
+    switch (event.type) {
+      case 'open': {
+        const opened = encoder.open(event.served);
+        return echoes ? opened + event.upstream_bodies.map((body) => encoder.debug(body)).join('') : opened;
+      }
+      case 'chunks':
+        return encoder.chunks(event.chunks);
+      case 'end':
+        if (event.error?.status === 500) logFault(event.error);
+        return encoder.end(event);
+    }
+  };
+  await sendEventStream(request, reply, {
+    events: inference.stream(call),
+    encode,
+    encodeFailure(error) {
+      if (error instanceof ClientGone) return '';
+      const shown = toGatewayError(error);
+      if (shown.status === 500) logFault(shown);
+      return encoder.failed(shown, call.principal.user_id);
+    },
+    heartbeat: answer.heartbeat,
+    onClientGone: () => call.cancellation.cancel(),
+    heartbeat_first_ms,
+    heartbeat_ms,
+  });
+  return reply;
+}
