@@ -10,8 +10,8 @@ import { endpointProbeStore } from '../storage/endpoint-probes.ts';
 import { keyStore } from '../storage/keys.ts';
 import type { Home } from '../storage/organizations.ts';
 import { callerOf } from './authenticate.ts';
+import { generationId } from './call-of.ts';
 import type { Change } from './change.ts';
-import { generationId } from './chat/call-of.ts';
 import { keepProbeKey, probeKeyHash } from './keys/keep-probe-key.ts';
 
 export interface ProbesOptions extends Omit<ProberOptions, 'principal' | 'claim' | 'generationId'> {

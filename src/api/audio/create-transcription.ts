@@ -9,7 +9,7 @@ import { errors } from '../../schemas/error.ts';
 import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { answerWhole } from '../answer-whole.ts';
-import { callOf } from '../chat/call-of.ts';
+import { callOf } from '../call-of.ts';
 import { type Transcription, transcriptionOf, transcriptionOfForm } from './door.ts';
 
 export interface TranscriptionOptions {

@@ -4,7 +4,7 @@ import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '.
 import { errors } from '../../schemas/error.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
-import { callOf } from './call-of.ts';
+import { callOf } from '../call-of.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 

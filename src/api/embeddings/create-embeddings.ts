@@ -10,7 +10,7 @@ import { toBase64, toNumbers } from '../../providers/embeddings/vector.ts';
 import { EmbeddingsAnswer, EmbeddingsBody } from '../../schemas/embeddings.ts';
 import { errors } from '../../schemas/error.ts';
 import { answerWhole } from '../answer-whole.ts';
-import { callOf } from '../chat/call-of.ts';
+import { callOf } from '../call-of.ts';
 import { embeddingRequest } from './door.ts';
 
 export interface EmbeddingsOptions {

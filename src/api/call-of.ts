@@ -1,11 +1,11 @@
 import { randomFillSync } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { GatewayError } from '../../errors.ts';
-import { headerOf } from '../../http/aliases.ts';
-import { claimOf } from '../../http/bounded-bodies.ts';
-import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
-import { limits } from '../../limits.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
+import { GatewayError } from '../errors.ts';
+import { headerOf } from '../http/aliases.ts';
+import { claimOf } from '../http/bounded-bodies.ts';
+import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
+import { limits } from '../limits.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
