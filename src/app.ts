@@ -36,6 +36,7 @@ import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
 import type { Clock } from './inference/call.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
+import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
 import { createTurnStates } from './inference/state/states.ts';
 import { createTurnVault } from './inference/state/vault.ts';
@@ -175,6 +176,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   changes.listen((change) => {
     if (change !== 'everything' && change.topic === 'workspace_gone') turns.forget(change.id);
   });
+  const envelopes = createEnvelopes(options.secret);
   const rates = createRateLimits({
     rules: () => served().config.rate_limits,
     store: rateWindowStore(database.queries, database.engine),

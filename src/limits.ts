@@ -179,6 +179,8 @@ export const limits = {
   seal_chars_max: 16 * 1024,
   /** The same unpacked: a request may hold thousands of seals. */
   seal_unpacked_bytes_max: 128 * 1024,
+  /** Reasoning of one wire on its way through a client of another, packed; above, it is left out. */
+  envelope_chars_max: 1024 * 1024,
   /** What is remembered of one turn, and of all: by a process, and in the store. */
   turn_state_chars_max: 512 * 1024,
   turn_states_chars_max: 64 * 1024 * 1024,
