@@ -87,10 +87,16 @@ describe('the seal', () => {
   test.each<[string, Partial<ChatRequest>]>([
     ['wants no reasoning shown', { reasoning: { exclude: true } }],
     ['wants none included', { include_reasoning: false }],
-    ['speaks another API', { ext: { wire: 'openai-chat', client: 'completions', rest: {} } }],
+    ['sends no turns back', { ext: { wire: 'openai-chat', client: 'completions', rest: {} } }],
+    ['speaks the API of the turn', { ext: { wire: 'anthropic-messages', client: 'messages', rest: {} } }],
     ['wants none', { ext: { wire: 'openai-chat', client: 'chat', rest: {}, seals: 'off' } }],
   ])('goes to no client that %s', (_what, request) => {
     expect(answered(statesOf(), callOf({ messages: [question], ...request })).seal).toBeUndefined();
+  });
+
+  test('goes to clients of other APIs where the turn is not of theirs', () => {
+    const ext = { wire: 'openai-responses', client: 'responses', rest: {} } as const;
+    expect(answered(statesOf(), callOf({ messages: [question], ext })).seal).toBeDefined();
   });
 
   test('is given under zero data retention as well: it keeps nothing here', () => {

@@ -2,7 +2,15 @@ import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
+import type {
+  ChatChunk,
+  ChatCompletion,
+  ChatRequest,
+  Message,
+  ReasoningDetail,
+  RequestExt,
+  Wire,
+} from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../meter.ts';
 import { isSeal, type Sealer } from './seal.ts';
@@ -59,10 +67,19 @@ function mayKeep({ provider }: ChatRequest): boolean {
   return provider?.zdr !== true && provider?.data_collection !== 'deny';
 }
 
-/** Whether the client takes a seal: it speaks chat, and is shown reasoning. */
-function takesSeal({ ext, reasoning, include_reasoning }: ChatRequest): boolean {
+/** The wire whose turns pass whole to clients of an API, and back: they need no seal. */
+const OWN_WIRE: Record<RequestExt['client'], Wire | undefined> = {
+  chat: undefined,
+  completions: undefined,
+  responses: 'openai-responses',
+  messages: 'anthropic-messages',
+};
+
+/** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
+function takesSeal({ ext, reasoning, include_reasoning }: ChatRequest, wire: Wire): boolean {
+  if (ext === undefined || ext.client === 'completions' || ext.seals === 'off') return false;
   const is_hidden = reasoning?.exclude === true || (include_reasoning === false && !reasoning);
-  return ext?.client === 'chat' && ext.seals !== 'off' && !is_hidden;
+  return !is_hidden && OWN_WIRE[ext.client] !== wire;
 }
 
 const textOf = (details: readonly ReasoningDetail[]) =>
@@ -226,7 +243,7 @@ export function createTurnStates({
       const owner = { organization_id: principal.organization_id, generation_id };
       /** Remembers the turn, and gives its seal where it needs one. */
       const close = (message: Message): ReasoningDetail | undefined => {
-        const wants_seal = takesSeal(call.request) && needsSeal(message);
+        const wants_seal = takesSeal(call.request, wire) && needsSeal(message);
         const seal = wants_seal ? sealer.seal(sealedTurn(message, wire, issuer), owner) : undefined;
         remember(call, message, { wire, issuer, is_sealed: seal?.is_whole !== false });
         return seal && { ...seal.detail, index: message.reasoning_details?.length ?? 0 };
