@@ -1,0 +1,91 @@
+/** A gateway for tests that use official SDKs as its clients: every model of the sandbox at every wire. */
+import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
+import { dialects } from '../src/providers/dialects.ts';
+import { sandboxModels, sandboxProviders } from '../src/sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import type { Wire } from '../src/schemas/inner.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+
+export const wires: readonly Wire[] = [...dialects.keys()];
+
+/** What a wire cannot say, whoever asks. */
+export const wireFacts = {
+  /** A wish that tools be called one by one: these wires have no place for it. */
+  calls_in_parallel_always: new Set<Wire>(['gemini-generate-content', 'bedrock-converse', 'cohere-chat']),
+  /** How many of the tokens were of reasoning: these wires do not tell. */
+  reasoning_uncounted: new Set<Wire>(['bedrock-converse', 'cohere-chat']),
+  /** The sandbox's model of this wire thinks also where nobody asks for it: eight tokens for `Good morning, world.` */
+  thinks_unasked: new Set<Wire>(['gemini-generate-content']),
+  /** Where an answer ends early: this wire has no stop sequences, and what a model does not know is passed over. */
+  stops_nowhere: new Set<Wire>(['openai-responses']),
+};
+
+export interface SdkGateway {
+  gateway: TestGateway;
+  sandbox: Sandbox;
+  stop(): Promise<void>;
+}
+
+/** The name of a sandbox model (`echo`, or with faults `story;tokens=900`) at the upstream that speaks a wire. */
+export function modelOf(wire: Wire, slug: string): string {
+  return `${wire}/${slug.replaceAll(/[;=]/g, '-')}`;
+}
+
+/** Starts a gateway in front of a sandbox of its own. `faulty` are models with faults that tests need besides. */
+export async function startSdkGateway(faulty: readonly string[] = []): Promise<SdkGateway> {
+  const sandbox = await startSandbox();
+  const providers = sandboxProviders(sandbox.url);
+  const file = {
+    bundled_catalog: false,
+    providers,
+    models: { ...sandboxModels, ...modelsAt(providers, faulty) },
+    ledger: { journal_sync: 'os' },
+  };
+  const gateway = await startGateway({ yaml: JSON.stringify(file) });
+  return {
+    gateway,
+    sandbox,
+    async stop() {
+      await gateway.stop();
+      await sandbox.stop();
+    },
+  };
+}
+
+function modelsAt(providers: ReturnType<typeof sandboxProviders>, faulty: readonly string[]): Record<string, object> {
+  const models: Record<string, object> = {};
+  for (const wire of wires) {
+    const [provider] = Object.entries(providers).find(([, { dialect }]) => dialect === wire)!;
+    for (const [id, row] of Object.entries(sandboxModels)) {
+      const endpoint = row.endpoints.find((one) => one.provider === provider);
+      const slug = id.slice('sandbox/'.length).replace(/^(gemini|responses|bedrock|cohere)-/, '');
+      if (endpoint === undefined || slug === 'fallback' || slug === 'break-off') continue;
+      models[modelOf(wire, slug)] = { ...row, endpoints: [endpoint] };
+      for (const name of faulty) {
+        const [plain, ...settings] = name.split(';');
+        const upstream_model = [endpoint.upstream_model, ...settings].join(';');
+        if (plain === slug) models[modelOf(wire, name)] = { ...row, endpoints: [{ ...endpoint, upstream_model }] };
+      }
+    }
+  }
+  return models;
+}
+
+/** Fails each test of the file in which an SDK warns: on the console, or as a warning of the process. */
+export function refuseWarnings(): void {
+  const spies: MockInstance[] = [];
+  const warned: string[] = [];
+  const note = (...told: unknown[]) => void warned.push(told.map(String).join(' '));
+  beforeEach(() => {
+    warned.length = 0;
+    spies.push(
+      vi.spyOn(console, 'warn').mockImplementation(note),
+      vi.spyOn(console, 'error').mockImplementation(note),
+      vi.spyOn(process, 'emitWarning').mockImplementation((warning) => note(warning)),
+    );
+  });
+  afterEach(() => {
+    for (const spy of spies.splice(0)) spy.mockRestore();
+    expect(warned).toEqual([]);
+  });
+}
