@@ -37,7 +37,12 @@ export const limits = {
   /** Levels of what a client passes on to a provider. */
   option_levels_max: 100,
   stop_sequences_max: 4,
+  /** Of the Messages API, which takes more of them. */
+  messages_stop_sequences_max: 100,
   tools_max: 1_024,
+  /** Handles of `x_search_filter`, each list (specification, "Limits"), and the characters of its dates. */
+  x_handles_max: 10,
+  date_chars_max: 40,
   /** The sentence of an error, and a field's name in it: clients may send longer ones. */
   error_message_chars_max: 1_000,
   error_field_chars_max: 100,

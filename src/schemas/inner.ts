@@ -207,6 +207,8 @@ export interface ProviderPreferences {
 export interface RequestExt extends Ext {
   client: 'chat' | 'completions' | 'responses' | 'messages';
   seals?: 'emit' | 'off';
+  /** Features by the names of the wire's beta header, as the client asked for them. Which go upstream, the dialect decides. */
+  betas?: readonly string[];
 }
 
 /**

@@ -1,0 +1,149 @@
+import type { Static } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Envelope } from '../../inference/state/envelope.ts';
+import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
+import { spokenToGateway } from '../../providers/gateway-fields.ts';
+import type { ChatRequest, InnerTool, ReasoningOptions } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
+import { openEnvelopes } from './opened-envelopes.ts';
+
+export type MessagesRequestBody = Static<typeof MessagesBody>;
+
+/** What the door is told beside the body. */
+export interface DoorContext {
+  envelope: Envelope;
+  /** Values of the beta headers. */
+  betas: readonly string[];
+}
+
+/** Fields with a place in the inner language. All others are the wire's own, and return to it alone. */
+const PLACED: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'system',
+  'max_tokens',
+  'stop_sequences',
+  'temperature',
+  'top_p',
+  'top_k',
+  'stream',
+  'tools',
+  'cache_control',
+  'service_tier',
+  'user',
+  'metadata',
+  'fallbacks',
+]);
+
+/**
+ * A request of the Messages API in the one inner language. Throws `GatewayError` 400 that names the field. What the inner
+ * language says in other words (how to think, what form the answer has, which tool to choose) is also kept as it was said,
+ * for upstreams of this very wire.
+ */
+export function messagesRequest(
+  body: MessagesRequestBody | Static<typeof CountTokensBody>,
+  { envelope, betas }: DoorContext,
+): ChatRequest {
+  const given = body as MessagesRequestBody & Record<string, unknown>;
+  refuse(given);
+  const rest: JsonObject = {};
+  const request: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(given)) {
+    if (value == null || PLACED.has(field) || field === 'ext') continue;
+    if (spokenToGateway.has(field)) request[field] = value;
+    else rest[field] = value as JsonValue;
+  }
+  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, cache_control } = given;
+  const messages = decodeConversation({
+    system: (given.system ?? null) as JsonValue,
+    messages: given.messages as unknown as JsonValue,
+  }).map((message) => openEnvelopes(message, envelope));
+  const told = {
+    model,
+    messages,
+    max_tokens,
+    temperature,
+    top_p,
+    top_k: top_k === 0 ? null : top_k,
+    stop: stop_sequences,
+    stream,
+    cache_control,
+    service_tier: given.service_tier === 'standard_only' ? 'default' : given.service_tier,
+    user: given.user ?? given.metadata?.user_id,
+    models: given['models'] ?? modelsOf(given.fallbacks),
+    tools: given.tools?.flatMap((tool) => toolOf(tool as unknown as JsonObject)),
+    ...decodeToolChoice(given.tool_choice as unknown as JsonValue),
+    ...thoughts(given),
+  };
+  for (const [field, value] of Object.entries(told)) if (value != null) request[field] = value;
+  const wanted = [...new Set([...betas, ...listOf(rest['betas'])])];
+  delete rest['betas'];
+  request['ext'] = {
+    wire: 'anthropic-messages',
+    client: 'messages',
+    rest,
+    ...(wanted.length === 0 ? {} : { betas: wanted }),
+  };
+  return request as unknown as ChatRequest;
+}
+
+/** What would change what an answer is worth, or where it may be made, cannot be left out quietly. */
+function refuse(given: Record<string, unknown>): void {
+  if (given['thread'] != null) {
+    throw new GatewayError(400, 'thread must be left out: conversations are not kept at providers');
+  }
+  const geo = given['inference_geo'];
+  if (geo != null && geo !== 'global') {
+    throw new GatewayError(400, 'inference_geo must be global: choose where a model runs with provider.only');
+  }
+}
+
+/** The client's own tools, those that the provider knows, and the gateway's. */
+function toolOf(tool: JsonObject): InnerTool[] {
+  const { type, parameters } = tool;
+  if (typeof type === 'string' && type.includes(':')) {
+    return [{ type, ...(parameters == null ? {} : { parameters: parameters as JsonObject }) }];
+  }
+  return [decodeTool(tool) ?? []].flat();
+}
+
+/** Other models to try are the gateway's business: an upstream would get around the rules for them. */
+function modelsOf(fallbacks: MessagesRequestBody['fallbacks']): string[] | undefined {
+  return Array.isArray(fallbacks) ? fallbacks.map(({ model }) => model) : undefined;
+}
+
+/** How to think, how hard to work and what form the answer has, in the inner language's words. */
+function thoughts({
+  thinking,
+  output_config,
+  output_format,
+}: MessagesRequestBody): Pick<ChatRequest, 'reasoning' | 'verbosity' | 'response_format'> {
+  const told: Pick<ChatRequest, 'reasoning' | 'verbosity' | 'response_format'> = {};
+  const effort = output_config?.effort ?? undefined;
+  const reasoning: ReasoningOptions = {};
+  if (thinking?.type === 'disabled') {
+    reasoning.effort = 'none';
+    if (effort !== undefined) told.verbosity = effort;
+  } else if (thinking?.type === 'enabled') {
+    reasoning.max_tokens = thinking.budget_tokens;
+    if (effort !== undefined) told.verbosity = effort;
+  } else {
+    if (thinking?.type === 'adaptive') reasoning.enabled = true;
+    if (effort !== undefined) reasoning.effort = effort;
+  }
+  if (thinking != null && 'display' in thinking && thinking.display === 'omitted') reasoning.exclude = true;
+  if (Object.keys(reasoning).length > 0) told.reasoning = reasoning;
+  const format = output_config?.format ?? output_format ?? undefined;
+  if (format !== undefined) {
+    told.response_format = {
+      type: 'json_schema',
+      json_schema: { name: 'answer', strict: true, schema: format.schema as JsonObject },
+    };
+  }
+  return told;
+}
+
+function listOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
+}

@@ -1,0 +1,57 @@
+import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
+
+/**
+ * An assistant's message whose thinking blocks carried reasoning of another wire, with that reasoning in their place. What
+ * does not verify is left out.
+ */
+export function openEnvelopes(message: Message, envelope: Envelope): Message {
+  const details = message.reasoning_details;
+  if (details === undefined) return message;
+  const opened = details.map((detail) => open(detail, envelope));
+  if (opened.every((one) => one === undefined)) return message;
+
+  const made: ReasoningDetail[] = [];
+  /** Where each detail's own begin, and behind them where all end. */
+  const starts: number[] = [];
+  for (const [i, detail] of details.entries()) {
+    starts.push(made.length);
+    for (const one of opened[i] ?? [detail]) made.push({ ...one, index: made.length });
+  }
+  starts.push(made.length);
+  const changed: Message = { ...message, reasoning_details: made };
+  const order = message.ext?.order?.flatMap((slot) => {
+    if (slot.kind !== 'reasoning') return [slot];
+    const at = starts[slot.at] ?? made.length;
+    const span = (starts[slot.at + (slot.span ?? 1)] ?? made.length) - at;
+    const { span: _, ...rest } = slot;
+    return span === 0 ? [] : [{ ...rest, at, ...(span === 1 ? {} : { span }) }];
+  });
+  if (message.ext !== undefined && order !== undefined) changed.ext = { ...message.ext, order };
+  return changed;
+}
+
+/** What a detail carried; undefined where it is the wire's own. */
+function open(detail: ReasoningDetail, envelope: Envelope): ReasoningDetail[] | undefined {
+  const carrier =
+    detail.type === 'reasoning.text'
+      ? detail.signature
+      : detail.type === 'reasoning.encrypted'
+        ? detail.data
+        : undefined;
+  const carried = carrier == null ? undefined : envelope.unwrap(carrier);
+  if (carried === undefined) return undefined;
+  return detail.type === 'reasoning.text' ? withText(carried, detail.text ?? '') : carried;
+}
+
+/** What the block itself shows need not be in its envelope: the text belongs to the first detail that is to have one. */
+function withText(carried: readonly ReasoningDetail[], text: string): ReasoningDetail[] {
+  if (text === '') return [...carried];
+  let isSaid = false;
+  return carried.map((detail) => {
+    if (isSaid || detail.type === 'reasoning.encrypted') return detail;
+    isSaid = true;
+    if (detail.type === 'reasoning.summary') return { ...detail, summary: text };
+    return { ...detail, text };
+  });
+}
