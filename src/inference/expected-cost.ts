@@ -22,7 +22,7 @@ export function expectedTokens(
   { request, api_type }: Pick<Call, 'request' | 'api_type'>,
   usage: TokenClasses | null = null,
 ): ExpectedTokens | undefined {
-  if (api_type !== 'completions') return undefined;
+  if (api_type === 'embeddings' || api_type === 'stt') return undefined;
   const { max_completion_tokens, max_tokens } = request;
   const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
   return {

@@ -81,7 +81,7 @@ export interface GenerationRecord {
   id: string;
   request_id: string;
   upstream_id: string | null;
-  api_type: 'completions' | 'embeddings' | 'stt';
+  api_type: 'completions' | 'responses' | 'messages' | 'embeddings' | 'stt';
   created_at: string;
   key_hash: string;
   workspace_id: string;
