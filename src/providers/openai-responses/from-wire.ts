@@ -8,6 +8,7 @@ import type {
   InnerPart,
   InnerTool,
   Message,
+  ReasoningDetail,
   TextPart,
   ToolChoice,
 } from '../../schemas/inner.ts';
@@ -16,11 +17,20 @@ import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { createTurn } from './turn.ts';
 import { asItem, extOf, nativeOf, WIRE, type WireItem } from './wire.ts';
 
+/** What reading a conversation may need beside it. */
+export interface InputContext {
+  /** The details that an item's `encrypted_content` carries through clients; undefined where it is the item's own. */
+  unwrap?: (text: string) => ReasoningDetail[] | undefined;
+}
+
 /**
  * The conversation of a Responses request as inner messages: what `input.ts` writes, read back. A client of the Responses
  * API is translated by it at the door; recorded requests check that the two are inverse to each other.
  */
-export function decodeInput({ instructions, input }: { instructions?: JsonValue; input?: JsonValue }): Message[] {
+export function decodeInput(
+  { instructions, input }: { instructions?: JsonValue; input?: JsonValue },
+  context: InputContext = {},
+): Message[] {
   const messages: Message[] = [];
   if (typeof instructions === 'string') {
     messages.push({ role: 'system', content: instructions, ext: { wire: WIRE, rest: { via: 'instructions' } } });
@@ -29,7 +39,7 @@ export function decodeInput({ instructions, input }: { instructions?: JsonValue;
   const called = new Set<JsonValue | undefined>();
   let turn: WireItem[] = [];
   const endTurn = (): void => {
-    if (turn.length > 0) messages.push(decodeTurn(turn));
+    if (turn.length > 0) messages.push(decodeTurn(turn, context));
     turn = [];
   };
   for (const value of asArray(input)) {
@@ -89,8 +99,8 @@ function isNameless(item: WireItem): boolean {
 }
 
 /** The items of an assistant turn are read as the answer they once were. */
-function decodeTurn(items: readonly WireItem[]): Message {
-  const turn = createTurn({ generation_id: '' });
+function decodeTurn(items: readonly WireItem[], { unwrap }: InputContext): Message {
+  const turn = createTurn({ generation_id: '' }, unwrap);
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
   for (const [index, item] of items.entries()) chunks.push(...turn.close(index, item));
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;

@@ -5,19 +5,20 @@ import { createSlot } from '../slot.ts';
 import type { ItemReader, TurnContext } from './turn.ts';
 import { extOf, OPENAI_FORMAT, type WireItem } from './wire.ts';
 
-const KNOWN = ['type', 'summary', 'content', 'encrypted_content'];
+const KNOWN = ['type', 'summary', 'content', 'encrypted_content', 'signature', 'format'];
 
 type Kind = 'summary' | 'text';
 
 /**
  * A reasoning item: a detail for each part of its summary and of its content, and one for what is encrypted. The encrypted
- * content that the item opens with is a shorter placeholder; only the finished item's counts (translation R3).
+ * content that the item opens with is a shorter placeholder; only the finished item's counts (translation R3). `signature`
+ * and `format` are the public API's own: a text's signature, and whose form the item has.
  */
-export function createReasoningReader(item: WireItem, { counts, state }: TurnContext): ItemReader {
+export function createReasoningReader(item: WireItem, { counts, state, unwrap }: TurnContext): ItemReader {
   const { status: _unfinished, ...known } = remainder(item, KNOWN);
   const opening = extOf(known);
   const slot = createSlot(counts, opening === undefined ? { kind: 'reasoning' } : { kind: 'reasoning', ext: opening });
-  const format = state.reasoning_format ?? OPENAI_FORMAT;
+  const format = asText(item['format']) || (state.reasoning_format ?? OPENAI_FORMAT);
   /** The indexes of the details, by the part that they are of. */
   const indexes = new Map<string, number>();
 
@@ -47,6 +48,15 @@ export function createReasoningReader(item: WireItem, { counts, state }: TurnCon
     );
   }
 
+  /** A signature is of the text before it, or of one that is not shown. */
+  function saySignature(told: JsonObject): ChatChunk[] {
+    const signature = asText(told['signature']);
+    if (signature === '') return [];
+    const last = Math.max(0, asArray(told['content']).length - 1);
+    const index = take(`text ${last}`);
+    return [slot.say({ reasoning_details: [{ type: 'reasoning.text', signature, format, index }] })];
+  }
+
   function sayEncrypted(told: JsonObject): ChatChunk[] {
     const data = asText(told['encrypted_content']);
     if (data === '') return [];
@@ -54,6 +64,15 @@ export function createReasoningReader(item: WireItem, { counts, state }: TurnCon
     return [
       slot.say({ reasoning_details: [{ type: 'reasoning.encrypted', data, format, id, index: take('encrypted') }] }),
     ];
+  }
+
+  /** The details as they were made; what the item itself shows of them is not in them. */
+  function sayCarried(details: readonly ReasoningDetail[], told: JsonObject): ChatChunk[] {
+    return fillDetails(details, told).map((detail) => {
+      const index = counts.details;
+      counts.details += 1;
+      return slot.say({ reasoning_details: [{ ...detail, index }] });
+    });
   }
 
   return {
@@ -67,14 +86,36 @@ export function createReasoningReader(item: WireItem, { counts, state }: TurnCon
     },
     end(finished) {
       if (finished === undefined) return slot.close();
-      const chunks = [
-        ...sayMissing('summary', finished['summary']),
-        ...sayMissing('text', finished['content']),
-        ...sayEncrypted(finished),
-      ];
+      const carried = unwrap?.(asText(finished['encrypted_content']));
+      // Of what was carried and is not to be believed, only what everybody may read is left.
+      const told = carried === undefined ? finished : { ...finished, encrypted_content: '' };
+      const chunks = carried?.length
+        ? sayCarried(carried, told)
+        : [
+            ...sayMissing('summary', told['summary']),
+            ...sayMissing('text', told['content']),
+            ...saySignature(told),
+            ...sayEncrypted(told),
+          ];
       const ext = extOf(remainder(finished, KNOWN));
       chunks.push(...slot.close({}, ext === undefined ? {} : { ext }));
       return chunks;
     },
   };
+}
+
+/**
+ * Details that were carried without what their item shows: a text that is null, and a summary that is empty, are the item's
+ * next one.
+ */
+function fillDetails(details: readonly ReasoningDetail[], told: JsonObject): ReasoningDetail[] {
+  const textsOf = (parts: JsonValue | undefined) => asArray(parts).map((part) => asText(asObject(part)?.['text']));
+  const summaries = textsOf(told['summary']);
+  const texts = textsOf(told['content']);
+  return details.map((detail) => {
+    if (detail.type === 'reasoning.summary' && detail.summary === '')
+      return { ...detail, summary: summaries.shift() ?? '' };
+    if (detail.type === 'reasoning.text' && detail.text === null) return { ...detail, text: texts.shift() ?? '' };
+    return detail;
+  });
 }

@@ -1,4 +1,4 @@
-import type { ChatChunk } from '../../schemas/inner.ts';
+import type { ChatChunk, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asText } from '../json-shape.ts';
 import { createCallReader } from './calls.ts';
@@ -34,6 +34,8 @@ export interface TurnContext {
   state: DecoderState;
   /** Call ids that are taken. */
   ids: Set<string>;
+  /** The details that an item's `encrypted_content` carries through clients; undefined where it is the item's own. */
+  unwrap: ((text: string) => ReasoningDetail[] | undefined) | undefined;
 }
 
 /**
@@ -73,11 +75,12 @@ interface OpenItem {
 }
 
 /** Makes an empty turn. */
-export function createTurn(state: DecoderState): Turn {
+export function createTurn(state: DecoderState, unwrap?: TurnContext['unwrap']): Turn {
   const context: TurnContext = {
     counts: { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 },
     state,
     ids: new Set(state.call_ids),
+    unwrap,
   };
   const items = new Map<JsonValue | undefined, OpenItem>();
   const itemsById = new Map<string, OpenItem>();

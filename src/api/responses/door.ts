@@ -1,0 +1,148 @@
+import type { Static } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Envelope } from '../../inference/state/envelope.ts';
+import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { ResponsesBody } from '../../schemas/responses.ts';
+import { formatOf, reasoningOf } from './fields.ts';
+import { requestTools } from './tools.ts';
+
+export type ResponsesRequestBody = Static<typeof ResponsesBody>;
+
+export interface ResponsesDoorContext {
+  /** What carries reasoning of other wires through clients of this API. */
+  envelope: Envelope;
+  /** Whether this gateway stores responses: `store` and `previous_response_id` are then somebody else's to read. Absent: no. */
+  stored?: boolean;
+}
+
+/** Carried under their own names. */
+const SAME = [
+  'model',
+  'models',
+  'route',
+  'provider',
+  'plugins',
+  'stream',
+  'parallel_tool_calls',
+  'temperature',
+  'top_p',
+  'top_k',
+  'frequency_penalty',
+  'presence_penalty',
+  'service_tier',
+  'user',
+  'safety_identifier',
+  'metadata',
+  'session_id',
+  'trace',
+  'cache_control',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'modalities',
+  'image_config',
+  'x_search_filter',
+  'max_tool_calls',
+  'stop_server_tools_when',
+  'debug',
+] as const;
+
+/** Read into other fields, or asked for nothing but what is done anyway. */
+const READ: ReadonlySet<string> = new Set<string>([
+  ...SAME,
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'tools',
+  'tool_choice',
+  'text',
+  'reasoning',
+  'include',
+  'top_logprobs',
+  'store',
+  'previous_response_id',
+  'background',
+  'conversation',
+  'prompt',
+  'ext',
+]);
+
+/** Included in answers as log probabilities, which the inner language has a field for. */
+const LOGPROBS = 'message.output_text.logprobs';
+
+/**
+ * A request of the Responses API in the one inner language. What only this API knows travels in the remainder, to upstreams
+ * that speak it. Throws `GatewayError` 400 that names the field.
+ */
+export function responsesRequest(body: ResponsesRequestBody, { envelope, stored }: ResponsesDoorContext): ChatRequest {
+  refuse(body, stored === true);
+  const given = body as unknown as JsonObject;
+  const request: Record<string, unknown> = {};
+  for (const name of SAME) if (given[name] != null) request[name] = given[name];
+  const { include, text, reasoning, top_logprobs } = body;
+  if (body.max_output_tokens != null) request['max_completion_tokens'] = body.max_output_tokens;
+  if (include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0) request['logprobs'] = true;
+  if (request['logprobs'] === true && top_logprobs != null) request['top_logprobs'] = top_logprobs;
+  if (text?.verbosity != null) request['verbosity'] = text.verbosity;
+  const format = formatOf(text?.format);
+  if (format !== undefined) request['response_format'] = format;
+  const wish = reasoningOf(reasoning);
+  if (wish !== undefined) request['reasoning'] = wish;
+  request['messages'] = decodeInput(
+    { instructions: given['instructions'] as JsonValue, input: given['input'] as JsonValue },
+    { unwrap: envelope.unwrap },
+  );
+  Object.assign(request, requestTools(body));
+  request['ext'] = { wire: 'openai-responses', client: 'responses', rest: remainderOf(given) };
+  return request as unknown as ChatRequest;
+}
+
+/** What this API has and a gateway that keeps nothing cannot do. */
+function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
+  const { store, previous_response_id, background, conversation, prompt } = body;
+  if (store === true && !is_stored) throw new GatewayError(400, 'store must be false: responses are not stored');
+  if (previous_response_id != null && !is_stored) {
+    throw new GatewayError(
+      400,
+      'previous_response_id must be null: responses are not stored; send the conversation in input',
+    );
+  }
+  if (background === true) throw new GatewayError(400, 'background must be false: responses are not made in advance');
+  if (conversation != null) {
+    throw new GatewayError(
+      400,
+      'conversation must be null: conversations are not stored; send the conversation in input',
+    );
+  }
+  if (prompt != null) {
+    throw new GatewayError(
+      400,
+      'prompt must be null: prompts are not stored; send their text in instructions or input',
+    );
+  }
+}
+
+/** What the inner language has no place for: back on the same wire only. */
+function remainderOf(given: JsonObject): JsonObject {
+  const rest: JsonObject = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (value != null && !READ.has(name)) rest[name] = value;
+  }
+  const include = (given['include'] as string[] | null | undefined)?.filter((wanted) => wanted !== LOGPROBS);
+  if (include !== undefined && include.length > 0) rest['include'] = include;
+  const text = without(given['text'], ['format', 'verbosity']);
+  if (text !== undefined) rest['text'] = text;
+  const reasoning = without(given['reasoning'], ['effort', 'summary', 'max_tokens', 'enabled', 'exclude']);
+  if (reasoning !== undefined) rest['reasoning'] = reasoning;
+  return rest;
+}
+
+function without(value: JsonValue | undefined, known: readonly string[]): JsonObject | undefined {
+  const kept: JsonObject = {};
+  for (const [name, member] of Object.entries((value ?? {}) as JsonObject)) {
+    if (member != null && !known.includes(name)) kept[name] = member;
+  }
+  return Object.keys(kept).length === 0 ? undefined : kept;
+}
