@@ -1,7 +1,7 @@
 /** A gateway for tests that use official SDKs as its clients: every model of the sandbox at every wire. */
 import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
 import { dialects } from '../src/providers/dialects.ts';
-import { sandboxModels, sandboxProviders } from '../src/sandbox/catalog.ts';
+import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
 import type { Wire } from '../src/schemas/inner.ts';
 import { startGateway, type TestGateway } from './harness.ts';
@@ -38,7 +38,7 @@ export async function startSdkGateway(faulty: readonly string[] = []): Promise<S
   const file = {
     bundled_catalog: false,
     providers,
-    models: { ...sandboxModels, ...modelsAt(providers, faulty) },
+    models: { ...sandboxModels, ...sandboxVectorModels, ...modelsAt(providers, faulty) },
     ledger: { journal_sync: 'os' },
   };
   const gateway = await startGateway({ yaml: JSON.stringify(file) });
