@@ -3,6 +3,7 @@ import { expect, vi } from 'vitest';
 import type { GenerationRecord } from '../src/ledger/records.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
 
@@ -176,7 +177,9 @@ export async function startFailoverSite(options: {
     key: makeKey,
     async stream(body, options) {
       const response = await ask({ ...body, stream: true }, options);
-      const events = (await response.text()).split('\n\n').filter((one) => one.startsWith('data: '));
+      const told = await response.text();
+      if (response.status === 200) checkChatStream(told, { continued: true });
+      const events = told.split('\n\n').filter((one) => one.startsWith('data: '));
       const data = events.map((one) => one.slice(6));
       const chunks = data.filter((one) => one !== '[DONE]').map((one) => JSON.parse(one) as StreamChunk);
       return {

@@ -5,6 +5,7 @@ import { type Gateway, startGateway as start } from '../src/cli/start-gateway.ts
 import { type Environment, loadConfig } from '../src/config.ts';
 import type { Clock } from '../src/inference/call.ts';
 import { createLog } from '../src/telemetry/log.ts';
+import { checkStreamOf } from './grammar/check-stream.ts';
 
 export interface TestGatewayOptions {
   /** The text of a gateway.yaml; absent: none, so that the sandbox serves. */
@@ -28,7 +29,7 @@ export interface TestGateway {
   log_lines: string[];
   data_dir: string;
   gateway: Gateway;
-  /** Calls an operation with the ordinary key; a path without `/api/v1`. */
+  /** Calls an operation with the ordinary key; a path without `/api/v1`. A stream that is read as text is held to its grammar. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   stop(): Promise<void>;
 }
@@ -76,8 +77,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     log_lines,
     data_dir,
     gateway,
-    call: (method, path, body, headers) =>
-      fetch(`${base_url}${path}`, {
+    async call(method, path, body, headers) {
+      const response = await fetch(`${base_url}${path}`, {
         method,
         headers: {
           authorization: `Bearer ${key}`,
@@ -85,10 +86,24 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
           ...headers,
         },
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      }),
+      });
+      return withCheckedText(response, (text) => checkStreamOf(path, body, text));
+    },
     async stop() {
       await gateway.stop();
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** The response, which throws where its text, read as one, is a stream that breaks the grammar. */
+function withCheckedText(response: Response, check: (text: string) => void): Response {
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
+  const read = response.text.bind(response);
+  const text = async () => {
+    const told = await read();
+    check(told);
+    return told;
+  };
+  return Object.defineProperty(response, 'text', { value: text });
 }

@@ -5,8 +5,9 @@ import { createFramer } from '../src/providers/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ClientReading, chunksOfStream, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
 import { cohereBytes, FINISH, readCohere } from './readings/cohere-chat.ts';
 import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
@@ -114,7 +115,7 @@ describe.runIf(isThere)('through a running gateway', () => {
     for (const size of [Number.POSITIVE_INFINITY, 1]) {
       parts = (bytes) => (size === 1 ? slices(bytes, 1) : [bytes]);
       const body = await ask(named, true);
-      expect(leaksOf(chunksOfStream(body))).toEqual([]);
+      expect(leaksOf(checkChatStream(body))).toEqual([]);
       expectRecorded(told(readStream(body)), named.recording);
     }
   });

@@ -8,8 +8,9 @@ import type { Quirks } from '../src/providers/provider.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ClientReading, chunksOfStream, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
 import {
   frameResponses,
   NO_ANSWER,
@@ -181,7 +182,7 @@ describe.runIf(isThere)('through a running gateway', () => {
       for (const size of [length, length <= 8_000 ? 1 : 97]) {
         parts = (bytes) => slices(bytes, size);
         const body = await (await ask(named, true)).text();
-        expect(leaksOf(chunksOfStream(body))).toEqual([]);
+        expect(leaksOf(checkChatStream(body))).toEqual([]);
         expectRecorded(readStream(body), named);
       }
     },

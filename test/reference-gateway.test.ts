@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { chunksOfStream } from './readings/client.ts';
 import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, startWireServer, type WireServer } from './wire-server.ts';
 
@@ -130,7 +130,7 @@ describe.skipIf(all.length === 0)(`streams${why}`, () => {
     const response = await ask(chat);
     const body = await response.text();
     expect(response.status, body).toBe(200);
-    const [recorded, ours] = [recordedChunks(chat), chunksOfStream(body)];
+    const [recorded, ours] = [recordedChunks(chat), checkChatStream(body)];
     expectFields(recorded, ours);
     // What every recorded chunk has, and every recorded choice, each of ours has.
     for (const [before, after] of [

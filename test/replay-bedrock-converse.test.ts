@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import {
   type ConverseReading,
@@ -12,7 +13,7 @@ import {
   readConverse,
   readConverseStream,
 } from './readings/bedrock-converse.ts';
-import { type ClientReading, chunksOfStream, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
 import { type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
 
@@ -126,7 +127,7 @@ describe.skipIf(isAbsent)(`a stream, in one piece and byte by byte${why}`, () =>
       const response = await ask(replay, true);
       const body = await response.text();
       expect(response.status, body).toBe(200);
-      expect(leaksOf(chunksOfStream(body))).toEqual([]);
+      expect(leaksOf(checkChatStream(body))).toEqual([]);
       expectReading(readStream(body), readingOf(replay));
     }
   });

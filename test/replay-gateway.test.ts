@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import {
   type MessagesReading,
@@ -12,7 +13,7 @@ import {
   readMessageStream,
   SPLICED,
 } from './readings/anthropic-messages.ts';
-import { type ClientReading, chunksOfStream, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
 import { type ChatReading, chatBytes, FINISH, readChat } from './readings/openai-chat.ts';
 import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
@@ -213,7 +214,7 @@ describe.each(wires)('%s', (wire) => {
   describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
     test.each(whole)('$name', async (replay) => {
       const body = await streamOf(replay);
-      expect(leaksOf(chunksOfStream(body))).toEqual([]);
+      expect(leaksOf(checkChatStream(body))).toEqual([]);
       expectRecorded(readStream(body), replay, '\n\n');
     });
   });
@@ -221,7 +222,7 @@ describe.each(wires)('%s', (wire) => {
   describe.skipIf(isAbsent)(`a stream in one piece${why}`, () => {
     test.each(streams)('$name', async (replay) => {
       const body = await streamOf(replay);
-      expect(leaksOf(chunksOfStream(body))).toEqual([]);
+      expect(leaksOf(checkChatStream(body))).toEqual([]);
       expectRecorded(readStream(body), replay, '');
     });
   });

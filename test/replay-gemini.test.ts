@@ -4,8 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ClientReading, chunksOfStream, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
 import { geminiBytes, isGeminiStream, LIVE, readGemini } from './readings/gemini-generate-content.ts';
 import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
@@ -146,7 +147,7 @@ describe.skipIf(isAbsent)(`a whole answer${why}`, () => {
 describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, () => {
   test.each(of('whole').filter((replay) => !isUnexpected(replay)))('$name', async (replay) => {
     const body = await streamOf(replay);
-    expect(leaksOf(chunksOfStream(body))).toEqual([]);
+    expect(leaksOf(checkChatStream(body))).toEqual([]);
     expectRecorded(readStream(body), replay);
   });
 });
@@ -154,7 +155,7 @@ describe.skipIf(isAbsent)(`a whole answer where a stream was asked for${why}`, (
 describe.skipIf(isAbsent)(`a stream in one piece${why}`, () => {
   test.each(of('stream'))('$name', async (replay) => {
     const body = await streamOf(replay);
-    expect(leaksOf(chunksOfStream(body))).toEqual([]);
+    expect(leaksOf(checkChatStream(body))).toEqual([]);
     expectRecorded(readStream(body), replay);
   });
 });

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startSandbox } from '../src/sandbox/server.ts';
+import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import {
   type Exchange,
@@ -159,6 +160,7 @@ async function stream(model: string, more: object = {}): Promise<Streamed> {
   }
   const id = response.headers.get('x-generation-id') ?? '';
   if (response.status !== 200) return { ...readEvents(''), raw, status: response.status, id };
+  checkChatStream(raw);
   return { ...readEvents(raw), status: 200, id };
 }
 
@@ -730,6 +732,8 @@ describe('nothing that a client sends ends the process', () => {
         expect([200, 400, 404, 502], `${field} = ${JSON.stringify(value)}: ${text.slice(0, 300)}`).toContain(
           response.status,
         );
+        if (response.status === 200 && field !== 'stream')
+          checkChatStream(text, { form: field === 'prompt' && value !== null ? 'prompt' : 'chat' });
       },
     );
     await fc.assert(property, { numRuns: 400, seed: 7 });
@@ -774,6 +778,7 @@ describe('nothing that a client sends ends the process', () => {
         const response = await fetch(path(), ask(model, { stream: true, messages }));
         const text = await response.text();
         expect([200, 400], `${model} ${JSON.stringify(messages)}: ${text.slice(0, 300)}`).toContain(response.status);
+        if (response.status === 200) checkChatStream(text);
       },
     );
     const odd_fields = [{ tool_calls: {} }, { tool_calls: [null] }, { tool_call_id: [] }, { function_call: 4 }];

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
+import { checkChatStream } from '../grammar/chat.ts';
 import { describeStores } from '../store-variants.ts';
 import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
@@ -50,8 +51,7 @@ class Witness {
     if (!streamed) {
       this.answers.push({ key, ...(JSON.parse(text) as Omit<Acknowledged, 'key'>) });
     } else if (text.endsWith('data: [DONE]\n\n')) {
-      const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
-      const last = JSON.parse((events.at(-1) ?? '').slice(6)) as Omit<Acknowledged, 'key'>;
+      const last = checkChatStream(text).at(-1) as unknown as Omit<Acknowledged, 'key'>;
       this.answers.push({ key, id: last.id, usage: last.usage });
     }
   }

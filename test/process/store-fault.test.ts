@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
+import { checkChatStream } from '../grammar/chat.ts';
 import { chat, freshDir, MANAGEMENT_KEY, makeKey, run, serve, start, stop, until } from './gateway-process.ts';
 
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
@@ -52,7 +53,7 @@ test('a store whose thread dies: running streams finish, the process ends as fai
   gateway.child.kill('SIGUSR2');
   const text = await answer.text();
   expect(text).toContain('"finish_reason":"stop"');
-  expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  checkChatStream(text);
   expect(await gateway.ended).toBe(1);
   const fatal = gateway.log().filter(({ level }) => level === 'fatal');
   expect(fatal).toMatchObject([{ msg: expect.stringContaining('store is gone; draining') }]);
@@ -93,7 +94,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
       expect(await ask()).toMatchObject({ status: 503, body: { error: { code: 503 } } });
       const told = await stream.text();
       expect(told).toContain('"finish_reason":"stop"');
-      expect(told.endsWith('data: [DONE]\n\n')).toBe(true);
+      checkChatStream(told);
       expect((await fetch(`${gateway.url}/health/ready`)).status).toBe(503);
       const refused = await gateway.call('POST', '/keys', { body: { name: 'x' } });
       expect(refused.status).toBe(503);

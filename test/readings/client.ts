@@ -1,7 +1,10 @@
 /** Reads what a client of the gateway got, whole or streamed, by the public contract alone. */
 
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { checkChatStream } from '../grammar/chat.ts';
 import { array, object } from './recordings.ts';
+
+export { leaksOf } from './leaks.ts';
 
 export interface ClientReading {
   text: string;
@@ -40,28 +43,6 @@ export function readAnswer(answer: JsonObject): ClientReading {
   };
 }
 
-/** The objects of a stream; throws where its form breaks the contract. */
-export function chunksOfStream(body: string): JsonObject[] {
-  if (!body.endsWith('\n\n')) throw new Error('the stream ends inside an event');
-  const data: string[] = [];
-  for (const event of body.slice(0, -2).split('\n\n')) {
-    if (event.startsWith(':')) continue;
-    if (!/^data: [^\n]*$/.test(event)) throw new Error(`not an event: ${event.slice(0, 100)}`);
-    data.push(event.slice('data: '.length));
-  }
-  if (data.pop() !== '[DONE]') throw new Error('the last event is not [DONE]');
-  const chunks = data.map((text) => object(JSON.parse(text)));
-  for (const chunk of chunks) {
-    for (const member of ['id', 'created', 'model', 'object', 'provider']) {
-      if (chunk[member] !== chunks[0]?.[member]) throw new Error(`${member} changes within the stream`);
-    }
-  }
-  const told = chunks.filter((chunk) => chunk['usage'] !== undefined);
-  if (told.length !== 1 || told[0] !== chunks.at(-1)) throw new Error('usage is not told once, in the last chunk');
-  if (array(told[0]?.['choices']).length !== 0) throw new Error('the usage chunk has choices');
-  return chunks;
-}
-
 /** What a stream says, put together chunk by chunk. */
 export function readStream(body: string): ClientReading {
   const reading: ClientReading = {
@@ -76,7 +57,7 @@ export function readStream(body: string): ClientReading {
     error: undefined,
   };
   const details = new Map<JsonValue | undefined, JsonObject>();
-  for (const chunk of chunksOfStream(body)) {
+  for (const chunk of checkChatStream(body)) {
     if (chunk['usage'] !== undefined) reading.usage = object(chunk['usage']);
     if (chunk['error'] !== undefined) reading.error = object(chunk['error']);
     for (const choice of array(chunk['choices']).map(object)) {
@@ -125,15 +106,6 @@ function addCall(calls: ClientReading['calls'], delta: JsonObject): void {
   }
   if (delta['id'] !== undefined || name !== undefined) throw new Error('a call tells its id or name twice');
   former.arguments += text(told);
-}
-
-/** Every path in an answer at which something of the gateway's inside shows. */
-export function leaksOf(value: JsonValue | undefined, path = ''): string[] {
-  if (Array.isArray(value)) return value.flatMap((entry, i) => leaksOf(entry, `${path}[${i}]`));
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([name, entry]) =>
-    name === 'ext' || (name === 'type' && entry === 'native') ? [`${path}.${name}`] : leaksOf(entry, `${path}.${name}`),
-  );
 }
 
 function text(value: JsonValue | undefined): string {

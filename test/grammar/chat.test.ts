@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest';
+import { type ChatGrammar, checkChatStream } from './chat.ts';
+
+const id = `gen-1700000000-${'a'.repeat(20)}`;
+const head = { id, object: 'chat.completion.chunk', created: 1_700_000_000, model: 'a/b', provider: 'A' };
+const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, cost: 0 };
+const last = { ...head, choices: [], usage };
+const failed = { code: 502, message: 'gone' };
+const stream = (...chunks: object[]) =>
+  `${chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')}data: [DONE]\n\n`;
+const choice = (more: object, of: object = {}) => ({
+  ...head,
+  choices: [{ index: 0, finish_reason: null, native_finish_reason: null, logprobs: null, ...more }],
+  ...of,
+});
+const said = (delta: object, more: object = {}) =>
+  choice({ delta: { role: 'assistant', content: '', ...delta }, ...more });
+const finish = (reason = 'stop') => said({}, { finish_reason: reason, native_finish_reason: reason });
+const call = (index: number, more: object = {}) => ({ index, ...more });
+const opened = (index: number) =>
+  call(index, { id: `c${index}`, type: 'function', function: { name: 'f', arguments: '' } });
+const detail = (more: object) =>
+  said({ reasoning: null, reasoning_details: [{ format: 'unknown', index: 0, ...more }] });
+const written = (text: string, more: object = {}) => choice({ text, ...more });
+const old = (chunk: object) => ({ ...chunk, object: 'text_completion' });
+
+const right: [string, string, ChatGrammar?][] = [
+  ['text', stream(said({ content: 'a' }), finish(), last)],
+  [
+    'comments',
+    `: WAIT\n\n${stream(said({ content: 'a' }))}`
+      .replace('data: [DONE]', `: WAIT\n\n${stream(finish(), last)}`)
+      .replace(/(\[DONE\])\n\n\n\n$/, '$1\n\n'),
+  ],
+  [
+    'calls whose pieces alternate',
+    stream(
+      said({ tool_calls: [opened(0)] }),
+      said({ tool_calls: [opened(1), call(0, { function: { arguments: '{}' } })] }),
+      finish('tool_calls'),
+      last,
+    ),
+  ],
+  [
+    'details',
+    stream(
+      detail({ type: 'reasoning.text', text: 'a' }),
+      detail({ type: 'reasoning.text', signature: 's' }),
+      finish(),
+      last,
+    ),
+  ],
+  ['a late failure', stream(said({ content: 'a' }), { ...finish('error'), error: failed }, last)],
+  ['a failure and nothing else', stream({ ...finish('error'), error: failed }, last)],
+  ['a debug chunk', stream({ ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last)],
+  ['prompt form', stream(written('a'), written('', { finish_reason: 'stop' }), last), { form: 'prompt' }],
+  [
+    'completions of two prompts',
+    stream(
+      old(written('a', { index: 1, finish_reason: 'stop' })),
+      old(written('b', { finish_reason: 'length' })),
+      old(last),
+    ),
+    { form: 'completions', choices: 2 },
+  ],
+  [
+    'another endpoint goes on',
+    stream(said({ content: 'a' }), { ...finish(), provider: 'B' }, { ...last, provider: 'B' }),
+    { continued: true },
+  ],
+];
+
+const good = stream(said({ content: 'a' }), finish(), last);
+const wrong: [string, string, ChatGrammar?][] = [
+  ['no end', good.replace('data: [DONE]\n\n', '')],
+  ['two ends', `${good}data: [DONE]\n\n`],
+  ['a chunk after the end', `${good}data: {}\n\n${good}`],
+  ['carriage returns', good.replaceAll('\n', '\r\n')],
+  ['an event name', `event: x\n${good}`],
+  ['an event of two lines', good.replace('data: {', 'data: {\ndata: ')],
+  ['JSON that is none', good.replace('{', '{{')],
+  ['an array', `data: []\n\n${good}`],
+  ['no usage', stream(finish())],
+  ['usage twice', stream(finish(), last, last)],
+  ['usage before the finish', stream(last, finish())],
+  ['usage with choices', stream(finish(), { ...finish(), usage })],
+  ['usage whose total is no sum', stream(finish(), { ...last, usage: { ...usage, total_tokens: 4 } })],
+  ['usage without cost', stream(finish(), { ...last, usage: { ...usage, cost: undefined } })],
+  ['no finish', stream(said({ content: 'a' }), last)],
+  ['two finishes', stream(finish(), finish(), last)],
+  ['text after the finish', stream(finish(), said({ content: 'a' }), last)],
+  ['an unknown finish', stream(finish('end_turn'), last)],
+  ['a native finish before its time', stream(said({}, { native_finish_reason: 'x' }), finish(), last)],
+  ['tool calls that are none', stream(finish('tool_calls'), last)],
+  ['another id', stream(said({ content: 'a' }), { ...finish(), id: id.replace('a', 'b') }, last)],
+  ['an id of another form', stream(...[finish(), last].map((one) => ({ ...one, id: 'chatcmpl-1' })))],
+  ['another object', stream({ ...finish(), object: 'chat.completion' }, last)],
+  ['another time', stream(finish(), { ...last, created: 1 })],
+  ['another model', stream(finish(), { ...last, model: 'c/d' })],
+  ['another provider', stream(finish(), { ...last, provider: 'B' })],
+  ['a field that nobody knows', stream({ ...finish(), extra: 1 }, last)],
+  ['an extension', stream(said({ content: 'a', annotations: [{ type: 'file', file: { ext: {} } }] }), finish(), last)],
+  ['a choice without delta', stream(choice({}), finish(), last)],
+  ['two choices', stream({ ...head, choices: [...finish().choices, ...finish().choices] }, last)],
+  ['no choices', stream({ ...head, choices: [] }, finish(), last)],
+  ['an index that is not asked for', stream(said({ content: 'a' }, { index: 1 }), finish(), last)],
+  ['a delta without role', stream(said({ role: undefined }), finish(), last)],
+  ['a delta without content', stream(said({ content: null }), finish(), last)],
+  ['a delta with more', stream(said({ prefix: true }), finish(), last)],
+  ['an empty list', stream(said({ tool_calls: [] }), finish(), last)],
+  ['a call without type', stream(said({ tool_calls: [{ ...opened(0), type: undefined }] }), finish(), last)],
+  ['a call without id', stream(said({ tool_calls: [{ ...opened(0), id: '' }] }), finish(), last)],
+  [
+    'a call without name',
+    stream(said({ tool_calls: [{ ...opened(0), function: { arguments: '' } }] }), finish(), last),
+  ],
+  ['a call that leaves an index out', stream(said({ tool_calls: [opened(1)] }), finish(), last)],
+  ['two calls of one id', stream(said({ tool_calls: [opened(0), { ...opened(0), index: 1 }] }), finish(), last)],
+  ['a call opened twice', stream(said({ tool_calls: [opened(0), opened(0)] }), finish(), last)],
+  [
+    'arguments that are no text',
+    stream(said({ tool_calls: [opened(0), call(0, { function: { arguments: {} } })] }), finish(), last),
+  ],
+  ['a detail of no type', stream(detail({ type: 'thinking' }), finish(), last)],
+  ['a detail without format', stream(detail({ type: 'reasoning.text', format: null }), finish(), last)],
+  [
+    'a detail that changes',
+    stream(detail({ type: 'reasoning.text' }), detail({ type: 'reasoning.encrypted', data: '' }), finish(), last),
+  ],
+  ['a detail with more', stream(detail({ type: 'reasoning.text', ext: 1 }), finish(), last)],
+  [
+    'details without the string',
+    stream(said({ reasoning_details: [{ type: 'reasoning.text', format: 'x' }] }), finish(), last),
+  ],
+  ['an error that is no finish', stream({ ...said({ content: 'a' }), error: failed }, finish(), last)],
+  ['an error without code', stream({ ...finish('error'), error: { message: 'x' } }, last)],
+  ['an error of text as code', stream({ ...finish('error'), error: { ...failed, code: 'server_error' } }, last)],
+  [
+    'a debug chunk in the middle',
+    stream(said({ content: 'a' }), { ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last),
+  ],
+  ['metadata before the end', stream({ ...finish(), gateway_metadata: {} }, last)],
+  ['deltas for a prompt', good, { form: 'prompt' }],
+  ['text in place of deltas', stream(written('a', { finish_reason: 'stop' }), last)],
+  ['chat chunks as completions', stream(written('a', { finish_reason: 'stop' }), last), { form: 'completions' }],
+  [
+    'one of two prompts unfinished',
+    stream(old(written('a', { finish_reason: 'stop' })), old(last)),
+    { form: 'completions', choices: 2 },
+  ],
+];
+
+describe('the grammar of chat streams', () => {
+  test.each(right)('takes %s', (_title, text, grammar) => {
+    expect(() => checkChatStream(text, grammar)).not.toThrow();
+  });
+
+  test.each(wrong)('refuses %s', (_title, text, grammar) => {
+    expect(() => checkChatStream(text, grammar)).toThrow();
+  });
+});

@@ -1,0 +1,13 @@
+import type { JsonValue } from '../../src/schemas/json.ts';
+import { object } from '../readings/recordings.ts';
+import { checkChatStream } from './chat.ts';
+
+/** Throws where the whole stream that an operation answered breaks its API's grammar. A path without `/api/v1`. */
+export function checkStreamOf(path: string, body: unknown, text: string): void {
+  const asked = object((typeof body === 'string' ? JSON.parse(body) : body) as JsonValue);
+  switch (path) {
+    case '/chat/completions':
+      // Whether another endpoint went on with it is for the test to know.
+      checkChatStream(text, { form: asked['prompt'] == null ? 'chat' : 'prompt', continued: true });
+  }
+}
