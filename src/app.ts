@@ -17,6 +17,7 @@ import { getGeneration } from './api/chat/get-generation.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
 import { serveManagement } from './api/management.ts';
+import { createMessage } from './api/messages/create-message.ts';
 import { health as healthOperation } from './api/operations/health.ts';
 import { type MetricsSource, metrics as metricsOperation } from './api/operations/metrics.ts';
 import { createOwnCredentials } from './api/own-credentials.ts';
@@ -244,6 +245,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const api = scope as unknown as Server;
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
+      createMessage(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings });

@@ -34,6 +34,9 @@ export const limits = {
   client_request_ms_max: 120_000,
   messages_max: 10_000,
   models_max: 32,
+  /** Prompts of one legacy completion; each is a call of its own. */
+  completion_prompts_max: 64,
+  completion_prompts_at_once: 8,
   /** Levels of what a client passes on to a provider. */
   option_levels_max: 100,
   stop_sequences_max: 4,

@@ -1,0 +1,161 @@
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { ChatChunk, Delta, SlotEvent } from '../schemas/inner.ts';
+
+/** Hands out the chunks of a turn block by block, in the order in which the blocks opened. */
+export interface BlockOrder {
+  take(chunk: ChatChunk): void;
+  /** Hands out whatever waits; blocks count anew from here. */
+  flush(): void;
+}
+
+/** A block that is open, or waits until those before it are closed. */
+interface Block {
+  n: number | undefined;
+  is_call: boolean;
+  is_closed: boolean;
+  /** The arguments of a call so far, as far as they were handed out. */
+  told: string;
+  waiting: ChatChunk[];
+  waiting_chars: number;
+}
+
+/** What of a delta is a block's; the rest (role, annotations) is nobody's in particular, and waits for nobody. */
+function isOfBlock(delta: Delta): boolean {
+  const { content, refusal, reasoning, reasoning_details, tool_calls } = delta;
+  return Boolean(content || refusal || reasoning || reasoning_details?.length || tool_calls?.length);
+}
+
+/** Whether arguments are whole: nothing that follows could be part of them. */
+function areWhole(told: string): boolean {
+  if (!told.trimEnd().endsWith('}')) return false;
+  try {
+    JSON.parse(told);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Makes the order of one answer (translation E1): upstreams may tell several blocks at a time, clients read one. What is told of
+ * another block waits until the open one closes; a call whose arguments are whole is closed as soon as something waits for it,
+ * since some wires close calls at the end only. Blocks that are not shown are passed over.
+ */
+export function createBlockOrder(
+  release: (chunk: ChatChunk) => void,
+  isShown: (opening: NonNullable<SlotEvent['open']>) => boolean,
+): BlockOrder {
+  let open: Block | undefined;
+  let queue: Block[] = [];
+  let held_chars = 0;
+  /** Null: it is over, or not shown. */
+  let blocks = new Map<number, Block | null>();
+
+  function handOut(block: Block, chunk: ChatChunk): void {
+    release(chunk);
+    if (block.is_call) for (const call of chunk.delta.tool_calls ?? []) block.told += call.function.arguments ?? '';
+  }
+
+  function end(block: Block): void {
+    if (block.n !== undefined) blocks.set(block.n, null);
+    if (open === block) open = undefined;
+  }
+
+  /** Hands out what waited for the block that is over, up to the next one that still grows. */
+  function goOn(): void {
+    for (;;) {
+      if (open !== undefined) {
+        if (queue.length === 0 || !open.is_call || !areWhole(open.told)) return;
+        release({ delta: {}, ext: { slot: { n: open.n!, close: {} } } });
+        end(open);
+      }
+      const next = queue.shift();
+      if (next === undefined) return;
+      for (const chunk of next.waiting) handOut(next, chunk);
+      held_chars -= next.waiting_chars;
+      next.waiting = [];
+      if (next.is_closed) end(next);
+      else open = next;
+    }
+  }
+
+  function hold(block: Block, chunk: ChatChunk): void {
+    const chars = JSON.stringify(chunk).length;
+    block.waiting.push(chunk);
+    block.waiting_chars += chars;
+    held_chars += chars;
+    if (held_chars > limits.waiting_blocks_chars_max) {
+      throw new GatewayError(
+        502,
+        'The provider told so many parts of its answer at once that they cannot be put in order',
+      );
+    }
+  }
+
+  function blockOf(n: number | undefined, is_call: boolean): Block {
+    return { n, is_call, is_closed: n === undefined, told: '', waiting: [], waiting_chars: 0 };
+  }
+
+  function takeSlotless(chunk: ChatChunk): void {
+    if (chunk.finish_reason != null) flushAll();
+    if (open === undefined || !isOfBlock(chunk.delta)) {
+      release(chunk);
+      return;
+    }
+    const block = blockOf(undefined, false);
+    queue.push(block);
+    hold(block, chunk);
+    goOn();
+  }
+
+  function flushAll(): void {
+    if (open !== undefined) end(open);
+    for (const block of queue) {
+      for (const chunk of block.waiting) release(chunk);
+      end(block);
+    }
+    queue = [];
+    held_chars = 0;
+  }
+
+  return {
+    take(chunk) {
+      const slot = chunk.ext?.slot;
+      if (slot === undefined) {
+        takeSlotless(chunk);
+        return;
+      }
+      if (open !== undefined && open.n === slot.n) {
+        handOut(open, chunk);
+        if (slot.close !== undefined) end(open);
+        if (queue.length > 0) goOn();
+        return;
+      }
+      let block = blocks.get(slot.n);
+      if (block === null) return;
+      if (block === undefined) {
+        if (slot.open !== undefined && !isShown(slot.open)) {
+          blocks.set(slot.n, null);
+          return;
+        }
+        block = blockOf(slot.n, slot.open?.kind === 'call');
+        blocks.set(slot.n, block);
+        if (open === undefined) {
+          open = block;
+          handOut(block, chunk);
+          if (slot.close !== undefined) end(block);
+          return;
+        }
+        queue.push(block);
+      }
+      hold(block, chunk);
+      block.is_closed = slot.close !== undefined;
+      goOn();
+    },
+    flush() {
+      flushAll();
+      blocks = new Map();
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import type { Server } from '../../http/server.ts';
+import type { Call, Clock } from '../../inference/call.ts';
+import type { Envelope, Envelopes } from '../../inference/state/envelope.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { MessagesBody } from '../../schemas/messages.ts';
+import { MessagesAnswer, MessagesEvent, messagesErrors } from '../../schemas/messages-answer.ts';
+import { type AnswerOptions, answerCall, type ClientAnswer } from '../answer-call.ts';
+import { callOf } from '../call-of.ts';
+import { betasOf } from './betas.ts';
+import type { ReasoningShown } from './blocks.ts';
+import { messagesRequest } from './door.ts';
+import { encodeMessage } from './encode.ts';
+import { messagesError } from './errors.ts';
+import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
+
+export interface MessagesOptions extends AnswerOptions {
+  clock: Clock;
+  envelopes: Envelopes;
+}
+
+/** What of the reasoning the client wants to see. */
+function reasoningShown({ ext, reasoning }: ChatRequest): ReasoningShown {
+  const thinking = ext?.rest['thinking'];
+  const display = typeof thinking === 'object' && thinking !== null && 'display' in thinking ? thinking.display : null;
+  if (display === 'omitted') return 'omitted';
+  return reasoning?.exclude === true ? 'hidden' : 'shown';
+}
+
+function envelopeOf(call: Call, envelope: Envelope): MessagesEnvelope {
+  return { id: call.generation_id, envelope, reasoning: reasoningShown(call.request) };
+}
+
+/** `POST /messages`: an answer of the model in the Messages API of Anthropic, whole or as a stream of server-sent events. */
+export function createMessage(server: Server, options: MessagesOptions): void {
+  server.route({
+    method: 'POST',
+    url: '/messages',
+    config: { metered: options.inference, events: MessagesEvent, skin: messagesError },
+    schema: {
+      operationId: 'createMessage',
+      tags: ['Messages'],
+      summary: 'Creates a message.',
+      description:
+        'The Messages API of Anthropic, for every model. Answers with server-sent events when `stream` is true, from `message_start` to `message_stop`; `ping` in silence, `error` when the answer breaks off.',
+      body: MessagesBody,
+      response: {
+        200: MessagesAnswer,
+        ...messagesErrors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503),
+      },
+    },
+    // Clients of this API read the id of a request there, also of one that was refused.
+    onSend: (request, reply, _payload, done) => {
+      if (!reply.hasHeader('request-id')) reply.header('request-id', request.id);
+      done();
+    },
+    handler: async (request, reply) => {
+      const envelope = options.envelopes(request.principal?.organization_id ?? '');
+      const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      const call = callOf(request, asked, options.clock, { api_type: 'messages' });
+      reply.header('request-id', call.generation_id);
+      const shown = envelopeOf(call, envelope);
+      const answer: ClientAnswer = {
+        whole: (told) => encodeMessage(told, shown),
+        stream: () => createMessagesStream(shown),
+        heartbeat: PING,
+      };
+      return answerCall(request, reply, call, answer, options);
+    },
+  });
+}
