@@ -1,5 +1,6 @@
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { isForeign } from '../foreign-message.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
 import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
@@ -45,6 +46,10 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
 
 /** None for instructions that say nothing. */
 function encodePrompt(message: Message, field: string, encoding: Encoding): WireMessage[] {
+  if (isForeign(message, 'cohere-chat')) {
+    encoding.tell('dropped', field, 'it belongs to another API');
+    return [];
+  }
   const content = contentOf(message, field, encoding);
   // "message must not be empty in a turn" (https://docs.cohere.com/reference/errors).
   if (message.role === 'user') return [{ role: 'user', content: content.length === 0 ? '(empty)' : content }];

@@ -1,5 +1,6 @@
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { isForeign } from '../foreign-message.ts';
 import type { Quirks } from '../provider.ts';
 import { fitCallId, fitToolName } from '../tool-ids.ts';
 import { type Encoding, tell } from './encoding.ts';
@@ -38,6 +39,11 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
   let media: JsonValue[] = [];
   for (let i = 0; i < paired.length; i += 1) {
     const message = paired[i]!;
+    const place = places === undefined ? i : (places.get(message) ?? -1);
+    if (isForeign(message, 'openai-chat')) {
+      tell(encoding, 'dropped', `messages[${place}]`, 'it belongs to another API');
+      continue;
+    }
     if (media.length > 0 && message.role !== 'tool') {
       out.push({ role: 'user', content: media });
       media = [];
@@ -46,7 +52,7 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
       // Mistral: "Unexpected role 'user' after role 'tool'".
       out.push({ role: 'assistant', content: 'OK.' });
     }
-    out.push(encodeMessage(encoding, message, places === undefined ? i : (places.get(message) ?? -1), media));
+    out.push(encodeMessage(encoding, message, place, media));
   }
   if (media.length > 0) {
     if (quirks.assistant_between) out.push({ role: 'assistant', content: 'OK.' });
@@ -125,6 +131,9 @@ function encodeAssistant(
   }
   if (message.images?.length)
     tell(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
+  if (message.ext?.natives?.length) {
+    tell(encoding, 'dropped', `messages[${i}].ext`, 'what the provider of a former turn did for itself');
+  }
   replayReasoning(encoding, message, set);
   const isEmpty = message.content == null && !calls?.length && !message.refusal && !message.audio?.id;
   // An answer that was all reasoning leaves a message that servers refuse without any content.
