@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { decodeConversation, decodeTool, decodeToolChoice } from '../src/providers/anthropic-messages/from-wire.ts';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
 import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
 import { createFramer } from '../src/providers/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
-import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
+import type { ChatCompletion } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import {
   frameMessages,
@@ -73,84 +72,6 @@ describe.runIf(isThere)('recorded answers', () => {
     }
   }
 });
-
-describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
-  for (const { name, recording } of recordings) {
-    const body = recording.request?.body;
-    if (!body) continue;
-    test(name, () => {
-      const inner: ChatRequest = {
-        messages: decodeConversation({ system: body['system'] ?? null, messages: body['messages'] ?? [] }),
-        tools: array(body['tools']).flatMap((tool) => decodeTool(tool) ?? []),
-        ...decodeToolChoice(body['tool_choice']),
-        max_tokens: Number(body['max_tokens']),
-        ext: { wire: 'anthropic-messages', rest: rest(body), client: 'messages' },
-      };
-      const wires = new Set(inner.messages.flatMap(({ ext }) => ext?.wire ?? []));
-      expect([...wires].filter((wire) => wire !== 'anthropic-messages')).toEqual([]);
-      const quirks = { mid_system: true, thinking: 'adaptive' } as const;
-      const encoded = anthropicMessages.encodeRequest(
-        inner,
-        { ...ENDPOINT, quirks },
-        { media: new Map(), strip_state: false },
-      );
-      const { system, messages, tools, tool_choice, ...others } = encoded.body;
-      expect(normal({ system, messages, tools, tool_choice })).toEqual(
-        normal({
-          system: body['system'],
-          messages: body['messages'],
-          tools: body['tools'],
-          tool_choice: body['tools'] === undefined ? undefined : body['tool_choice'],
-        }),
-      );
-      expect(encoded.report).toEqual([]);
-      expect(others).toEqual({ ...rest(body), model: 'claude', max_tokens: body['max_tokens'] });
-    });
-  }
-});
-
-const ENDPOINT = {
-  model: 'anthropic/claude',
-  provider: 'anthropic',
-  upstream_model: 'claude',
-  max_completion_tokens: undefined,
-  context_length: undefined,
-  input_modalities: ['text', 'image', 'file'],
-};
-
-/** What a client of the Messages API sent beside what the inner language has a place for. */
-function rest(body: JsonObject): JsonObject {
-  const { thinking, container, mcp_servers } = body;
-  return JSON.parse(JSON.stringify({ thinking, container, mcp_servers }));
-}
-
-/** The differences that translation may make: strings are one text block, empty blocks and nulls go, neighbours merge. */
-function normal(value: JsonObject): JsonValue {
-  const merged: JsonObject[] = [];
-  for (const message of array(value['messages']).map(object)) {
-    const blocks = blocksOf(message['content']);
-    const sorted = [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))];
-    const last = merged.at(-1);
-    if (last !== undefined && last['role'] === message['role']) array(last['content']).push(...sorted);
-    else merged.push({ role: message['role'], content: sorted });
-  }
-  return JSON.parse(
-    JSON.stringify({ ...value, system: blocksOf(value['system']), messages: merged, tools: array(value['tools']) }),
-    (_key, entry) => (entry === null ? undefined : entry),
-  );
-}
-
-function isResult(block: JsonObject): boolean {
-  return block['type'] === 'tool_result';
-}
-
-function blocksOf(content: JsonValue | undefined): JsonObject[] {
-  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
-  return array(content)
-    .map(object)
-    .filter((block) => block['type'] !== 'text' || block['text'] !== '')
-    .map((block) => (isResult(block) ? { ...block, content: blocksOf(block['content']) } : block));
-}
 
 // ---- What the tests compare: text, thinking, calls, finish and counts.
 

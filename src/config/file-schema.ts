@@ -82,6 +82,8 @@ const QuirksSection = Type.Object(
     plain_reasoning_items: Type.Optional(flag),
     reasoning_summary: Type.Optional(oneOf(['auto', 'concise', 'detailed'])),
     text_before_calls: Type.Optional(flag),
+    unpriced_tools: Type.Optional(flag),
+    x_search: Type.Optional(flag),
     embedding_batch: Type.Optional(
       Type.Object(
         { inputs_max: Type.Optional(count), tokens_max: Type.Optional(count) },
@@ -103,6 +105,7 @@ const QuirksSection = Type.Object(
     no_prefill: Type.Optional(flag),
     mid_system: Type.Optional(flag),
     json_schema_shim: Type.Optional(flag),
+    betas: Type.Optional(names('a list of features of the header anthropic-beta')),
     no_xhigh: Type.Optional(flag),
     thinking_default: Type.Optional(oneOf(['on', 'always'])),
     thinking_hidden: Type.Optional(flag),

@@ -90,6 +90,10 @@ export interface Quirks {
   reasoning_summary?: 'auto' | 'concise' | 'detailed';
   /** No message may stand between the calls of a turn and their results (DeepSeek): the turn's texts go before its calls. */
   text_before_calls?: boolean;
+  /** Runs tools for clients that are billed by what has no price here: pictures, sandboxes, searches of stored files. */
+  unpriced_tools?: boolean;
+  /** Searches X, and takes a filter of what is searched there (xAI). */
+  x_search?: boolean;
 
   // openai-embeddings
   /** What one request for embeddings may hold, where that differs from OpenAI's. */
@@ -131,6 +135,8 @@ export interface Quirks {
   no_prefill?: boolean;
   /** Takes `role: system` in the middle of a conversation. */
   mid_system?: boolean;
+  /** Features beside the known ones that clients may ask for in `anthropic-beta`: names with or without their date. */
+  betas?: readonly string[];
   /** Lacks `output_config.format` and `strict`: a JSON schema goes through a forced tool. */
   json_schema_shim?: boolean;
   /** Takes `max` effort but no `xhigh`. */

@@ -3,10 +3,11 @@ import { GatewayError } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { spokenToGateway } from '../../providers/gateway-fields.ts';
-import type { ChatRequest, InnerTool, ReasoningOptions } from '../../schemas/inner.ts';
+import type { ChatRequest, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
 import { openEnvelopes } from './opened-envelopes.ts';
+import { innerCallId } from './tool-ids.ts';
 
 export type MessagesRequestBody = Static<typeof MessagesBody>;
 
@@ -58,14 +59,14 @@ export function messagesRequest(
   const messages = decodeConversation({
     system: (given.system ?? null) as JsonValue,
     messages: given.messages as unknown as JsonValue,
-  }).map((message) => openEnvelopes(message, envelope));
+  }).map((message) => withInnerIds(openEnvelopes(message, envelope)));
   const told = {
     model,
     messages,
     max_tokens,
     temperature,
     top_p,
-    top_k: top_k === 0 ? null : top_k,
+    top_k,
     stop: stop_sequences,
     stream,
     cache_control,
@@ -86,6 +87,14 @@ export function messagesRequest(
     ...(wanted.length === 0 ? {} : { betas: wanted }),
   };
   return request as unknown as ChatRequest;
+}
+
+/** Ids of calls as they were before this API's clients were shown them. */
+function withInnerIds(message: Message): Message {
+  const { tool_call_id, tool_calls } = message;
+  if (tool_call_id !== undefined) return { ...message, tool_call_id: innerCallId(tool_call_id) };
+  if (tool_calls === undefined) return message;
+  return { ...message, tool_calls: tool_calls.map((call) => ({ ...call, id: innerCallId(call.id) })) };
 }
 
 /** What would change what an answer is worth, or where it may be made, cannot be left out quietly. */

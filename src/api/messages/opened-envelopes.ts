@@ -44,14 +44,12 @@ function open(detail: ReasoningDetail, envelope: Envelope): ReasoningDetail[] | 
   return detail.type === 'reasoning.text' ? withText(carried, detail.text ?? '') : carried;
 }
 
-/** What the block itself shows need not be in its envelope: the text belongs to the first detail that is to have one. */
+/** What the block itself shows is not in its envelope, where it is one detail's: that one is without its text there. */
 function withText(carried: readonly ReasoningDetail[], text: string): ReasoningDetail[] {
-  if (text === '') return [...carried];
-  let isSaid = false;
-  return carried.map((detail) => {
-    if (isSaid || detail.type === 'reasoning.encrypted') return detail;
-    isSaid = true;
-    if (detail.type === 'reasoning.summary') return { ...detail, summary: text };
-    return { ...detail, text };
+  if (text === '' || carried.filter(({ type }) => type !== 'reasoning.encrypted').length !== 1) return [...carried];
+  return carried.map((detail): ReasoningDetail => {
+    if (detail.type === 'reasoning.summary' && detail.summary === '') return { ...detail, summary: text };
+    if (detail.type === 'reasoning.text' && !detail.text) return { ...detail, text };
+    return detail;
   });
 }

@@ -78,12 +78,22 @@ function decodeTurn(value: JsonValue): Message[] {
   const content = turn['content'];
   const role = turn['role'];
   if (role === 'assistant') return [decodeAssistant(content)];
-  if (typeof content === 'string') return [{ role: role === 'system' ? 'system' : 'user', content }];
-  if (role === 'system') return [{ role: 'system', content: asArray(content).flatMap(decodePart) }];
+  if (role === 'system') return [decodeMidSystem(turn)];
+  if (typeof content === 'string') return [{ role: 'user', content }];
   const blocks = asArray(content).flatMap((block) => asBlock(block) ?? []);
   const results = blocks.filter((block) => block.type === 'tool_result').map(decodeToolResult);
   const parts = blocks.filter((block) => block.type !== 'tool_result').flatMap(decodePart);
-  return parts.length === 0 ? results : [...results, { role: 'user', content: parts }];
+  return parts.length === 0 && results.length > 0 ? results : [...results, { role: 'user', content: parts }];
+}
+
+/** A system message inside of the conversation. That it has a role tells it from the prompt, should it stand first. */
+function decodeMidSystem(turn: JsonObject): Message {
+  const content = turn['content'];
+  return {
+    role: 'system',
+    content: typeof content === 'string' ? content : asArray(content).flatMap(decodePart),
+    ext: { wire: WIRE, rest: remainder(turn, ['content']) },
+  };
 }
 
 /** An assistant turn is read as the answer it once was. */
@@ -125,9 +135,19 @@ function decodePart(value: JsonValue): InnerPart[] {
     }
     case 'document':
       return [decodeDocument(block)];
+    case 'search_result':
+      return [decodeSearchResult(block)];
     default:
       return [nativeOf(block)];
   }
+}
+
+/** What was found is text to every model, and itself to those of this wire. */
+function decodeSearchResult(block: WireBlock): InnerPart {
+  const { title, source, content } = block;
+  const texts = asArray(content).map((text) => asText(asObject(text)?.['text']));
+  const part: TextPart = { type: 'text', text: [asText(title), asText(source), ...texts].join('\n') };
+  return { ...part, ...hints(block, []) };
 }
 
 function decodeDocument(block: WireBlock): InnerPart {

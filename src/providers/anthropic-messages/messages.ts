@@ -86,7 +86,7 @@ export function checkPrefill(
 }
 
 /** Whether the conversation stands inside a tool loop whose assistant turn has lost its thinking. */
-export function lacksThinking(messages: readonly WireMessage[]): boolean {
+export function lacksThinking(messages: readonly { role: string; content: readonly WireBlock[] }[]): boolean {
   const last = messages.at(-1);
   const turn = messages.findLast((message) => message.role === 'assistant');
   return (

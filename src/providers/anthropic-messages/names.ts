@@ -22,6 +22,9 @@ export interface ToolNames {
   renamed(): Record<string, string>;
 }
 
+/** Names that pass as they are. */
+export const unchangedNames: ToolNames = { toWire: (name) => name, renamed: () => ({}) };
+
 /** Makes an empty table of names. */
 export function createToolNames(): ToolNames {
   const renamed = new Map<string, string>();

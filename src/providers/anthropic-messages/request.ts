@@ -4,19 +4,17 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
 import { spokenToGateway } from '../gateway-fields.ts';
-import { asObject } from '../json-shape.ts';
 import { hashUser } from '../user-hash.ts';
+import { allowedBetas } from './betas.ts';
 import { limitBreakpoints } from './caching.ts';
 import { checkPrefill, encodeConversation, lacksThinking } from './messages.ts';
-import { createToolNames } from './names.ts';
+import { createToolNames, unchangedNames } from './names.ts';
+import { encodeOwnRequest } from './own-request.ts';
 import { planThinking, type ThinkingPlan } from './thinking.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
 import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
-import { restOf, type WireRequest, type WireThinkingConfig } from './wire.ts';
-
-/** Never taken from what a client sent beside the known fields: the gateway decides them. */
-const DENIED = ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'betas'];
+import type { WireRequest } from './wire.ts';
 
 /** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
 const READ: ReadonlySet<string> = new Set([
@@ -52,10 +50,11 @@ export function encodeRequest(
 ): EncodedRequest {
   const report: Report[] = [];
   const { quirks } = endpoint;
-  const names = createToolNames();
+  const own = request.ext?.client === 'messages';
   const encoding: Encoding = {
     quirks,
-    names,
+    names: own ? unchangedNames : createToolNames(),
+    own,
     strip_state,
     media,
     report(kind, field, reason) {
@@ -66,48 +65,71 @@ export function encodeRequest(
     if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
     encoding.report('dropped', field, 'this upstream has no such parameter');
   }
-
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
-  const rest = withoutDenied(restOf(request.ext));
-  const conversation = encodeConversation(request.messages, encoding);
   const max_tokens = outputBound(request, endpoint, encoding);
+  const { body, state } = own
+    ? ownBody(request, endpoint, max_tokens, encoding)
+    : translatedBody(request, endpoint, max_tokens, encoding);
+  const common = {
+    ...endUser(request),
+    ...serviceTier(request, encoding),
+    ...(request.stream === true ? { stream: true } : {}),
+    ...(request.stream === false && own ? { stream: false } : {}),
+  };
+  const betas = allowedBetas(request.ext, encoding);
+  const { path, headers, body: sent } = addressed({ ...body, ...common }, endpoint);
+  if (betas !== '') headers['anthropic-beta'] = betas;
+  return { method: 'POST', path, headers, body: sent, report, state: { ...state } };
+}
+
+interface BuiltBody {
+  body: JsonObject;
+  state: Omit<DecoderState, 'generation_id'>;
+}
+
+function ownBody(request: ChatRequest, endpoint: DialectEndpoint, max_tokens: number, encoding: Encoding): BuiltBody {
+  const { body, call_ids } = encodeOwnRequest(request, endpoint, max_tokens, encoding);
+  return { body, state: { call_ids } };
+}
+
+/** The body for a client that speaks another language, made so that this wire takes it. */
+function translatedBody(
+  request: ChatRequest,
+  { quirks, upstream_model }: DialectEndpoint,
+  max_tokens: number,
+  encoding: Encoding,
+): BuiltBody {
+  const conversation = encodeConversation(request.messages, encoding);
   const plan = planThinking(request, max_tokens, encoding);
-  // A client of this very API said exactly how to think.
-  const told = asObject(rest['thinking']) as WireThinkingConfig | undefined;
-  if (told !== undefined) plan.thinking = told;
   if (plan.thinking?.type === 'enabled' && lacksThinking(conversation.messages)) {
     delete plan.thinking;
     encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
   }
-  delete rest['thinking'];
   const isThinking = plan.thinking?.type === 'enabled' || plan.thinking?.type === 'adaptive';
   const tools = planTools(request, conversation.called, plan.thinking?.type === 'enabled', encoding);
   checkPrefill(conversation.messages, { isThinking, refused: quirks.no_prefill === true });
 
   const body: WireRequest = {
-    model: endpoint.upstream_model,
+    model: upstream_model,
     max_tokens,
     messages: conversation.messages,
     ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
     ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
     ...(tools.tool_choice === undefined ? {} : { tool_choice: tools.tool_choice }),
     ...(plan.thinking === undefined ? {} : { thinking: plan.thinking }),
-    ...outputConfig(plan, tools.format, rest),
+    ...outputConfig(plan, tools.format),
     ...sampling(request, isThinking, encoding),
     ...stopSequences(request, encoding),
-    ...endUser(request),
-    ...serviceTier(request, encoding),
     ...cacheHint(request.cache_control),
-    ...(request.stream === true ? { stream: true } : {}),
   };
   if (tools.hint !== undefined) body.system = [...(body.system ?? []), { type: 'text', text: tools.hint }];
   limitBreakpoints(body, encoding);
 
-  const state: Omit<DecoderState, 'generation_id'> = { tool_names: names.renamed(), call_ids: conversation.call_ids };
+  const state: BuiltBody['state'] = { tool_names: encoding.names.renamed(), call_ids: conversation.call_ids };
   if (tools.shim !== undefined) state.shim = tools.shim;
-  return { method: 'POST', ...addressed({ ...rest, ...body }, endpoint), report, state: { ...state } };
+  return { body, state };
 }
 
 /**
@@ -133,10 +155,6 @@ function addressed(
   };
 }
 
-function withoutDenied(rest: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(rest).filter(([key]) => !DENIED.includes(key)));
-}
-
 /** The wire needs a bound: the request's, within the model's; else the model's own. */
 function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: Encoding): number {
   const most = endpoint.max_completion_tokens;
@@ -151,10 +169,8 @@ function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: 
 function outputConfig(
   plan: ThinkingPlan,
   format: { type: 'json_schema'; schema: JsonObject } | undefined,
-  rest: JsonObject,
 ): { output_config?: NonNullable<WireRequest['output_config']> } {
   const config = {
-    ...asObject(rest['output_config']),
     ...(plan.effort === undefined ? {} : { effort: plan.effort }),
     ...(format === undefined ? {} : { format }),
   };

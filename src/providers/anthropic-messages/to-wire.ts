@@ -35,6 +35,10 @@ import {
 export interface Encoding {
   quirks: Quirks;
   names: ToolNames;
+  /** Set where the client wrote its request for this very wire: it passes as it is. */
+  own?: boolean;
+  /** Set where reasoning of former turns was left out. */
+  lost_reasoning?: boolean;
   strip_state: boolean;
   /** What was fetched, where the upstream reads no addresses. */
   media: Media;
@@ -49,10 +53,10 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
       encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
       return undefined;
     case 'text':
-      return encodeText(part.text, part.cache_control, restOf(part.ext));
+      return encodeText(part.text, part.cache_control, encoding, restOf(part.ext));
     case 'image_url': {
       const image: WireImage = { type: 'image', source: imageSource(atHand(part.image_url.url, encoding), field) };
-      return block({ ...image, ...cacheHint(part.cache_control) }, restOf(part.ext));
+      return block({ ...image, ...cacheHint(part.cache_control, encoding.own) }, restOf(part.ext));
     }
     case 'file':
       return encodeFile(part, field, encoding);
@@ -85,7 +89,7 @@ export function encodeAssistant(
       case 'text':
         return encodeAssistantPart(parts[at]!, `${field}.content[${at}]`, encoding, rest);
       case 'refusal':
-        return encodeText(message.refusal ?? '', undefined, rest) ?? [];
+        return encodeText(message.refusal ?? '', undefined, encoding, rest) ?? [];
       case 'call': {
         const call = calls[at]!;
         const id = callIds.get(call) ?? call.id;
@@ -105,16 +109,23 @@ export function encodeAssistant(
 function encodeText(
   text: string,
   cache_control: CacheControl | undefined,
+  { own }: Encoding,
   rest: JsonObject = {},
 ): WireBlock | undefined {
-  if (text.trim() === '') return undefined;
-  const told: WireText = { type: 'text', text, ...cacheHint(cache_control) };
+  // A block that is a text to other wires alone.
+  if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cache_control, own) };
+  if (text.trim() === '' && !own) return undefined;
+  const told: WireText = { type: 'text', text, ...cacheHint(cache_control, own) };
   return block(told, rest);
 }
 
-/** The cache hint in this wire's words. */
-export function cacheHint(cache_control: CacheControl | null | undefined): { cache_control?: WireCacheControl } {
+/** The cache hint in this wire's words; with all that the client says in it, where it speaks this wire. */
+export function cacheHint(
+  cache_control: CacheControl | null | undefined,
+  own = false,
+): { cache_control?: WireCacheControl } {
   if (cache_control?.type !== 'ephemeral') return {};
+  if (own) return { cache_control };
   const { ttl } = cache_control;
   return { cache_control: ttl === '5m' || ttl === '1h' ? { type: 'ephemeral', ttl } : { type: 'ephemeral' } };
 }
@@ -141,6 +152,7 @@ function encodeDetail(
   rest: JsonObject,
 ): WireBlock[] {
   const drop = (reason: string): WireBlock[] => {
+    encoding.lost_reasoning = true;
     encoding.report('dropped', field, reason);
     return [];
   };
@@ -149,7 +161,7 @@ function encodeDetail(
   if ((detail.format ?? ANTHROPIC_FORMAT) !== ANTHROPIC_FORMAT) {
     return drop(`reasoning of format ${detail.format} belongs to another vendor`);
   }
-  if (encoding.quirks.thinking === 'none') return drop('the model does not think');
+  if (encoding.quirks.thinking === 'none' && !encoding.own) return drop('the model does not think');
   if (detail.type === 'reasoning.encrypted') {
     if (detail.data === '') return drop('encrypted reasoning without data');
     if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning is there twice');
@@ -158,8 +170,8 @@ function encodeDetail(
     return [block(told, rest)];
   }
   if (detail.type === 'reasoning.summary') return drop('reasoning summaries have no signature');
-  if (!detail.signature) return drop('unsigned thinking is refused');
-  const told: WireThinking = { type: 'thinking', thinking: detail.text ?? '', signature: detail.signature };
+  if (!detail.signature && !encoding.own) return drop('unsigned thinking is refused');
+  const told: WireThinking = { type: 'thinking', thinking: detail.text ?? '', signature: detail.signature ?? '' };
   return [block(told, rest)];
 }
 
@@ -176,7 +188,7 @@ function encodeAssistantPart(part: InnerPart, field: string, encoding: Encoding,
   // Citations point into search results, which go with the other opaque state.
   if (citations.length === 0 || encoding.strip_state) delete remembered['citations'];
   else remembered['citations'] = citations;
-  const told = encodeText(part.text, part.cache_control, remembered);
+  const told = encodeText(part.text, part.cache_control, encoding, remembered);
   return told === undefined ? [] : [told];
 }
 
@@ -235,7 +247,7 @@ function imageSource(url: string, field: string): WireImage['source'] {
 
 function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
   const rest = restOf(part.ext);
-  const hint = cacheHint(part.cache_control);
+  const hint = cacheHint(part.cache_control, encoding.own);
   // Clients write null or nothing for what they leave out.
   const file_data = part.file.file_data ? atHand(part.file.file_data, encoding) : undefined;
   const file_id = part.file.file_id || undefined;

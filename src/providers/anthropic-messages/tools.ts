@@ -24,16 +24,15 @@ export function planTools(
   isManualThinking: boolean,
   encoding: Encoding,
 ): ToolPlan {
-  const isOwn = request.ext?.wire === WIRE;
   const allowed = allowedTools(request.tool_choice);
-  const tools = (request.tools ?? []).flatMap((tool, i) => encodeTool(tool, `tools[${i}]`, allowed, isOwn, encoding));
+  const tools = (request.tools ?? []).flatMap((tool, i) => encodeTool(tool, `tools[${i}]`, allowed, encoding));
   let choice = encodeChoice(request, tools.length > 0, encoding);
   if (tools.length === 0 && called.size > 0) {
     // The wire wants the tools of the history declared; the client offers none, so none may be called.
     for (const name of called) tools.push(declare({ name: encoding.names.toWire(name), input_schema: EMPTY_SCHEMA }));
     choice = { type: 'none' };
   }
-  const output = planOutput(request.response_format ?? undefined, tools, isOwn, encoding);
+  const output = planOutput(request.response_format ?? undefined, tools, encoding);
   if (output.shim !== undefined && !isForced(choice)) {
     // Beside tools that may be called, the answer is one call among them.
     const isAlone = tools.length === 1 || choice?.type === 'none';
@@ -41,6 +40,22 @@ export function planTools(
     if (isAlone || request.parallel_tool_calls === false) choice.disable_parallel_tool_use = true;
   }
   return { tools, tool_choice: permitChoice(choice, isManualThinking, encoding), ...output };
+}
+
+/** The tools of a client that declared them for this very wire, as they were declared. */
+export function encodeOwnTools(tools: readonly InnerTool[], encoding: Encoding): WireBlock[] {
+  return tools.flatMap((tool, i): WireBlock[] => {
+    if (!isFunction(tool)) return encodeTool(tool, `tools[${i}]`, undefined, encoding);
+    const { name, description, parameters, strict } = tool.function;
+    const told = {
+      name,
+      ...(description == null ? {} : { description }),
+      input_schema: parameters ?? {},
+      ...(strict == null ? {} : { strict }),
+      ...cacheHint(tool.cache_control, true),
+    };
+    return [{ ...restOf(tool.ext), ...told } as unknown as WireBlock];
+  });
 }
 
 const EMPTY_SCHEMA = { type: 'object' } as const;
@@ -54,7 +69,6 @@ function encodeTool(
   tool: InnerTool,
   field: string,
   allowed: ReadonlySet<string> | undefined,
-  isOwn: boolean,
   encoding: Encoding,
 ): WireBlock[] {
   if (isNative(tool)) {
@@ -71,7 +85,7 @@ function encodeTool(
   const isStrict = strict === true && encoding.quirks.json_schema_shim !== true;
   if (strict === true && !isStrict)
     encoding.report('dropped', `${field}.function.strict`, 'the model has no strict tools');
-  const schema = isStrict && !isOwn ? constrainSchema(parameters ?? {}) : (parameters ?? {});
+  const schema = isStrict ? constrainSchema(parameters ?? {}) : (parameters ?? {});
   return [
     declare(
       {
@@ -154,7 +168,6 @@ function permitChoice(
 function planOutput(
   wanted: ResponseFormat | undefined,
   tools: WireBlock[],
-  isOwn: boolean,
   encoding: Encoding,
 ): Pick<ToolPlan, 'format' | 'hint' | 'shim'> {
   const plan: Pick<ToolPlan, 'format' | 'hint' | 'shim'> = { format: undefined, hint: undefined, shim: undefined };
@@ -188,5 +201,5 @@ function planOutput(
     );
     return { ...plan, hint: 'Answer with one JSON object and nothing else.' };
   }
-  return { ...plan, format: { type: 'json_schema', schema: isOwn ? schema : constrainSchema(schema) } };
+  return { ...plan, format: { type: 'json_schema', schema: constrainSchema(schema) } };
 }

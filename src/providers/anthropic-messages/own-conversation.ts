@@ -1,0 +1,83 @@
+import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { wireCallId } from './names.ts';
+import { cacheHint, type Encoding, encodeAssistant, encodePart } from './to-wire.ts';
+import { restOf, type WireBlock } from './wire.ts';
+
+/** A turn as its client wrote it: a string stays one. */
+export type OwnMessage = JsonObject & { role: 'user' | 'assistant' | 'system'; content: string | WireBlock[] };
+
+export interface OwnConversation {
+  system: string | WireBlock[];
+  messages: OwnMessage[];
+  /** Ids of all calls, as they stand on the wire. */
+  call_ids: string[];
+}
+
+/**
+ * The conversation of a client that wrote it for this very wire: nothing is repaired, completed or taken out. What the wire
+ * refuses, it refuses as it would without a gateway.
+ */
+export function encodeOwnConversation(messages: readonly Message[], encoding: Encoding): OwnConversation {
+  const conversation: OwnConversation = { system: [], messages: [], call_ids: [] };
+  for (const [i, message] of messages.entries()) {
+    const field = `messages[${i}]`;
+    const content = encodeContent(message, field, encoding);
+    if (i === 0 && message.role === 'system' && restOf(message.ext)['role'] === undefined) {
+      conversation.system = content;
+      continue;
+    }
+    if (message.role === 'assistant') {
+      for (const call of message.tool_calls ?? []) conversation.call_ids.push(wireCallId(call.id));
+      const blocks = encodeTurn(message, field, encoding);
+      // Nothing is left of a turn that held another vendor's reasoning alone.
+      if (blocks.length > 0 || isEmpty(message)) conversation.messages.push({ role: 'assistant', content: blocks });
+      continue;
+    }
+    // The results of a turn, and what the client said after them, were one turn.
+    const said = messages[i - 1]?.role === 'tool' ? conversation.messages.at(-1)?.content : undefined;
+    const turn = Array.isArray(said) ? said : undefined;
+    if (message.role === 'tool') {
+      const result = encodeResult(message, content, encoding);
+      if (turn !== undefined) turn.push(result);
+      else conversation.messages.push({ role: 'user', content: [result] });
+    } else if (message.role === 'system') {
+      conversation.messages.push({ ...restOf(message.ext), role: 'system', content });
+    } else if (turn !== undefined) {
+      turn.push(...(typeof content === 'string' ? [{ type: 'text', text: content } as WireBlock] : content));
+    } else {
+      conversation.messages.push({ role: 'user', content });
+    }
+  }
+  return conversation;
+}
+
+function isEmpty({ content, tool_calls, reasoning_details, ext }: Message): boolean {
+  const natives = ext?.natives?.length ?? 0;
+  return !content?.length && !tool_calls?.length && !reasoning_details?.length && natives === 0;
+}
+
+/** A turn that was written as a string stays one. */
+function encodeTurn(message: Message, field: string, encoding: Encoding): OwnMessage['content'] {
+  const { content, tool_calls, reasoning_details, ext } = message;
+  const isText = typeof content === 'string' && !tool_calls?.length && !reasoning_details?.length;
+  if (isText && ext === undefined) return content;
+  const ids = new Map<ToolCall, string>((tool_calls ?? []).map((call) => [call, wireCallId(call.id)]));
+  return encodeAssistant(message, field, encoding, ids);
+}
+
+function encodeContent({ content }: Message, field: string, encoding: Encoding): string | WireBlock[] {
+  if (typeof content === 'string') return content;
+  return ((content ?? []) as readonly InnerPart[]).flatMap(
+    (part, i) => encodePart(part, `${field}.content[${i}]`, encoding) ?? [],
+  );
+}
+
+function encodeResult(message: Message, content: string | WireBlock[], encoding: Encoding): WireBlock {
+  const told: JsonObject & { type: string } = {
+    type: 'tool_result',
+    tool_use_id: wireCallId(message.tool_call_id ?? ''),
+  };
+  if (content.length > 0) told['content'] = content;
+  return { ...restOf(message.ext), ...told, ...cacheHint(message.cache_control, encoding.own) };
+}

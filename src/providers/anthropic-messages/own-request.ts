@@ -1,0 +1,119 @@
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { DialectEndpoint } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { lacksThinking } from './messages.ts';
+import { encodeOwnConversation, type OwnMessage } from './own-conversation.ts';
+import { planThinking } from './thinking.ts';
+import { cacheHint, type Encoding } from './to-wire.ts';
+import { encodeOwnTools } from './tools.ts';
+import { restOf, type WireBlock, type WireThinkingConfig } from './wire.ts';
+
+/** What is not taken from a client, and why. What else has no place in the inner language returns as it came. */
+const DENIED: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'thread'].map(
+      (name) => [name, 'the gateway decides it'],
+    ),
+  ),
+  fallback_credit_token: 'it is the business of the account that is asked',
+  billing_policy: 'it is the business of the account that is asked',
+};
+
+/** Tokens at other prices than those that are known (https://platform.claude.com/docs/en/about-claude/pricing). */
+const DEARER: Readonly<Record<string, string>> = { speed: 'standard', inference_geo: 'global' };
+
+/** With it a budget may be larger than the output bound (documentation page "Extended thinking", "Interleaved thinking"). */
+const INTERLEAVED = 'interleaved-thinking-2025-05-14';
+
+/** The body of a request by a client that speaks this wire, and what the decoder must know of it. */
+export interface OwnRequest {
+  body: JsonObject;
+  call_ids: string[];
+}
+
+/**
+ * Builds the request of a client of the Messages API for an upstream of it: what the client wrote, as it wrote it. The gateway
+ * changes what it must: the model, the output bound, the user's name, what it has no price for, and what the endpoint is known
+ * not to take.
+ */
+export function encodeOwnRequest(
+  request: ChatRequest,
+  endpoint: DialectEndpoint,
+  max_tokens: number,
+  encoding: Encoding,
+): OwnRequest {
+  const conversation = encodeOwnConversation(request.messages, encoding);
+  const { thinking: told, output_config, output_format, tool_choice, ...others } = restOf(request.ext);
+  const rest: JsonObject = {};
+  for (const [field, value] of Object.entries(others)) {
+    const harmless = DEARER[field];
+    if (DENIED[field] !== undefined) encoding.report('dropped', field, DENIED[field]);
+    else if (harmless !== undefined && value !== harmless) encoding.report('dropped', field, 'its price is not known');
+    else rest[field] = value;
+  }
+  let thinking = thinkingOf(request, told as WireThinkingConfig | undefined, max_tokens, endpoint, encoding);
+  if (thinking?.type === 'enabled' && encoding.lost_reasoning && lacksThinking(conversation.messages.map(listed))) {
+    thinking = undefined;
+    encoding.report('changed', 'thinking', 'thinking disabled: signatures missing');
+  }
+  const { temperature, top_p, top_k, stop, tools } = request;
+  const config = configOf(request, asObject(output_config));
+  const body: JsonObject = {
+    ...rest,
+    model: endpoint.upstream_model,
+    max_tokens,
+    messages: conversation.messages,
+    ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
+    ...(tools == null ? {} : { tools: encodeOwnTools(tools, encoding) }),
+    ...(request.tool_choice == null || tool_choice === undefined ? {} : { tool_choice }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(config === undefined ? {} : { output_config: config }),
+    ...(output_format === undefined || request.response_format == null ? {} : { output_format }),
+    ...(temperature == null ? {} : { temperature }),
+    ...(top_p == null ? {} : { top_p }),
+    ...(top_k == null ? {} : { top_k }),
+    ...(stop == null ? {} : { stop_sequences: [stop].flat() }),
+    ...cacheHint(request.cache_control, true),
+  };
+  return { body, call_ids: conversation.call_ids };
+}
+
+function listed({ role, content }: OwnMessage): { role: string; content: readonly WireBlock[] } {
+  return { role, content: typeof content === 'string' ? [] : content };
+}
+
+/**
+ * How to think: as the client said, or as the name of the model that it chose says. A budget must stay below the output
+ * bound where that is the endpoint's and no longer the client's.
+ */
+function thinkingOf(
+  request: ChatRequest,
+  told: WireThinkingConfig | undefined,
+  max_tokens: number,
+  { max_completion_tokens }: DialectEndpoint,
+  encoding: Encoding,
+): WireThinkingConfig | undefined {
+  const { reasoning, ext } = request;
+  if (told === undefined) {
+    return reasoning?.enabled === true ? planThinking(request, max_tokens, encoding).thinking : undefined;
+  }
+  // What the endpoint does not take at all has been taken out of the request.
+  if (reasoning == null && (told.type === 'enabled' || told.type === 'adaptive')) return undefined;
+  if (told.type !== 'enabled' || told.budget_tokens < max_tokens) return told;
+  if (max_tokens !== max_completion_tokens || ext?.betas?.includes(INTERLEAVED)) return told;
+  if (max_tokens <= limits.thinking_budget_tokens_min) return told;
+  encoding.report('clamped', 'thinking.budget_tokens', `below the ${max_tokens} tokens that the endpoint makes`);
+  return { ...told, budget_tokens: max_tokens - 1 };
+}
+
+/** The client's output configuration without what was taken out of the request since. */
+function configOf(request: ChatRequest, told: JsonObject | undefined): JsonObject | undefined {
+  if (told === undefined) return undefined;
+  const { effort, format, ...others } = told;
+  const config: JsonObject = { ...others };
+  if (effort != null && (request.reasoning?.effort != null || request.verbosity != null)) config['effort'] = effort;
+  if (format != null && request.response_format != null) config['format'] = format;
+  return Object.keys(config).length === 0 ? undefined : config;
+}
