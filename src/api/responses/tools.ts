@@ -1,4 +1,4 @@
-import { decodeTool, decodeToolChoice } from '../../providers/openai-responses/from-wire.ts';
+import { decodeToolChoice, decodeTools } from '../../providers/openai-responses/declared.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from './door.ts';
@@ -6,7 +6,7 @@ import type { ResponsesRequestBody } from './door.ts';
 /** The tools of a request and how they may be chosen. */
 export function requestTools({ tools, tool_choice }: ResponsesRequestBody): Pick<ChatRequest, 'tools' | 'tool_choice'> {
   const made: Pick<ChatRequest, 'tools' | 'tool_choice'> = {};
-  const declared = (tools ?? []).flatMap((tool) => decodeTool(flat(tool as unknown as JsonObject)) ?? []);
+  const declared = decodeTools((tools ?? []).map((tool) => flat(tool as unknown as JsonObject)));
   if (declared.length > 0) made.tools = declared;
   const choice = decodeToolChoice((tool_choice ?? undefined) as JsonValue | undefined);
   if (choice !== undefined) made.tool_choice = choice;

@@ -2,8 +2,9 @@ import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../
 import type { JsonObject } from '../../schemas/json.ts';
 import { asObject, asText } from '../json-shape.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
+import { bareName } from './declared.ts';
 import type { Encoding } from './parts.ts';
-import { OPENAI_FORMAT, restOf, WIRE, type WireItem } from './wire.ts';
+import { OPENAI_FORMAT, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
 
 /** Ids of other vendors' servers look otherwise and are refused; an item goes without one then. */
 const ID_PREFIX: Readonly<Record<string, string>> = { message: 'msg', function_call: 'fc', custom_tool_call: 'ctc' };
@@ -146,7 +147,7 @@ function encodeCall(call: ToolCall, call_id: string, isNameless: boolean, encodi
   const { id: told, ...rest } = restOf(call.ext);
   const type = rest['type'] === 'custom_tool_call' ? 'custom_tool_call' : 'function_call';
   const id = isNameless ? undefined : ownId(told, type);
-  const name = encoding.toolName(call.function.name);
+  const name = encoding.toolName(bareName(call.function.name, asText(rest['namespace'])));
   const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id, name };
   if (type === 'custom_tool_call') return { ...item, input: customInput(call.function.arguments) };
   return { ...item, arguments: call.function.arguments.trim() === '' ? '{}' : call.function.arguments };
@@ -200,7 +201,7 @@ function planReasoning(
   for (const { kind, at, ext } of order) {
     const detail = details[at];
     if (kind !== 'reasoning' || detail === undefined) continue;
-    if (detail.format !== format) {
+    if (detail.format !== format && detail.format !== UNTOLD_FORMAT) {
       const of = `reasoning of format ${detail.format ?? 'unknown'} belongs to another vendor`;
       encoding.report('dropped', `${field}.reasoning_details[${at}]`, of);
       continue;

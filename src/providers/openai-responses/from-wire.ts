@@ -1,21 +1,22 @@
 import { accumulate } from '../../schemas/accumulate.ts';
 import type {
+  AudioPart,
   CacheControl,
   ChatChunk,
   FilePart,
-  FunctionTool,
   ImagePart,
   InnerPart,
-  InnerTool,
   Message,
   ReasoningDetail,
   TextPart,
-  ToolChoice,
+  ToolCall,
+  VideoPart,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { namespacedName } from './declared.ts';
 import { createTurn } from './turn.ts';
-import { asItem, extOf, nativeOf, WIRE, type WireItem } from './wire.ts';
+import { asItem, extOf, nativeOf, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
 
 /** What reading a conversation may need beside it. */
 export interface InputContext {
@@ -36,7 +37,8 @@ export function decodeInput(
     messages.push({ role: 'system', content: instructions, ext: { wire: WIRE, rest: { via: 'instructions' } } });
   }
   if (typeof input === 'string') return [...messages, { role: 'user', content: input }];
-  const called = new Set<JsonValue | undefined>();
+  /** Ids of calls that only this wire knows; undefined is nobody's. */
+  const foreign = new Set<JsonValue | undefined>();
   let turn: WireItem[] = [];
   const endTurn = (): void => {
     if (turn.length > 0) messages.push(decodeTurn(turn, context));
@@ -47,42 +49,16 @@ export function decodeInput(
     if (item === undefined) continue;
     const former = turn.at(-1);
     const isOfTurn = isOfAssistant(item);
+    if (item.type !== 'function_call' && item.type !== 'custom_tool_call' && isOfTurn) foreign.add(item['call_id']);
     // Two messages that nothing tells apart are two turns: their texts must not run together.
     if (!isOfTurn || (former !== undefined && isNameless(former) && isNameless(item))) endTurn();
-    if (CALLS.has(item.type)) called.add(item['call_id']);
     if (isOfTurn) turn.push(item);
-    // The result of another kind of call, or of one that the provider keeps, is for this wire alone.
-    else if (RESULTS.has(item.type) && called.has(item['call_id'])) messages.push(decodeResult(item));
+    // The result of another kind of call (a search for tools) is for this wire alone.
+    else if (RESULTS.has(item.type) && !foreign.has(item['call_id'])) messages.push(decodeResult(item));
     else messages.push(decodeItem(item));
   }
   endTurn();
   return messages;
-}
-
-/** A declared tool: a function of the client's, or one of another kind, whole. */
-export function decodeTool(value: JsonValue): InnerTool | undefined {
-  const told = asObject(value);
-  if (told === undefined) return undefined;
-  if (told['type'] !== 'function') return nativeOf(told);
-  const { description, parameters, strict } = told;
-  const tool: FunctionTool = { type: 'function', function: { name: asText(told['name']) } };
-  if (typeof description === 'string') tool.function.description = description;
-  if (asObject(parameters) !== undefined) tool.function.parameters = parameters as JsonObject;
-  const rest = remainder(told, ['type', 'name', 'description', 'parameters', 'strict']);
-  if (typeof strict === 'boolean') tool.function.strict = strict;
-  // Left out, it stands for another thing here than in chat.
-  else rest['strict'] = null;
-  const ext = extOf(rest);
-  return ext === undefined ? tool : { ...tool, ext };
-}
-
-/** How tools may be chosen; undefined where nothing is told. */
-export function decodeToolChoice(choice: JsonValue | undefined): ToolChoice | undefined {
-  if (choice === 'none' || choice === 'auto' || choice === 'required') return choice;
-  const told = asObject(choice);
-  if (told === undefined) return undefined;
-  if (told['type'] === 'function') return { type: 'function', function: { name: asText(told['name']) } };
-  return { ...told, type: asText(told['type']) };
 }
 
 /** Results of tools, and items that answer the provider's own: the user's, though they have no role. */
@@ -100,14 +76,25 @@ function isNameless(item: WireItem): boolean {
 
 /** The items of an assistant turn are read as the answer they once were. */
 function decodeTurn(items: readonly WireItem[], { unwrap }: InputContext): Message {
-  const turn = createTurn({ generation_id: '' }, unwrap);
+  const turn = createTurn({ generation_id: '', reasoning_format: UNTOLD_FORMAT }, unwrap);
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
   for (const [index, item] of items.entries()) chunks.push(...turn.close(index, item));
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
-  return message;
+  return withNamespaces(message);
 }
 
-const CALLS: ReadonlySet<string> = new Set(['function_call', 'custom_tool_call']);
+/** A call of a tool in a namespace is named as the tool is declared elsewhere; its remainder tells the way back. */
+function withNamespaces(message: Message): Message {
+  const { tool_calls } = message;
+  if (!tool_calls?.some(({ ext }) => restOf(ext)['namespace'] !== undefined)) return message;
+  const named = tool_calls.map((call): ToolCall => {
+    const namespace = asText(restOf(call.ext)['namespace']);
+    if (namespace === '') return call;
+    return { ...call, function: { ...call.function, name: namespacedName(namespace, call.function.name) } };
+  });
+  return { ...message, tool_calls: named };
+}
+
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'custom_tool_call_output']);
 
 function decodeResult(item: WireItem): Message {
@@ -132,7 +119,9 @@ function decodeItem(item: WireItem): Message {
 function decodePart(value: JsonValue): InnerPart {
   const told = asObject(value) ?? {};
   switch (told['type']) {
-    case 'input_text': {
+    case 'input_text':
+    case 'output_text':
+    case 'text': {
       const part: TextPart = { type: 'text', text: asText(told['text']) };
       return { ...part, ...hints(told, ['type', 'text']) };
     }
@@ -151,6 +140,15 @@ function decodePart(value: JsonValue): InnerPart {
         if (typeof told[name] === 'string') part.file[name] = told[name];
       }
       return { ...part, ...hints(told, ['type', 'file_url', 'file_data', 'file_id', 'filename']) };
+    }
+    case 'input_audio': {
+      const { data, format } = asObject(told['input_audio']) ?? {};
+      const part: AudioPart = { type: 'input_audio', input_audio: { data: asText(data), format: asText(format) } };
+      return { ...part, ...hints(told, ['type', 'input_audio']) };
+    }
+    case 'input_video': {
+      const part: VideoPart = { type: 'video_url', video_url: { url: asText(told['video_url']) } };
+      return { ...part, ...hints(told, ['type', 'video_url']) };
     }
     default:
       return nativeOf(told);

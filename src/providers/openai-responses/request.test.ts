@@ -4,7 +4,8 @@ import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
-import { decodeInput, decodeTool, decodeToolChoice } from './from-wire.ts';
+import { decodeTool, decodeToolChoice } from './declared.ts';
+import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';
 
 function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {

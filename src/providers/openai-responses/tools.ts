@@ -1,14 +1,13 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText } from '../json-shape.ts';
+import { bareName, declaredTools, nameOf } from './declared.ts';
 import type { Encoding } from './parts.ts';
 import { restOf, WIRE } from './wire.ts';
 
 /** The tools and how they may be chosen, as fields of the body. Without tools neither is there: it would be refused. */
 export function encodeTools(request: ChatRequest, encoding: Encoding): JsonObject {
-  const tools = (request.tools ?? [])
-    .map((tool, i) => encodeTool(tool, `tools[${i}]`, encoding))
-    .filter((tool) => tool !== undefined);
+  const tools = inNamespaces(request.tools ?? [], (tool, i) => encodeTool(tool, `tools[${i}]`, encoding));
   const search = webSearch(request.web_search_options);
   if (search !== undefined && !tools.some(({ type }) => asText(type).startsWith('web_search'))) tools.push(search);
   if (tools.length === 0) return {};
@@ -20,26 +19,76 @@ export function encodeTools(request: ChatRequest, encoding: Encoding): JsonObjec
   };
 }
 
-function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObject | undefined {
-  if (tool.type === 'native') {
-    const { wire, block } = tool as Native;
-    if (wire === WIRE) return block;
+/** The tools on this wire: those of one namespace, which stand together, are one tool. */
+function inNamespaces(
+  tools: readonly InnerTool[],
+  encode: (tool: InnerTool, i: number) => JsonObject | undefined,
+): JsonObject[] {
+  const encoded: JsonObject[] = [];
+  let open: { name: JsonValue | undefined; tools: JsonObject[] } | undefined;
+  for (const [i, tool] of tools.entries()) {
+    const made = encode(tool, i);
+    if (made === undefined) continue;
+    const { namespace, ...bare } = made;
+    const told = asObject(namespace);
+    if (told === undefined) {
+      encoded.push(made);
+      open = undefined;
+    } else if (open !== undefined && open.name === told['name']) {
+      open.tools.push(bare);
+    } else {
+      open = { name: told['name'], tools: [bare] };
+      encoded.push({ ...told, tools: open.tools });
+    }
+  }
+  return encoded;
+}
+
+/**
+ * Tools of the provider's that it bills by something that no price list here has: sessions, searches of stored files, and
+ * pictures, which are another model's (https://platform.openai.com/docs/pricing).
+ */
+const UNPRICED: ReadonlySet<string> = new Set(['image_generation', 'code_interpreter', 'file_search']);
+
+function isUnpriced({ type, environment }: JsonObject): boolean {
+  // A shell is the client's own, unless it is in one of the provider's containers.
+  if (type === 'shell') return asText(asObject(environment)?.['type']).startsWith('container');
+  return UNPRICED.has(asText(type));
+}
+
+function encodeNative({ wire, block }: Native, field: string, encoding: Encoding): JsonObject | undefined {
+  if (wire !== WIRE) {
     encoding.report('dropped', field, `a tool of ${wire} has no place in this upstream's language`);
     return undefined;
   }
+  if (!isUnpriced(block) || encoding.quirks.unpriced_tools) return block;
+  encoding.report('dropped', field, `${asText(block['type'])} is billed by what has no price here`);
+  return undefined;
+}
+
+function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObject | undefined {
+  if (tool.type === 'native') return encodeNative(tool as Native, field, encoding);
   if (tool.type !== 'function') {
     encoding.report('dropped', field, `${tool.type} is not run by this upstream`);
     return undefined;
   }
   const { function: told, ext } = tool as FunctionTool;
+  const { via, ...rest } = restOf(ext);
+  // It is in the conversation, where an item declares it.
+  if (via === 'item') return undefined;
+  const namespace = asText(asObject(rest['namespace'])?.['name']);
+  const name = encoding.toolName(namespace === '' ? told.name : bareName(told.name, namespace));
+  if (rest['type'] === 'custom') {
+    return { ...rest, name, ...(told.description == null ? {} : { description: told.description }) };
+  }
   return {
-    ...restOf(ext),
+    ...rest,
     type: 'function',
-    name: encoding.toolName(told.name),
+    name,
     ...(told.description == null ? {} : { description: told.description }),
     parameters: told.parameters ?? { type: 'object', properties: {} },
     // Strict is the default here, and a schema that is not written for it is refused (translation 2.6).
-    strict: told.strict ?? ('strict' in restOf(ext) ? null : false),
+    strict: told.strict ?? ('strict' in rest ? null : false),
   };
 }
 
@@ -59,16 +108,21 @@ function encodeChoice(request: ChatRequest, tools: JsonObject[], encoding: Encod
   const choice = request.tool_choice ?? undefined;
   if (choice === undefined || typeof choice === 'string') return choice;
   const told = choice as JsonObject;
+  const declared = declaredTools(request.tools);
+  const named = (entry: JsonObject): JsonObject => {
+    const name = nameOf(entry);
+    const tool = declared.get(name);
+    return { type: tool?.is_custom ? 'custom' : 'function', name: encoding.toolName(tool?.name ?? name) };
+  };
   switch (choice.type) {
     case 'function':
-      return { type: 'function', name: encoding.toolName(nameOf(told)) };
+      return named(told);
     case 'allowed_tools': {
       // Both the flat and the nested form are in use.
       const list = asObject(told['allowed_tools']) ?? told;
       const allowed = asArray(list['tools']).map((entry) => {
         const tool = asObject(entry) ?? {};
-        const name = nameOf(tool);
-        return tool['type'] === 'function' ? { type: 'function', name: encoding.toolName(name) } : tool;
+        return tool['type'] === 'function' ? named(tool) : tool;
       });
       return { type: 'allowed_tools', mode: list['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
     }
@@ -77,11 +131,6 @@ function encodeChoice(request: ChatRequest, tools: JsonObject[], encoding: Encod
       encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
       return undefined;
   }
-}
-
-/** A function's name, nested as chat has it or flat as this wire does. */
-function nameOf(told: JsonObject): string {
-  return asText(asObject(told['function'])?.['name'] ?? told['name']);
 }
 
 /** `text.format` for a response format; undefined where none is asked for or none is known. */
