@@ -100,7 +100,10 @@ function withInnerIds(message: Message): Message {
 /** What would change what an answer is worth, or where it may be made, cannot be left out quietly. */
 function refuse(given: Record<string, unknown>): void {
   if (given['thread'] != null) {
-    throw new GatewayError(400, 'thread must be left out: conversations are not kept at providers');
+    // Anthropic's SDK asks for a thread wherever it runs tools, and goes on without one where it is told so in these words.
+    throw new GatewayError(400, 'thread must be left out: conversations are not kept at providers', {
+      metadata: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+    });
   }
   const geo = given['inference_geo'];
   if (geo != null && geo !== 'global') {

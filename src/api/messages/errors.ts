@@ -34,6 +34,8 @@ export const messagesError: ErrorSkin = (error: GatewayError, { generation_id })
       message: error.message,
       error_type,
       ...(error.metadata === undefined ? {} : { metadata: error.metadata }),
+      // The wire's own place of what a program is to do about an error.
+      ...(error.metadata?.['error_code'] === undefined ? {} : { details: error.metadata }),
     },
     request_id: generation_id ?? null,
     ...(error.gateway_metadata === undefined ? {} : { gateway_metadata: error.gateway_metadata }),
