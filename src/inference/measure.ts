@@ -11,9 +11,10 @@ export const ESTIMATE_MARGIN = 1.25;
 export const TOKEN_BYTES_MAX = 128;
 
 /** The thinking budget that the client itself wrote for the upstream: the output bound must stay above it. */
-function toldThinking({ encoded, request }: PreparedAttempt): number {
+function toldThinking({ dialect, encoded, request }: PreparedAttempt): number {
   const { thinking } = encoded.body as { thinking?: { budget_tokens?: unknown } };
-  const is_ours = request.reasoning != null || request.reasoning_effort != null;
+  const is_own = dialect.wire === 'anthropic-messages' && request.ext?.client === 'messages';
+  const is_ours = !is_own && (request.reasoning != null || request.reasoning_effort != null);
   return !is_ours && typeof thinking?.budget_tokens === 'number' ? thinking.budget_tokens + 1 : 0;
 }
 

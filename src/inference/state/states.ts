@@ -125,8 +125,10 @@ export function createTurnStates({
   }
 
   /** What the vault knows of a turn whose details the client did send: its issuer, and the details where they were merged. */
-  function compare(message: Message, text: string): Message {
+  function compare(message: Message, text: string, own: Wire | undefined): Message {
     const turn = JSON.parse(text) as KeptTurn;
+    // A client of the turn's own wire sends what it means to: hints for the cache, or less than there was.
+    if (turn.w === own) return message;
     const details = message.reasoning_details ?? [];
     const restored = restoreKept(message, turn);
     if (restored === undefined) return message;
@@ -178,6 +180,7 @@ export function createTurnStates({
   return {
     recall(call, may_carry) {
       const { request, principal } = call;
+      const own = request.ext && OWN_WIRE[request.ext.client];
       const report: Report[] = [];
       const lost = new Map<string, number>();
       const messages = request.messages.map((given, at): Message => {
@@ -199,13 +202,18 @@ export function createTurnStates({
         const known = details.length === 0 ? undefined : vault.remembered(place);
         return known === undefined
           ? unsealed.message
-          : compare(has_seal ? { ...given, reasoning_details: details.filter((one) => !isSeal(one)) } : given, known);
+          : compare(
+              has_seal ? { ...given, reasoning_details: details.filter((one) => !isSeal(one)) } : given,
+              known,
+              own,
+            );
       });
       if (lost.size === 0) return finish(call, messages, report);
       const restore = (found: ReadonlyMap<string, string>): Recalled => {
         for (const [place, text] of found) {
           const at = lost.get(place)!;
-          const restored = restoreKept(messages[at]!, JSON.parse(text) as KeptTurn);
+          const turn = JSON.parse(text) as KeptTurn;
+          const restored = turn.w === own ? undefined : restoreKept(messages[at]!, turn);
           if (restored === undefined) continue;
           messages[at] = restored;
           const field = `messages[${at}].reasoning_details`;
