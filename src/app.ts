@@ -23,6 +23,7 @@ import { type MetricsSource, metrics as metricsOperation } from './api/operation
 import { createOwnCredentials } from './api/own-credentials.ts';
 import { createProbes } from './api/probes.ts';
 import { recentOutcomes } from './api/recent-outcomes.ts';
+import { createResponse } from './api/responses/create-response.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
@@ -246,6 +247,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createMessage(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
+      createResponse(api, { inference, clock, envelopes, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings });

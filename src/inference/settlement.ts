@@ -100,7 +100,8 @@ interface Part {
 export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
   Partial<Pick<Meter, 'toolCalls'>>;
 
-const NO_USAGE: AnswerUsage = {
+/** What an answer says that nothing was used for. */
+export const NO_USAGE: AnswerUsage = {
   ...publicUsage({}),
   cost: 0,
   is_byok: false,

@@ -1,0 +1,24 @@
+/** Kinds of errors by status, as the public service names them (its documentation, "Errors"). */
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'authentication',
+  402: 'payment_required',
+  403: 'permission_denied',
+  404: 'not_found',
+  405: 'invalid_request',
+  408: 'timeout',
+  409: 'invalid_request',
+  413: 'payload_too_large',
+  422: 'unprocessable',
+  429: 'rate_limit_exceeded',
+  500: 'server',
+  502: 'provider_unavailable',
+  503: 'provider_overloaded',
+};
+
+/** Which kind of error this is, more finely than its status: `error_type` where an API tells it. */
+export function errorTypeOf(status: number, metadata: Record<string, unknown> | undefined): string {
+  // A provider's 403 refuses what was asked; one of ours, a key that may not ask.
+  if (status === 403 && metadata?.['provider_name'] != null) return 'content_policy_violation';
+  return ERROR_TYPES[status] ?? 'unmapped';
+}

@@ -1,0 +1,76 @@
+import { restOf } from '../../providers/openai-responses/wire.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { type CustomInput, createCustomInput } from './custom-input.ts';
+import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
+
+/** A call of one of the client's tools: of a function, or of a tool whose input is a text. */
+export function createCall(context: ItemContext): ItemWriter {
+  const { events, tools } = context;
+  let rest: JsonObject = {};
+  let place: Place | undefined;
+  let known: JsonObject = {};
+  let told = '';
+  let input: CustomInput | undefined;
+
+  function begin(call_id: string, name: string): Place {
+    const { type, id: wire_id, status: _status, call_id: _renamed, ...further } = rest;
+    const is_own = wire_id !== undefined || type !== undefined;
+    const is_custom = type === 'custom_tool_call' || (!is_own && tools.isCustom(name));
+    if (is_custom) input = createCustomInput();
+    const id = context.idOf(is_custom ? 'ctc' : 'fc', wire_id);
+    known = {
+      ...further,
+      id,
+      type: is_custom ? 'custom_tool_call' : 'function_call',
+      call_id,
+      name,
+      ...(is_own ? {} : tools.inNamespace(name)),
+    };
+    return announce(context, id, { ...known, status: 'in_progress', [is_custom ? 'input' : 'arguments']: '' });
+  }
+
+  function say(text: string): void {
+    if (text === '' || place === undefined) return;
+    told += text;
+    if (!events.are_read) return;
+    const type =
+      input === undefined ? 'response.function_call_arguments.delta' : 'response.custom_tool_call_input.delta';
+    events.send(type, `${place.json},"delta":${JSON.stringify(text)}`);
+  }
+
+  return {
+    takes: () => false,
+    open: ({ ext }) => {
+      rest = restOf(ext);
+    },
+    say({ delta }) {
+      for (const { id, function: called } of delta.tool_calls ?? []) {
+        if (place === undefined && called.name !== undefined) place = begin(id ?? '', called.name);
+        const fragment = called.arguments ?? '';
+        say(input === undefined ? fragment : input.add(fragment));
+      }
+    },
+    close: ({ ext }) => {
+      rest = { ...rest, ...restOf(ext) };
+    },
+    finish(status) {
+      if (place === undefined) return undefined;
+      const { type: _type, id: _id, call_id: _renamed, status: wire_status, ...further } = rest;
+      if (input !== undefined) {
+        say(input.end());
+        if (events.are_read) {
+          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(told)}`);
+        }
+        return { ...further, ...known, status: wire_status ?? status, input: told };
+      }
+      if (events.are_read) {
+        const name = JSON.stringify(known['name']);
+        events.send(
+          'response.function_call_arguments.done',
+          `${place.json},"name":${name},"arguments":${JSON.stringify(told)}`,
+        );
+      }
+      return { ...further, ...known, status: wire_status ?? status, arguments: told };
+    },
+  };
+}

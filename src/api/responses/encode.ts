@@ -1,0 +1,45 @@
+import type { WholeAnswer } from '../../inference/answer.ts';
+import type { Envelope } from '../../inference/state/envelope.ts';
+import { turnChunks } from '../turn-chunks.ts';
+import type { DeclaredTools } from './declared-tools.ts';
+import { type Events, NO_EVENTS } from './events.ts';
+import { createItems, type Items } from './items.ts';
+import { endingOf, itemStatusOf, type ResponseObject } from './response-object.ts';
+
+/** What tells an answer in this API. */
+export interface ResponseContext {
+  generation_id: string;
+  response: ResponseObject;
+  tools: DeclaredTools;
+  envelope: Envelope;
+  /** The client wants no reasoning shown. */
+  hide_reasoning: boolean;
+  shows_logprobs: boolean;
+  /** Unix seconds. */
+  now(): number;
+}
+
+/** The output of one answer, with events that somebody reads or nobody. */
+export function itemsOf(context: ResponseContext, events: Events): Items {
+  return createItems({ ...context, events });
+}
+
+/** The whole answer as a Response object: what the last event of its stream would tell. */
+export function encodeResponse(answer: WholeAnswer, context: ResponseContext): string {
+  const { completion, served, usage, metadata } = answer;
+  const [{ message, finish_reason, error, logprobs }] = completion.choices;
+  const items = itemsOf(context, NO_EVENTS);
+  for (const chunk of turnChunks(message, logprobs)) items.take(chunk);
+  const ending = endingOf(finish_reason, error, undefined);
+  items.end(itemStatusOf(ending));
+  return context.response.finished({
+    served,
+    output: items.output,
+    ending,
+    usage,
+    service_tier: completion.service_tier ?? null,
+    remainder: completion.ext,
+    metadata,
+    completed_at: context.now(),
+  });
+}

@@ -1,0 +1,49 @@
+import type { GatewayError } from '../../errors.ts';
+import { type ErrorSkin, errorBody } from '../../http/error-envelope.ts';
+import { errorTypeOf } from '../error-type.ts';
+
+/** `response.error.code` of a response that failed: the few that this API knows. */
+export function errorCodeOf(status: number, metadata: Record<string, unknown> | undefined): string {
+  switch (errorTypeOf(status, metadata)) {
+    case 'rate_limit_exceeded':
+      return 'rate_limit_exceeded';
+    case 'invalid_request':
+    case 'unprocessable':
+    case 'payload_too_large':
+      return 'invalid_prompt';
+    case 'content_policy_violation':
+      return 'image_content_policy_violation';
+    default:
+      return 'server_error';
+  }
+}
+
+/** `error.type` as OpenAI's clients know it (https://platform.openai.com/docs/guides/error-codes). */
+function clientTypeOf(status: number): string {
+  if (status === 401) return 'authentication_error';
+  if (status === 402) return 'insufficient_quota';
+  if (status === 403) return 'permission_error';
+  if (status === 429) return 'rate_limit_error';
+  return status >= 500 ? 'server_error' : 'invalid_request_error';
+}
+
+/** The first field that broke a rule, as its 400 names it. */
+function paramOf({ metadata }: GatewayError): string | null {
+  const violations = metadata?.['violations'];
+  const first: unknown = Array.isArray(violations) ? violations[0] : undefined;
+  const path = typeof first === 'object' && first !== null && 'path' in first ? first.path : undefined;
+  return typeof path === 'string' ? path : null;
+}
+
+/**
+ * The error of this API before its stream: the envelope that all operations have, with what OpenAI's clients read in it
+ * (`type`, `param`), and the kind of error beside.
+ */
+export const responsesError: ErrorSkin = (error, { user_id }) => {
+  const { error: shown, ...rest } = errorBody(error, user_id);
+  return {
+    error: { ...(shown as object), type: clientTypeOf(error.status), param: paramOf(error) },
+    error_type: errorTypeOf(error.status, error.metadata),
+    ...rest,
+  };
+};

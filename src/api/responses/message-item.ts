@@ -1,0 +1,235 @@
+import { asArray, asObject } from '../../providers/json-shape.ts';
+import { restOf } from '../../providers/openai-responses/wire.ts';
+import { countCodePoints } from '../../providers/slot.ts';
+import type { Annotation, ChatChunk } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { announce, type Closing, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
+
+/** One part of a message while it grows. */
+interface Part {
+  kind: 'text' | 'refusal';
+  text: string;
+  annotations: JsonObject[];
+  logprobs: JsonValue[];
+  /** What else it carried on this very wire. */
+  rest: JsonObject;
+  is_done: boolean;
+  /** Place of its events, with the part's own. */
+  place: string;
+  /** How many of the texts of the answer stand before it; -1 for a refusal, which is none of them. */
+  texts_before: number;
+}
+
+/** A message that also takes citations that come after their text. */
+export interface MessageWriter extends ItemWriter {
+  annotate(annotations: readonly Annotation[]): void;
+  /** Another upstream goes on with the text: what opens next is not another part. */
+  resume(): void;
+}
+
+const RAW_ANNOTATION = 'response.output_text.annotation.added';
+
+/** A message of the assistant: each block of text, or refusal, is a part of it (translation 3.4). */
+export function createMessage(context: ItemContext): MessageWriter {
+  const { events, texts } = context;
+  const parts: Part[] = [];
+  let rest: JsonObject = {};
+  let place: Place | undefined;
+  let opening: Opening | undefined;
+  /** The part of the open block; one that is closed is still the last until another begins, as citations may follow. */
+  let part: Part | undefined;
+  let is_resumed = false;
+
+  function beginPart(kind: Part['kind']): Part {
+    if (part !== undefined) endPart(part);
+    if (place === undefined) {
+      const id = context.idOf('msg', rest['id']);
+      const { id: _id, status: _status, ...known } = rest;
+      place = announce(context, id, {
+        ...known,
+        id,
+        type: 'message',
+        status: 'in_progress',
+        role: 'assistant',
+        content: [],
+      });
+    }
+    const made: Part = {
+      kind,
+      text: '',
+      annotations: [],
+      logprobs: [],
+      rest: {},
+      is_done: false,
+      place: `${place.json},"content_index":${parts.length}`,
+      texts_before: kind === 'text' ? texts.length : -1,
+    };
+    parts.push(made);
+    if (kind === 'text') texts.push('');
+    if (events.are_read) {
+      events.send('response.content_part.added', `${made.place},"part":${JSON.stringify(partOf(made))}`);
+    }
+    part = made;
+    return made;
+  }
+
+  function endPart(ended: Part): void {
+    if (ended.is_done) return;
+    ended.is_done = true;
+    if (!events.are_read) return;
+    const text = JSON.stringify(ended.text);
+    if (ended.kind === 'refusal') events.send('response.refusal.done', `${ended.place},"refusal":${text}`);
+    else {
+      const logprobs = JSON.stringify(ended.logprobs);
+      events.send('response.output_text.done', `${ended.place},"text":${text},"logprobs":${logprobs}`);
+    }
+    events.send('response.content_part.done', `${ended.place},"part":${JSON.stringify(partOf(ended))}`);
+  }
+
+  function say(kind: Part['kind'], text: string, logprobs: JsonValue | undefined): void {
+    const to = opening !== undefined || part === undefined || part.kind !== kind ? beginPart(kind) : part;
+    opening = undefined;
+    to.text += text;
+    if (kind === 'refusal') {
+      if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${JSON.stringify(text)}`);
+      return;
+    }
+    texts[to.texts_before] = to.text;
+    const told = context.shows_logprobs ? logprobsOf(logprobs) : [];
+    to.logprobs.push(...told);
+    if (!events.are_read) return;
+    const shown = told.length === 0 ? '[]' : JSON.stringify(told);
+    events.send('response.output_text.delta', `${to.place},"delta":${JSON.stringify(text)},"logprobs":${shown}`);
+  }
+
+  function addAnnotation(to: Part, annotation: JsonObject): void {
+    if (events.are_read) {
+      const index = `,"annotation_index":${to.annotations.length}`;
+      events.send(RAW_ANNOTATION, `${to.place}${index},"annotation":${JSON.stringify(annotation)}`);
+    }
+    to.annotations.push(annotation);
+  }
+
+  /** Where the part begins in the joined text. */
+  function startOf({ texts_before }: Part): number {
+    let start = 0;
+    for (let at = 0; at < texts_before; at += 1) start += countCodePoints(texts[at]!);
+    return start;
+  }
+
+  function annotate(annotations: readonly Annotation[]): void {
+    for (const annotation of annotations) {
+      if (annotation.type !== 'url_citation') continue;
+      const { url, title, content, start_index, end_index } = annotation.url_citation as CitedUrl;
+      const is_placed = end_index > 0;
+      const spoken = parts.filter(({ kind }) => kind === 'text');
+      const to = (is_placed ? spoken.findLast((one) => startOf(one) <= start_index) : undefined) ?? spoken.at(-1);
+      if (to === undefined) continue;
+      // Places count in the part (translation E7).
+      const start = is_placed ? startOf(to) : 0;
+      addAnnotation(to, {
+        type: 'url_citation',
+        url,
+        title: title ?? '',
+        start_index: Math.max(0, start_index - start),
+        end_index: Math.max(0, end_index - start),
+        ...(content === undefined ? {} : { content }),
+      });
+    }
+  }
+
+  return {
+    takes({ kind, ext }) {
+      if (kind !== 'text' && kind !== 'refusal') return false;
+      const told = restOf(ext);
+      return told['id'] === rest['id'] && told['phase'] === rest['phase'];
+    },
+    open(told) {
+      const kind = told.kind === 'refusal' ? 'refusal' : 'text';
+      if (is_resumed && part?.kind === kind) {
+        is_resumed = false;
+        return;
+      }
+      is_resumed = false;
+      if (place === undefined) {
+        const { part: _, ...known } = restOf(told.ext);
+        rest = known;
+      }
+      opening = told;
+      // A part of this wire is one also where it is empty.
+      if (restOf(told.ext)['id'] === undefined) return;
+      beginPart(kind);
+      opening = undefined;
+    },
+    say({ delta, ext, logprobs }) {
+      if (delta.content) say('text', delta.content, logprobs);
+      if (delta.refusal) say('refusal', delta.refusal, undefined);
+      const raw = ext?.slot?.raw;
+      if (raw?.['type'] === RAW_ANNOTATION) {
+        const annotation = asObject(raw['annotation']);
+        if (annotation !== undefined && part?.kind === 'text') addAnnotation(part, annotation);
+      } else if (delta.annotations !== undefined && annotationsOf(ext?.slot?.close).length === 0) {
+        annotate(delta.annotations);
+      }
+    },
+    close(told) {
+      opening = undefined;
+      if (part === undefined) return;
+      const { part: of_part, ...known } = restOf(told.ext);
+      rest = { ...rest, ...known, ...(rest['id'] === undefined ? {} : { id: rest['id'] }) };
+      const { annotations: _, ...further } = asObject(of_part) ?? {};
+      part.rest = further;
+      for (const annotation of annotationsOf(told).slice(part.annotations.length)) addAnnotation(part, annotation);
+    },
+    annotate,
+    resume() {
+      is_resumed = true;
+    },
+    finish(status) {
+      if (place === undefined) return undefined;
+      if (part !== undefined) endPart(part);
+      return {
+        ...rest,
+        id: place.id,
+        type: 'message',
+        status: rest['status'] ?? status,
+        role: 'assistant',
+        content: parts.map(partOf),
+      };
+    },
+  };
+}
+
+/** The citations of a part of this very wire, as they came. */
+function annotationsOf(told: Closing | undefined): JsonObject[] {
+  const annotations = asArray(asObject(restOf(told?.ext)['part'])?.['annotations']);
+  return annotations.map(asObject).filter((one) => one !== undefined);
+}
+
+interface CitedUrl {
+  url: string;
+  title?: string;
+  content?: string;
+  start_index: number;
+  end_index: number;
+}
+
+function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
+  if (kind === 'refusal') return { ...rest, type: 'refusal', refusal: text };
+  return { ...rest, type: 'output_text', annotations: [...annotations], logprobs: [...logprobs], text };
+}
+
+/** Of the chat wire's form; bytes that are not known are left out. */
+function logprobsOf(value: ChatChunk['logprobs']): JsonObject[] {
+  return asArray(asObject(value)?.['content']).map((told) => {
+    const { top_logprobs, ...token } = asObject(told) ?? {};
+    return {
+      ...withoutNull(token),
+      top_logprobs: asArray(top_logprobs).map((one) => withoutNull(asObject(one) ?? {})),
+    };
+  });
+}
+
+function withoutNull({ bytes, ...told }: JsonObject): JsonObject {
+  return bytes == null ? told : { ...told, bytes };
+}

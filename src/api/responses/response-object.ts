@@ -1,0 +1,194 @@
+import type { GatewayError } from '../../errors.ts';
+import type { AnswerUsage } from '../../inference/settlement.ts';
+import type { Served } from '../../inference/stream-answer.ts';
+import { restOf } from '../../providers/openai-responses/wire.ts';
+import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { errorTypeOf } from '../error-type.ts';
+import { errorCodeOf } from './errors.ts';
+import type { ItemStatus } from './item.ts';
+
+/** How an answer ended, as this API tells it. */
+export interface Ending {
+  status: 'completed' | 'incomplete' | 'failed';
+  incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
+  error: { code: string; message: string } | null;
+  /** Which kind of failure it was, more finely than `error.code`. */
+  error_type?: string;
+}
+
+/** What a finished response tells beside its request. */
+export interface Told {
+  /** Undefined where nobody answered. */
+  served: Served | undefined;
+  /** The items of its output, each as JSON. */
+  output: readonly string[];
+  ending: Ending;
+  usage: AnswerUsage;
+  service_tier: string | null;
+  /** What the upstream's own response told, where it is of this very wire. */
+  remainder: Ext | undefined;
+  metadata: Record<string, unknown> | undefined;
+  /** Unix seconds. */
+  completed_at: number;
+}
+
+/** The Response object of one answer (specification, "Responses API items"): what it repeats of its request is written once. */
+export interface ResponseObject {
+  /** As it begins, without any output. */
+  begun(served: Served | undefined): string;
+  finished(told: Told): string;
+}
+
+/** How the model's finish reads here. An error of the gateway's own is `failure`. */
+export function endingOf(
+  finish_reason: FinishReason | null,
+  error: ChoiceError | undefined,
+  failure: GatewayError | undefined,
+): Ending {
+  const none = { incomplete_details: null, error: null };
+  if (failure !== undefined) {
+    const { status, message, metadata } = failure;
+    return {
+      status: 'failed',
+      incomplete_details: null,
+      error: { code: errorCodeOf(status, metadata), message },
+      error_type: errorTypeOf(status, metadata),
+    };
+  }
+  switch (finish_reason) {
+    case 'length':
+      return { ...none, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
+    case 'content_filter':
+      return { ...none, status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
+    case 'error': {
+      const { code = 502, message = "The model's answer failed", metadata } = error ?? {};
+      return {
+        status: 'failed',
+        incomplete_details: null,
+        error: { code: errorCodeOf(code, metadata), message },
+        error_type: errorTypeOf(code, metadata),
+      };
+    }
+    default:
+      return { ...none, status: 'completed' };
+  }
+}
+
+/** The status of an item that was open when the answer ended. */
+export function itemStatusOf({ status }: Ending): ItemStatus {
+  return status === 'completed' ? 'completed' : 'incomplete';
+}
+
+function publicUsage(usage: AnswerUsage): JsonObject {
+  const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details } = usage;
+  const { cost, is_byok, cost_details, server_tool_use } = usage;
+  return {
+    input_tokens: prompt_tokens,
+    input_tokens_details: {
+      cached_tokens: prompt_tokens_details.cached_tokens,
+      cache_write_tokens: prompt_tokens_details.cache_write_tokens,
+    },
+    output_tokens: completion_tokens,
+    output_tokens_details: { reasoning_tokens: completion_tokens_details.reasoning_tokens },
+    total_tokens,
+    ...(cost === undefined ? {} : { cost }),
+    is_byok,
+    ...(cost_details === undefined
+      ? {}
+      : {
+          cost_details: {
+            upstream_inference_cost: cost_details.upstream_inference_cost,
+            upstream_inference_input_cost: cost_details.upstream_inference_prompt_cost,
+            upstream_inference_output_cost: cost_details.upstream_inference_completions_cost,
+          },
+        }),
+    ...(server_tool_use === undefined ? {} : { server_tool_use: { ...server_tool_use } }),
+  };
+}
+
+/** What a response says of its request where the request says nothing: OpenAI's defaults. */
+const DEFAULTS: JsonObject = {
+  background: false,
+  frequency_penalty: 0,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  store: false,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: 'disabled',
+  user: null,
+};
+
+/** What the upstream says of its model, and what the gateway says itself. */
+const OURS: ReadonlySet<string> = new Set([
+  ...Object.keys(DEFAULTS),
+  'model',
+  'service_tier',
+  'usage',
+  'gateway_metadata',
+]);
+
+/** The request as its response repeats it, in the client's own words. */
+function echoOf(body: JsonObject): JsonObject {
+  const echo: JsonObject = { ...DEFAULTS };
+  for (const name of Object.keys(DEFAULTS)) if (body[name] != null) echo[name] = body[name];
+  echo['text'] = { ...(DEFAULTS['text'] as JsonObject), ...(echo['text'] as JsonObject) };
+  if (body['text'] != null && (body['text'] as JsonObject)['format'] == null) {
+    (echo['text'] as JsonObject)['format'] = { type: 'text' };
+  }
+  echo['reasoning'] = { ...(DEFAULTS['reasoning'] as JsonObject), ...(echo['reasoning'] as JsonObject) };
+  return echo;
+}
+
+/** Makes the Response object of one answer. */
+export function createResponseObject(
+  { id, created_at, model }: { id: string; created_at: number; model: string },
+  body: JsonObject,
+): ResponseObject {
+  const echo = JSON.stringify(echoOf(body)).slice(1, -1);
+  const head = `"id":${JSON.stringify(id)},"object":"response","created_at":${created_at}`;
+  const tier = JSON.stringify(body['service_tier'] ?? 'auto');
+  return {
+    begun(served) {
+      const shown = JSON.stringify(served?.model ?? model);
+      return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echo},"service_tier":${tier},"usage":null}`;
+    },
+    finished({ served, output, ending, usage, service_tier, remainder, metadata, completed_at }) {
+      const { status, error, incomplete_details, error_type } = ending;
+      const rest: JsonObject = {};
+      for (const [name, value] of Object.entries(restOf(remainder))) if (!OURS.has(name)) rest[name] = value;
+      const shown = {
+        status,
+        completed_at: status === 'completed' ? completed_at : null,
+        error,
+        ...(error_type === undefined ? {} : { error_type }),
+        incomplete_details,
+        model: served?.model ?? model,
+        ...rest,
+      };
+      const last = {
+        service_tier,
+        usage: publicUsage(usage),
+        ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
+      };
+      return `{${head},${members(shown)},"output":[${output.join(',')}],${echo},${members(last)}}`;
+    },
+  };
+}
+
+function members(value: object): string {
+  return JSON.stringify(value).slice(1, -1);
+}
