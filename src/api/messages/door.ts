@@ -144,7 +144,11 @@ function thoughts({
     if (thinking?.type === 'adaptive') reasoning.enabled = true;
     if (effort !== undefined) reasoning.effort = effort;
   }
-  if (thinking != null && 'display' in thinking && thinking.display === 'omitted') reasoning.exclude = true;
+  if (thinking != null && 'display' in thinking) {
+    if (thinking.display === 'omitted') reasoning.exclude = true;
+    // Other wires tell thoughts only where their summary is asked for.
+    if (thinking.display === 'summarized') reasoning.summary = 'auto';
+  }
   if (Object.keys(reasoning).length > 0) told.reasoning = reasoning;
   const format = output_config?.format ?? output_format ?? undefined;
   if (format !== undefined) {
