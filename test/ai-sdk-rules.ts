@@ -25,6 +25,8 @@ export interface AiClient {
   reasoning: CallSettings;
   /** Whether the package shows the reasoning's text. */
   shows_reasoning: boolean;
+  /** Whether it tells an error after the start of a stream as one; else the finish reason alone says that it failed. */
+  shows_late_errors: boolean;
   /** Whether it can send files that are no images. */
   sends_files: boolean;
 }
