@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { type ChatBody, chatRequest } from '../src/api/chat/door.ts';
 import { type MessagesRequestBody, messagesRequest } from '../src/api/messages/door.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../src/api/responses/door.ts';
+import { leftOut } from '../src/inference/left-out.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import { anthropicModelQuirks } from '../src/providers/anthropic-messages/model-quirks.ts';
 import type { DialectEndpoint, EncodedRequest } from '../src/providers/dialect.ts';
@@ -123,6 +124,8 @@ describe.each(Object.entries(apis))('of the %s API', (_name, api) => {
       case 'to its own wire':
         isThere(row.own ?? [field, row.value]);
         isNotElsewhere();
+        if (row.means_nothing !== true)
+          expect([...elsewhere.report, ...leftOut(request, other)].map((told) => told.field)).toContain(field);
         break;
       case 'nowhere':
         isNotThere();

@@ -7,6 +7,7 @@ import type { Call, Clock } from './call.ts';
 import { defaultModel, type RoutingRules } from './caller-defaults.ts';
 import type { SpendBound } from './fit-request.ts';
 import { homeOf } from './homes.ts';
+import { leftOut } from './left-out.ts';
 import { requestedModels } from './requested-models.ts';
 import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
 import { type Suited, type Wanted, wireOf } from './steps.ts';
@@ -88,7 +89,8 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       const { sends } = candidate;
       const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
       const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
-      return fit.report.length === 0 ? prepared : { ...prepared, report: [...fit.report, ...prepared.report] };
+      const told = [...fit.report, ...leftOut(request, wireOf(candidate))];
+      return told.length === 0 ? prepared : { ...prepared, report: [...told, ...prepared.report] };
     },
   };
 }

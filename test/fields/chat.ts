@@ -57,7 +57,7 @@ export const chatFields = {
   service_tier: { value: 'auto', goes: 'on', other: ['service_tier', 'auto'] },
   web_search_options: { value: { search_context_size: 'low' }, goes: 'to its own wire' },
   audio: { value: { voice: 'alloy', format: 'mp3' }, goes: 'to its own wire' },
-  modalities: { value: ['text'], goes: 'to its own wire' },
+  modalities: { value: ['text'], goes: 'to its own wire', means_nothing: true },
   frequency_penalty: { value: 0.5, goes: 'to its own wire' },
   presence_penalty: { value: 0.5, goes: 'to its own wire' },
   logit_bias: { value: { 1: 2 }, goes: 'to its own wire' },

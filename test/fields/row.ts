@@ -24,6 +24,8 @@ export type RequestRow = {
       /** To upstreams of its own wire. */
       goes: 'to its own wire';
       own?: Place;
+      /** This value asks for what is done anyway: that it is left out elsewhere is not told. */
+      means_nothing?: true;
     }
   | {
       /** To upstreams of other wires: its own has no such field. */
