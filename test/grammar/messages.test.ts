@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { checkMessagesStream } from './messages.ts';
+
+const usage = {
+  input_tokens: 1,
+  output_tokens: 2,
+  cache_creation_input_tokens: null,
+  cache_read_input_tokens: null,
+};
+const id = `gen-1700000000-${'a'.repeat(20)}`;
+const message = {
+  id,
+  type: 'message',
+  role: 'assistant',
+  model: 'a/b',
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  usage,
+};
+
+type Event = { type: string } & Record<string, unknown>;
+const start: Event = { type: 'message_start', message };
+const ping: Event = { type: 'ping' };
+const open = (content_block: object, index = 0): Event => ({ type: 'content_block_start', index, content_block });
+const delta = (told: object, index = 0): Event => ({ type: 'content_block_delta', index, delta: told });
+const close = (index = 0): Event => ({ type: 'content_block_stop', index });
+const end = (told: object = {}, more: object = {}): Event => ({
+  type: 'message_delta',
+  delta: { stop_reason: 'end_turn', stop_sequence: null, ...told },
+  usage,
+  ...more,
+});
+const stop: Event = { type: 'message_stop' };
+const failed: Event = { type: 'error', error: { type: 'api_error', message: 'gone' }, request_id: id };
+
+const text = { type: 'text', text: '' };
+const said = (piece = 'a') => ({ type: 'text_delta', text: piece });
+const thinking = { type: 'thinking', thinking: '', signature: '' };
+const thought = { type: 'thinking_delta', thinking: 'a' };
+const signed = { type: 'signature_delta', signature: 's' };
+const call = (more: object = {}) => ({ type: 'tool_use', id: 'call_1', name: 'f', input: {}, ...more });
+const input = (piece: string) => ({ type: 'input_json_delta', partial_json: piece });
+const block = (opened: object, ...deltas: object[]) => [open(opened), ...deltas.map((one) => delta(one)), close()];
+const use = end({ stop_reason: 'tool_use' });
+
+const written = (...events: Event[]) =>
+  events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+const answer = (...blocks: Event[]) => written(start, ...blocks, end(), stop);
+const good = answer(...block(text, said()));
+
+const right: [string, string][] = [
+  ['text', good],
+  ['pings anywhere', written(ping, start, ping, open(text), ping, delta(said()), close(), end(), ping, stop)],
+  ['nothing said', answer()],
+  ['thinking', answer(...block(thinking, thought, signed))],
+  ['thinking that is not shown', answer(...block(thinking, signed))],
+  ['redacted thinking', answer(...block({ type: 'redacted_thinking', data: 'd' }))],
+  ['a call', written(start, ...block(call(), input(''), input('{"a'), input('":1}')), use, stop)],
+  ['a call without input', written(start, ...block(call()), use, stop)],
+  ['a cited text', answer(...block(text, { type: 'citations_delta', citation: { type: 'page_location' } }, said()))],
+  [
+    'a block of the provider',
+    answer(...block({ type: 'compaction', content: null }, { type: 'compaction_delta', content: 'a' })),
+  ],
+  ['two blocks', answer(...block(text, said()), open(text, 1), delta(said(), 1), close(1))],
+  ['a sequence', written(start, end({ stop_reason: 'stop_sequence', stop_sequence: 'x' }), stop)],
+  ['metadata', written(start, end(), { ...stop, gateway_metadata: {} })],
+  ['a failure before the start', written(ping, failed)],
+  ['a failure in a block', written(start, open(text), delta(said()), { ...failed, usage })],
+];
+
+const wrong: [string, string][] = [
+  ['no end', written(start, ...block(text, said()))],
+  ['no stop', written(start, end())],
+  ['something after the end', `${good}${written(ping)}`],
+  ['carriage returns', good.replaceAll('\n', '\r\n')],
+  ['a comment', `: WAIT\n\n${good}`],
+  ['no name', good.replace('event: message_stop\n', '')],
+  ['another name', good.replace('event: message_stop', 'event: message_end')],
+  ['the end of the chat API', `${good}data: [DONE]\n\n`],
+  ['an unknown event', written(start, { type: 'message_pause' }, end(), stop)],
+  ['a block before the start', written(...block(text, said()), start, end(), stop)],
+  ['two starts', written(start, start, end(), stop)],
+  ['another id', answer().replace(id, 'msg_1')],
+  ['no model', answer().replace('a/b', '')],
+  ['a start with content', answer().replace('"content":[]', '"content":[{}]')],
+  ['a start with an end', answer().replace('"stop_reason":null', '"stop_reason":"end_turn"')],
+  ['a count that is none', answer().replace('"input_tokens":1', '"input_tokens":1.5')],
+  ['no count', answer().replace('"output_tokens":2,', '')],
+  ['an index that skips', answer(open(text, 1), delta(said(), 1), close(1))],
+  ['two blocks open', answer(open(text), open(text, 1), delta(said(), 1), close(1), close())],
+  ['a delta of a closed block', answer(...block(text, said()), delta(said()))],
+  ['a delta of another block', answer(open(text), delta(said(), 1), close())],
+  ['a stop of no block', answer(close())],
+  ['an open block at the end', answer(open(text), delta(said()))],
+  ['text in thinking', answer(...block(thinking, said()))],
+  ['thinking in text', answer(...block(text, thought))],
+  ['input in text', answer(...block(text, said(), input('{}')))],
+  ['a delta of redacted thinking', answer(...block({ type: 'redacted_thinking', data: 'd' }, signed))],
+  ['redacted thinking without data', answer(...block({ type: 'redacted_thinking', data: '' }))],
+  ['thinking after its signature', answer(...block(thinking, signed, thought))],
+  ['two signatures', answer(...block(thinking, signed, signed))],
+  ['an empty signature', answer(...block(thinking, { type: 'signature_delta', signature: '' }))],
+  ['text at the start of its block', answer(...block({ type: 'text', text: 'a' }))],
+  ['a text that says nothing', answer(...block(text))],
+  ['an empty delta', answer(...block(text, said('')))],
+  ['a field of another API', answer(...block(text, { ...said(), index: 0 }))],
+  ['an extension', answer(...block({ ...text, ext: {} }, said()))],
+  ['a native object', answer(...block({ type: 'native' }))],
+  ['a call without a name', written(start, ...block(call({ name: '' })), use, stop)],
+  ['an id that is not taken', written(start, ...block(call({ id: 'functions.f:0' })), use, stop)],
+  ['an id used twice', written(start, ...block(call()), open(call(), 1), close(1), use, stop)],
+  ['an input that is not JSON', written(start, ...block(call(), input('{"a')), use, stop)],
+  ['an input that is no object', written(start, ...block(call(), input('[]')), use, stop)],
+  ['an input at the start', written(start, ...block(call({ input: { a: 1 } })), use, stop)],
+  ['a call that nobody is told of', answer(...block(call()))],
+  ['a use of no tool', written(start, use, stop)],
+  ['a reason of the chat API', written(start, end({ stop_reason: 'length' }), stop)],
+  ['no reason', written(start, end({ stop_reason: null }), stop)],
+  ['a sequence that was not hit', written(start, end({ stop_sequence: 'x' }), stop)],
+  ['a hit without its sequence', written(start, end({ stop_reason: 'stop_sequence' }), stop)],
+  ['two ends', written(start, end(), end(), stop)],
+  ['a block after the end', written(start, end(), ...block(text, said()), stop)],
+  ['a failure after the end', written(start, end(), failed)],
+  ['something after a failure', written(start, failed, end(), stop)],
+  ['a failure of no kind', written(start, { ...failed, error: { type: 'bad', message: 'gone' } })],
+  ['a failure without words', written(start, { ...failed, error: { type: 'api_error', message: '' } })],
+];
+
+describe('a stream of the Messages API', () => {
+  test.each(right)('may have %s', (_, stream) => {
+    expect(() => checkMessagesStream(stream)).not.toThrow();
+  });
+  test.each(wrong)('must not have %s', (_, stream) => {
+    expect(() => checkMessagesStream(stream)).toThrow(/^messages stream: |JSON/);
+  });
+  test('adds up to its message', () => {
+    const { message } = checkMessagesStream(
+      written(
+        start,
+        ...block(thinking, thought, signed),
+        open(call(), 1),
+        delta(input('{"a":'), 1),
+        delta(input('1}'), 1),
+        close(1),
+        use,
+        stop,
+      ),
+    );
+    expect(message).toMatchObject({
+      stop_reason: 'tool_use',
+      content: [
+        { type: 'thinking', thinking: 'a', signature: 's' },
+        { type: 'tool_use', input: { a: 1 } },
+      ],
+    });
+  });
+});

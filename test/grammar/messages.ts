@@ -1,0 +1,277 @@
+/**
+ * The grammar of a streamed answer in the Messages API, read from its documentation alone
+ * (https://platform.claude.com/docs/en/build-with-claude/streaming): knows nothing of the code that writes it.
+ */
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { leaksOf } from '../readings/leaks.ts';
+import { array, object } from '../readings/recordings.ts';
+
+/** What a checked stream adds up to. */
+export interface CheckedMessage {
+  events: JsonObject[];
+  /** The message of `message_start` with its blocks, its end and its last usage; undefined where an error came before it. */
+  message: JsonObject | undefined;
+  error: JsonObject | undefined;
+}
+
+const CALL_ID = /^[A-Za-z0-9_-]{1,64}$/;
+const DELTAS: Record<string, ReadonlySet<string>> = {
+  text: new Set(['text_delta', 'citations_delta']),
+  thinking: new Set(['thinking_delta', 'signature_delta']),
+  redacted_thinking: new Set(),
+  tool_use: new Set(['input_json_delta']),
+};
+const STOP_REASONS = new Set<JsonValue | undefined>([
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'pause_turn',
+  'compaction',
+  'refusal',
+  'model_context_window_exceeded',
+]);
+const ERRORS = new Set<JsonValue | undefined>([
+  'invalid_request_error',
+  'authentication_error',
+  'billing_error',
+  'permission_error',
+  'not_found_error',
+  'conflict_error',
+  'request_too_large',
+  'rate_limit_error',
+  'timeout_error',
+  'api_error',
+  'overloaded_error',
+]);
+const COUNTS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
+
+function fail(rule: string, value?: unknown): never {
+  throw new Error(`messages stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 300)}`}`);
+}
+
+/** Throws at the first place where a whole stream breaks the grammar; what it adds up to. */
+export function checkMessagesStream(text: string): CheckedMessage {
+  const checker = new MessagesChecker();
+  const events = eventsOf(text);
+  for (const event of events) checker.event(event);
+  return { events, ...checker.end() };
+}
+
+function eventsOf(text: string): JsonObject[] {
+  if (text.includes('\r')) fail('line ends are LF alone');
+  if (!text.endsWith('\n\n')) fail('the last event has no end', text.slice(-200));
+  return text
+    .slice(0, -2)
+    .split('\n\n')
+    .map((event) => {
+      const [, name, data] =
+        /^event: ([a-z_]+)\ndata: ([^\n]+)$/.exec(event) ?? fail('not an event and its data', event);
+      const value = object(JSON.parse(data!) as JsonValue);
+      if (value['type'] !== name) fail('an event of another name than its type', event);
+      return value;
+    });
+}
+
+class MessagesChecker {
+  #message: JsonObject | undefined;
+  #content: JsonObject[] = [];
+  #open: JsonObject | undefined;
+  #input = '';
+  #has_ended = false;
+  #has_stopped = false;
+  #error: JsonObject | undefined;
+  readonly #call_ids = new Set<string>();
+  readonly #steps: Record<string, (event: JsonObject) => void> = {
+    ping: (event) => only(event, ['type', 'debug']),
+    error: (event) => this.#fail(event),
+    message_start: (event) => this.#start(event),
+    content_block_start: (event) => this.#startBlock(event),
+    content_block_delta: (event) => this.#delta(event),
+    content_block_stop: (event) => this.#stopBlock(event),
+    message_delta: (event) => this.#end(event),
+    message_stop: (event) => this.#stop(event),
+  };
+
+  event(event: JsonObject): void {
+    if (this.#error !== undefined || this.#has_stopped) fail('something after the end', event);
+    const leaks = leaksOf(event);
+    if (leaks.length > 0) fail('fields of the inner language', leaks);
+    const type = String(event['type']);
+    const step = this.#steps[type] ?? fail('an event of an unknown type', event);
+    const may_come_first = type === 'ping' || type === 'error' || type === 'message_start';
+    if (this.#message === undefined && !may_come_first) fail('an event before message_start', event);
+    const may_come_last = type === 'ping' || type === 'message_stop' || type === 'error';
+    if (this.#has_ended && !may_come_last) fail('an event after message_delta', event);
+    step(event);
+  }
+
+  end(): Pick<CheckedMessage, 'message' | 'error'> {
+    if (this.#error === undefined && !this.#has_stopped) fail('no end');
+    const message = this.#message && { ...this.#message, content: this.#content };
+    return { message, error: this.#error };
+  }
+
+  #start(event: JsonObject): void {
+    only(event, ['type', 'message']);
+    if (this.#message !== undefined) fail('a second message_start', event);
+    const message = object(event['message']);
+    const { id, type, role, model, content, stop_reason, stop_sequence } = message;
+    if (typeof id !== 'string' || !/^gen-\d+-[A-Za-z0-9]{20}$/.test(id)) fail('the id is no generation', id);
+    if (type !== 'message' || role !== 'assistant') fail('no message of an assistant', message);
+    if (typeof model !== 'string' || model === '') fail('no model', message);
+    if (!Array.isArray(content) || content.length > 0) fail('content before its blocks', content);
+    if (stop_reason !== null || stop_sequence !== null) fail('an end at the beginning', message);
+    checkUsage(message['usage']);
+    this.#message = message;
+  }
+
+  #startBlock(event: JsonObject): void {
+    only(event, ['type', 'index', 'content_block']);
+    if (this.#open !== undefined) fail('a block while another is open', event);
+    if (event['index'] !== this.#content.length) fail('the index is not the next one', event);
+    const block = { ...object(event['content_block']) };
+    switch (block['type']) {
+      case 'text':
+        if (block['text'] !== '') fail('a text that is not told by deltas', block);
+        break;
+      case 'thinking':
+        if (block['thinking'] !== '' || block['signature'] !== '') fail('thinking that is not told by deltas', block);
+        break;
+      case 'redacted_thinking':
+        if (typeof block['data'] !== 'string' || block['data'] === '') fail('redacted thinking without data', block);
+        break;
+      case 'tool_use': {
+        const { id, name, input } = block;
+        if (typeof id !== 'string' || !CALL_ID.test(id)) fail('an id that the wire does not take', id);
+        if (this.#call_ids.has(id)) fail('two calls of one id', id);
+        this.#call_ids.add(id);
+        if (typeof name !== 'string' || name === '') fail('a call without a name', block);
+        if (JSON.stringify(input) !== '{}') fail('an input that is not told by deltas', block);
+        break;
+      }
+      default:
+        if (typeof block['type'] !== 'string' || !/^[a-z0-9_]+$/.test(block['type'])) fail('a block of no type', block);
+    }
+    this.#open = block;
+    this.#input = '';
+    this.#content.push(block);
+  }
+
+  #delta(event: JsonObject): void {
+    only(event, ['type', 'index', 'delta']);
+    const block = this.#open;
+    if (block === undefined || event['index'] !== this.#content.length - 1) fail('a delta of no open block', event);
+    const delta = object(event['delta']);
+    const { type } = delta;
+    if (typeof type !== 'string') fail('a delta of no type', event);
+    const allowed = DELTAS[String(block['type'])];
+    if (allowed !== undefined && !allowed.has(type))
+      fail(`a delta of another kind than its block ${block['type']}`, event);
+    switch (type) {
+      case 'text_delta':
+        only(delta, ['type', 'text']);
+        if (delta['text'] === '') fail('a delta that says nothing', event);
+        block['text'] = `${block['text']}${stringOf(delta['text'])}`;
+        break;
+      case 'thinking_delta':
+        only(delta, ['type', 'thinking']);
+        if (block['signature'] !== '') fail('thinking after its signature', event);
+        if (delta['thinking'] === '') fail('a delta that says nothing', event);
+        block['thinking'] = `${block['thinking']}${stringOf(delta['thinking'])}`;
+        break;
+      case 'signature_delta':
+        only(delta, ['type', 'signature']);
+        if (block['signature'] !== '') fail('a second signature', event);
+        block['signature'] = stringOf(delta['signature']);
+        if (block['signature'] === '') fail('an empty signature', event);
+        break;
+      case 'citations_delta':
+        only(delta, ['type', 'citation']);
+        if (typeof object(delta['citation'])['type'] !== 'string') fail('a citation of no type', event);
+        block['citations'] = [...array(block['citations']), delta['citation']!];
+        break;
+      case 'input_json_delta':
+        this.#input += stringOf(delta['partial_json']);
+        break;
+      case 'compaction_delta':
+        block['content'] = `${block['content'] ?? ''}${delta['content'] ?? ''}`;
+        for (const [name, value] of Object.entries(delta)) if (!(name in block)) block[name] = value;
+    }
+  }
+
+  #stopBlock(event: JsonObject): void {
+    only(event, ['type', 'index']);
+    const block = this.#open;
+    if (block === undefined || event['index'] !== this.#content.length - 1) fail('the end of no open block', event);
+    if (block['type'] === 'text' && block['text'] === '' && array(block['citations']).length === 0)
+      fail('a block that says nothing', block);
+    if (this.#input !== '') block['input'] = objectOf(this.#input);
+    this.#open = undefined;
+  }
+
+  #end(event: JsonObject): void {
+    only(event, ['type', 'delta', 'usage', 'context_management']);
+    if (this.#open !== undefined) fail('the end while a block is open', this.#open);
+    const { stop_reason, stop_sequence, ...rest } = object(event['delta']);
+    if (!STOP_REASONS.has(stop_reason)) fail('an unknown reason to stop', stop_reason);
+    if ((stop_reason === 'stop_sequence') !== (typeof stop_sequence === 'string'))
+      fail('stop_sequence', event['delta']);
+    const calls = this.#call_ids.size > 0;
+    if (stop_reason === 'tool_use' && !calls) fail('tools are to be used, but none is called');
+    if (stop_reason === 'end_turn' && calls) fail('calls that nobody is told to answer');
+    const usage = checkUsage(event['usage']);
+    const { context_management } = event;
+    this.#message = {
+      ...this.#message,
+      ...rest,
+      stop_reason,
+      stop_sequence,
+      usage,
+      ...(context_management === undefined ? {} : { context_management }),
+    };
+    this.#has_ended = true;
+  }
+
+  #stop(event: JsonObject): void {
+    only(event, ['type', 'gateway_metadata']);
+    if (!this.#has_ended) fail('message_stop before message_delta');
+    this.#has_stopped = true;
+  }
+
+  #fail(event: JsonObject): void {
+    only(event, ['type', 'error', 'request_id', 'usage', 'gateway_metadata']);
+    if (this.#has_ended) fail('an error after the end', event);
+    const error = object(event['error']);
+    if (!ERRORS.has(error['type'])) fail('an error of an unknown type', error);
+    if (typeof error['message'] !== 'string' || error['message'] === '') fail('an error without a message', error);
+    if (event['usage'] !== undefined) checkUsage(event['usage']);
+    this.#error = error;
+  }
+}
+
+function only(value: JsonObject, names: readonly string[]): void {
+  for (const name of Object.keys(value)) if (!names.includes(name)) fail(`an unknown field ${name}`, value);
+}
+
+function stringOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : fail('no text', value);
+}
+
+function objectOf(text: string): JsonObject {
+  const value = JSON.parse(text) as JsonValue;
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? value
+    : fail('an input that is no object', text);
+}
+
+function checkUsage(value: JsonValue | undefined): JsonObject {
+  const usage = object(value);
+  for (const name of COUNTS) {
+    const count = usage[name];
+    const is_optional = name.startsWith('cache');
+    const is_count = typeof count === 'number' && Number.isInteger(count) && count >= 0;
+    if (!is_count && !(is_optional && count === null)) fail(`${name} is no count`, usage);
+  }
+  return usage;
+}
