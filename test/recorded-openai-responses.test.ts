@@ -110,7 +110,7 @@ describe.runIf(isThere)('recorded answers', () => {
 describe.runIf(isThere)('recorded requests come back as they were, up to the normal forms', () => {
   // What goes on with a stored answer is refused at the door.
   const asked = recordings.filter(({ recording: { request } }) => {
-    return request?.body && request.body['previous_response_id'] == null;
+    return request?.body && (request.body['conversation'] ?? request.body['previous_response_id']) == null;
   });
   test.each(asked)('$name', ({ recording }) => {
     const body = recording.request!.body!;

@@ -194,6 +194,7 @@ const laboratories: readonly ProviderRow[] = [
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
       reasoning_format: 'xai-responses-v1',
+      x_search: true,
       // Named on neither wire (https://docs.x.ai/docs/api-reference).
       refused_parameters: ['safety_identifier', 'max_tool_calls'],
     },

@@ -6,7 +6,9 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesBody } from '../../schemas/responses.ts';
 import { formatOf, reasoningOf } from './fields.ts';
+import { checkInput } from './input-rules.ts';
 import { requestTools } from './tools.ts';
+import { checkXSearch } from './x-search.ts';
 
 export type ResponsesRequestBody = Static<typeof ResponsesBody>;
 
@@ -78,7 +80,9 @@ const LOGPROBS = 'message.output_text.logprobs';
  */
 export function responsesRequest(body: ResponsesRequestBody, { envelope, stored }: ResponsesDoorContext): ChatRequest {
   refuse(body, stored === true);
+  checkXSearch(body.x_search_filter);
   const given = body as unknown as JsonObject;
+  if (Array.isArray(body.input)) checkInput(body.input as unknown as JsonObject[]);
   const request: Record<string, unknown> = {};
   for (const name of SAME) if (given[name] != null) request[name] = given[name];
   const { include, text, reasoning, top_logprobs } = body;
@@ -95,6 +99,8 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
     { unwrap: envelope.unwrap },
   );
   Object.assign(request, requestTools(body));
+  const plugins = pluginsOf(body);
+  if (plugins !== undefined) request['plugins'] = plugins;
   request['ext'] = { wire: 'openai-responses', client: 'responses', rest: remainderOf(given) };
   return request as unknown as ChatRequest;
 }
@@ -122,6 +128,12 @@ function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
       'prompt must be null: prompts are not stored; send their text in instructions or input',
     );
   }
+}
+
+/** `truncation: auto` is this API's word for what chat completions have a plugin for. */
+function pluginsOf({ plugins, truncation }: ResponsesRequestBody): ChatRequest['plugins'] {
+  if (truncation !== 'auto' || plugins?.some(({ id }) => id === 'context-compression')) return undefined;
+  return [...((plugins ?? []) as NonNullable<ChatRequest['plugins']>), { id: 'context-compression' }];
 }
 
 /** What the inner language has no place for: back on the same wire only. */

@@ -87,6 +87,8 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     } else if (name === 'metadata' && request['store'] !== true) {
       // https://platform.openai.com/docs/api-reference/chat/create: metadata belongs to stored completions.
       tell(encoding, 'dropped', name, 'only stored completions have metadata');
+    } else if (name === 'x_search_filter') {
+      tell(encoding, 'dropped', name, 'this wire does not search X');
     } else if (name === 'cache_control' && !quirks.cache_control) {
       tell(encoding, 'dropped', name, `${endpoint.provider} has no cache breakpoints`);
     } else {

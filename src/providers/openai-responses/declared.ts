@@ -1,4 +1,4 @@
-import type { FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
+import type { FunctionTool, InnerTool, ServerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { extOf, nativeOf, restOf } from './wire.ts';
@@ -19,10 +19,14 @@ export function decodeTools(values: readonly JsonValue[]): InnerTool[] {
   });
 }
 
-/** A declared tool: a function of the client's, a custom one, or one of another kind, whole. */
+/** A tool that the gateway runs, whichever API it is asked for by. */
+const OF_GATEWAY = /^(?:gateway|openrouter):/;
+
+/** A declared tool: a function of the client's, a custom one, one of the gateway's, or one of another kind, whole. */
 export function decodeTool(value: JsonValue): InnerTool | undefined {
   const told = asObject(value);
   if (told === undefined) return undefined;
+  if (OF_GATEWAY.test(asText(told['type']))) return { ...told, type: asText(told['type']) } as ServerTool;
   if (told['type'] === 'custom') return decodeCustom(told);
   if (told['type'] !== 'function') return nativeOf(told);
   const { description, parameters, strict } = told;
@@ -54,6 +58,27 @@ function inNamespace(tool: InnerTool | undefined, namespace: JsonObject): InnerT
   const { function: told, ext } = tool as FunctionTool;
   const name = namespacedName(asText(namespace['name']), told.name);
   return [{ type: 'function', function: { ...told, name }, ext: extOf({ ...restOf(ext), namespace })! }];
+}
+
+/**
+ * Functions that items of the conversation declare, where the client gives tools as it goes on (`additional_tools`,
+ * `tool_search_output`): on this wire the items say it, elsewhere they are tools as all others (translation M14).
+ */
+export function toolsOfItems(items: readonly JsonValue[], declared: readonly InnerTool[]): InnerTool[] {
+  const names = new Set(declared.map((tool) => (tool as FunctionTool).function?.name));
+  const found: InnerTool[] = [];
+  for (const item of items) {
+    const told = asObject(item);
+    if (told?.['type'] !== 'additional_tools' && told?.['type'] !== 'tool_search_output') continue;
+    for (const tool of decodeTools(asArray(told['tools']))) {
+      if (tool.type !== 'function') continue;
+      const { ext, function: made } = tool as FunctionTool;
+      if (names.has(made.name)) continue;
+      names.add(made.name);
+      found.push({ type: 'function', function: made, ext: extOf({ ...restOf(ext), via: 'item' })! });
+    }
+  }
+  return found;
 }
 
 /** How a tool of a namespace is called where there are none. */

@@ -13,7 +13,7 @@ import { encodeInput } from './input.ts';
 import type { Encoding } from './parts.ts';
 import { encodeFormat, encodeTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
-import { restOf } from './wire.ts';
+import { restOf, WIRE } from './wire.ts';
 
 /** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
 const READ: ReadonlySet<string> = new Set([
@@ -42,6 +42,7 @@ const READ: ReadonlySet<string> = new Set([
   'prompt_cache_key',
   'prompt_cache_retention',
   'prompt_cache_options',
+  'x_search_filter',
 ]);
 
 /**
@@ -97,12 +98,15 @@ export function encodeRequest(
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
   const fields = withoutRefused(request, endpoint, encoding);
-  const rest = withoutReserved(restOf(request.ext));
+  const { stream_options, ...told } = restOf(request.ext);
+  const rest = withoutReserved(told, (name) => {
+    encoding.report('dropped', name, 'the gateway sets it');
+  });
   const extra = withoutReserved(quirks.extra_body ?? {}, (name) => {
     encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
   });
   const input = encodeInput(request.messages, encoding);
-  const tools = encodeTools(fields, encoding);
+  const tools = encodeTools(fields, endpoint, encoding);
   const body: JsonObject = {
     ...extra,
     ...rest,
@@ -115,10 +119,11 @@ export function encodeRequest(
     ...sameFields(fields),
     ...logprobs(fields),
     ...tools,
-    ...searchBound(tools['tools'], request, quirks),
+    ...toolBound(tools['tools'], request, encoding),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),
     ...endUser(request, quirks),
+    ...ownFields(request, stream_options, quirks),
     ...(fields.stream == null ? {} : { stream: fields.stream }),
   };
 
@@ -143,7 +148,7 @@ function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpo
   for (const field in request) {
     if (request[field] == null || spokenToGateway.has(field)) continue;
     const isRefused = quirks.refused_parameters?.includes(field) === true;
-    if (!isRefused && READ.has(field)) continue;
+    if (!isRefused && (READ.has(field) || (field === 'metadata' && request.ext?.wire === WIRE))) continue;
     if (isRefused) delete fields[field];
     encoding.report('dropped', field, isRefused ? `${provider} does not take this parameter` : NO_FIELD);
   }
@@ -240,11 +245,34 @@ function endUser(request: ChatRequest, { refused_parameters }: Quirks): JsonObje
   return { [refused_parameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
 }
 
-/** Money is held for so many searches, so that no more may run. */
-function searchBound(tools: JsonValue | undefined, request: ChatRequest, { refused_parameters }: Quirks): JsonObject {
-  const isSearching = asArray(tools).some((tool) => asText(asObject(tool)?.['type']).startsWith('web_search'));
-  if (!isSearching || refused_parameters?.includes('max_tool_calls')) return {};
+/**
+ * Tools that the provider runs may run so often: money is held for so many searches, so that no more may be. What else it runs
+ * has the client's own bound.
+ */
+function toolBound(tools: JsonValue | undefined, request: ChatRequest, { quirks, report }: Encoding): JsonObject {
   const told = request['max_tool_calls'];
+  const types = asArray(tools).map((tool) => asText(asObject(tool)?.['type']));
+  const isSearching = types.some((type) => type.startsWith('web_search'));
+  const isRunning = isSearching || types.some((type) => type !== 'function' && type !== 'custom');
+  if (!isSearching && !(isRunning && typeof told === 'number')) return {};
+  if (quirks.refused_parameters?.includes('max_tool_calls')) return {};
   const most = limits.web_searches_assumed;
-  return { max_tool_calls: typeof told === 'number' ? Math.min(told, most) : most };
+  if (typeof told !== 'number') return { max_tool_calls: most };
+  if (told <= most) return { max_tool_calls: told };
+  report('clamped', 'max_tool_calls', `no more than ${most} calls are paid for at once`);
+  return { max_tool_calls: most };
+}
+
+/** What only a client of this very API says, and means for this wire. */
+function ownFields(
+  { ext, metadata, stream }: ChatRequest,
+  stream_options: JsonValue | undefined,
+  { refused_parameters: refused }: Quirks,
+): JsonObject {
+  if (ext?.wire !== WIRE) return {};
+  const isStreamed = stream === true && stream_options != null && !refused?.includes('stream_options');
+  return {
+    ...(metadata == null || refused?.includes('metadata') ? {} : { metadata }),
+    ...(isStreamed ? { stream_options } : {}),
+  };
 }

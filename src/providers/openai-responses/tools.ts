@@ -1,15 +1,17 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import type { DialectEndpoint } from '../dialect.ts';
+import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { bareName, declaredTools, nameOf } from './declared.ts';
 import type { Encoding } from './parts.ts';
 import { restOf, WIRE } from './wire.ts';
 
 /** The tools and how they may be chosen, as fields of the body. Without tools neither is there: it would be refused. */
-export function encodeTools(request: ChatRequest, encoding: Encoding): JsonObject {
+export function encodeTools(request: ChatRequest, { provider }: DialectEndpoint, encoding: Encoding): JsonObject {
   const tools = inNamespaces(request.tools ?? [], (tool, i) => encodeTool(tool, `tools[${i}]`, encoding));
   const search = webSearch(request.web_search_options);
   if (search !== undefined && !tools.some(({ type }) => asText(type).startsWith('web_search'))) tools.push(search);
+  addXSearch(request['x_search_filter'], tools, provider, encoding);
   if (tools.length === 0) return {};
   const choice = encodeChoice(request, tools, encoding);
   return {
@@ -90,6 +92,20 @@ function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObj
     // Strict is the default here, and a schema that is not written for it is refused (translation 2.6).
     strict: told.strict ?? ('strict' in rest ? null : false),
   };
+}
+
+/** Which posts of X are searched: a tool of its own (https://docs.x.ai/docs/guides/tools/search-tools). */
+function addXSearch(filter: unknown, tools: JsonObject[], provider: string, encoding: Encoding): void {
+  const told = asObject(filter);
+  if (told === undefined) return;
+  if (!encoding.quirks.x_search) {
+    encoding.report('dropped', 'x_search_filter', `${provider} does not search X`);
+    return;
+  }
+  const at = tools.findIndex(({ type }) => type === 'x_search');
+  const tool = { ...tools[at], type: 'x_search', ...remainder(told, []) };
+  if (at === -1) tools.push(tool);
+  else tools[at] = tool;
 }
 
 /** The search that the chat API asks for by a field of its own (https://platform.openai.com/docs/guides/tools-web-search). */

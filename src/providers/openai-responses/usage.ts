@@ -46,6 +46,9 @@ function readInput(classes: TokenClasses, input: number, details: JsonObject): v
 function countSearches(response: JsonObject): number | undefined {
   const told = count(asObject(asObject(response['tool_usage'])?.['web_search'])?.['num_requests']);
   if (told !== undefined) return told;
+  // xAI counts all tools that it ran, and bills each (https://docs.x.ai/docs/models).
+  const run = count(asObject(response['usage'])?.['num_server_side_tools_used']);
+  if (run) return run;
   const calls = asArray(response['output']).filter((value) => {
     const item = asItem(value);
     return item?.type === 'web_search_call' && (asObject(item['action'])?.['type'] ?? 'search') === 'search';

@@ -1,0 +1,41 @@
+import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+
+/** Parts that the assistant's messages hold: what else it made are items of their own. */
+const OF_ASSISTANT: ReadonlySet<unknown> = new Set(['output_text', 'input_text', 'text', 'refusal']);
+
+/** Rules of `input` that go beyond the shape of its items. Throws `GatewayError` 400 that names the field. */
+export function checkInput(input: readonly JsonObject[]): void {
+  for (const [i, item] of input.entries()) {
+    const field = `input[${i}]`;
+    const { type, role, content, output } = item;
+    if (type === 'item_reference') {
+      throw new GatewayError(
+        400,
+        `${field}.type must not be "item_reference": items are not stored; send the item itself (clients do so with store: false)`,
+      );
+    }
+    if (type === undefined || type === 'message') checkParts(content, `${field}.content`, role === 'assistant');
+    if (output !== undefined) checkParts(output, `${field}.output`, false);
+  }
+}
+
+function checkParts(parts: unknown, field: string, is_assistant: boolean): void {
+  if (!Array.isArray(parts)) return;
+  for (const [i, part] of (parts as JsonObject[]).entries()) {
+    const { type, image_url, file_id, file_url, file_data } = part;
+    const at = `${field}[${i}]`;
+    if (is_assistant && !OF_ASSISTANT.has(type)) {
+      throw new GatewayError(400, `${at}.type must be one of "output_text", "refusal" in a message of the assistant`);
+    }
+    if (!is_assistant && type === 'refusal') {
+      throw new GatewayError(400, `${at}.type must not be "refusal": only the assistant refuses`);
+    }
+    if (type === 'input_image' && !image_url && !file_id) {
+      throw new GatewayError(400, `${at}.image_url is required, or file_id`);
+    }
+    if (type === 'input_file' && !file_url && !file_data && !file_id) {
+      throw new GatewayError(400, `${at}.file_data is required, or file_url or file_id`);
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { GatewayError } from '../../errors.ts';
+import type { ResponsesRequestBody } from './door.ts';
+
+const ISO_DATE = /^(\d{4})-(\d{2})-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** The rules of `x_search_filter` that are between its fields. Throws `GatewayError` 400 that names them. */
+export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): void {
+  if (filter == null) return;
+  const { allowed_x_handles, excluded_x_handles, from_date, to_date } = filter;
+  if (allowed_x_handles?.length && excluded_x_handles?.length) {
+    throw new GatewayError(400, 'x_search_filter may have allowed_x_handles or excluded_x_handles, not both');
+  }
+  const from_ms = timeOf(from_date, 'x_search_filter.from_date');
+  const to_ms = timeOf(to_date, 'x_search_filter.to_date');
+  if (from_ms !== undefined && to_ms !== undefined && from_ms > to_ms) {
+    throw new GatewayError(400, 'x_search_filter.from_date must not be after to_date');
+  }
+}
+
+/** A day of the calendar, which February 30 is not. */
+function timeOf(date: string | null | undefined, field: string): number | undefined {
+  if (date == null) return undefined;
+  const [, year, month, day] = ISO_DATE.exec(date) ?? [];
+  const of_day = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  const is_day = of_day.getUTCMonth() === Number(month) - 1 && of_day.getUTCDate() === Number(day);
+  const time = Date.parse(date);
+  if (year === undefined || !is_day || Number.isNaN(time)) {
+    throw new GatewayError(400, `${field} must be an ISO 8601 date such as 2026-01-31`);
+  }
+  return time;
+}
