@@ -1,6 +1,7 @@
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { object } from '../readings/recordings.ts';
 import { checkChatStream } from './chat.ts';
+import { checkResponsesStream } from './responses.ts';
 
 /** Throws where the whole stream that an operation answered breaks its API's grammar. A path without `/api/v1`. */
 export function checkStreamOf(path: string, body: unknown, text: string): void {
@@ -9,5 +10,17 @@ export function checkStreamOf(path: string, body: unknown, text: string): void {
     case '/chat/completions':
       // Whether another endpoint went on with it is for the test to know.
       checkChatStream(text, { form: asked['prompt'] == null ? 'chat' : 'prompt', continued: true });
+      return;
+    case '/completions': {
+      const { prompt } = asked;
+      checkChatStream(text, {
+        form: 'completions',
+        choices: Array.isArray(prompt) ? prompt.length : 1,
+        continued: true,
+      });
+      return;
+    }
+    case '/responses':
+      checkResponsesStream(text, { continued: true });
   }
 }

@@ -1,0 +1,408 @@
+/**
+ * The grammar of a streamed answer of the Responses API, and of its Response object, read from the contract alone (specification,
+ * "Responses API items"; OpenAI's reference of streaming events; translation 3.4, E1-E7): knows nothing of the code that writes it.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { leaksOf } from '../readings/leaks.ts';
+import { array, object } from '../readings/recordings.ts';
+
+export interface ResponsesGrammar {
+  /** Another endpoint may have gone on with the answer, and what it was sent may be told then. */
+  continued?: boolean;
+}
+
+const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
+/** What a Response object always tells (its official type, and the public service's documentation). */
+const ALWAYS = (
+  'id object created_at completed_at status model output error incomplete_details usage instructions metadata tools tool_choice ' +
+  'parallel_tool_calls temperature top_p presence_penalty frequency_penalty reasoning text truncation store service_tier ' +
+  'max_output_tokens max_tool_calls previous_response_id background top_logprobs user prompt_cache_key safety_identifier'
+).split(' ');
+const ERROR_CODES = new Set<JsonValue | undefined>([
+  'server_error',
+  'rate_limit_exceeded',
+  'invalid_prompt',
+  'image_content_policy_violation',
+]);
+
+function fail(rule: string, value?: unknown): never {
+  throw new Error(`responses stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 400)}`}`);
+}
+
+function isCount(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0;
+}
+
+function textOf(value: JsonValue | undefined, rule: string): string {
+  return typeof value === 'string' ? value : fail(rule, value);
+}
+
+/** Throws at the first place where a whole stream breaks the grammar; its events, and the response that the last one tells. */
+export function checkResponsesStream(
+  text: string,
+  grammar: ResponsesGrammar = {},
+): { events: JsonObject[]; response: JsonObject } {
+  const events = dataOf(text).map((data) => object(JSON.parse(data) as JsonValue));
+  const checker = new StreamChecker(grammar);
+  events.forEach((event, at) => {
+    checker.event(event, at);
+  });
+  return { events, response: checker.end() };
+}
+
+/** The texts of the events; framing and the end are checked here. */
+function dataOf(text: string): string[] {
+  if (text.includes('\r')) fail('line ends are LF alone');
+  if (!text.endsWith('data: [DONE]\n\n')) fail('the last event is not [DONE]', text.slice(-200));
+  const data: string[] = [];
+  for (const event of text.slice(0, -2).split('\n\n')) {
+    if (/^:[^\n]*$/.test(event)) continue;
+    if (!/^data: [^\n]+$/.test(event)) fail('not one line of data, nor a comment', event);
+    data.push(event.slice('data: '.length));
+  }
+  if (data.indexOf('[DONE]') !== data.length - 1) fail('[DONE] comes more than once');
+  return data.slice(0, -1);
+}
+
+/** A finished or failed Response object by itself. */
+export function checkResponse(response: JsonObject): void {
+  const leaks = leaksOf(response);
+  if (leaks.length > 0) fail('inside things show', leaks);
+  for (const name of ALWAYS) if (!(name in response)) fail(`a response without ${name}`, response);
+  const { id, object: kind, created_at, completed_at, status, error, incomplete_details, usage, output } = response;
+  if (typeof id !== 'string' || !/^gen-\d{10}-[A-Za-z0-9]{20}$/.test(id)) fail('the id is no generation id', id);
+  if (kind !== 'response') fail('the object is no response', kind);
+  if (!isCount(created_at)) fail('created_at is no number of seconds', created_at);
+  if (typeof response['model'] !== 'string') fail('no model', response['model']);
+  if (!Array.isArray(output)) fail('no output', output);
+  if (status !== 'completed' && status !== 'incomplete' && status !== 'failed') fail('not at its end', status);
+  if (status === 'completed' ? !isCount(completed_at) : completed_at !== null) fail('completed_at', completed_at);
+  if (status === 'incomplete') {
+    const { reason } = object(incomplete_details);
+    if (reason !== 'max_output_tokens' && reason !== 'content_filter') fail('incomplete for no reason', reason);
+  } else if (incomplete_details !== null) fail('details of what is not incomplete', incomplete_details);
+  if (status === 'failed') {
+    const { code, message } = object(error);
+    if (!ERROR_CODES.has(code)) fail('an error of no code', error);
+    if (typeof message !== 'string' || message === '') fail('an error without a message', error);
+    if (typeof response['error_type'] !== 'string') fail('an error of no type', response['error_type']);
+  } else if (error !== null || 'error_type' in response) fail('an error of what did not fail', error);
+  checkUsage(object(usage));
+  const ids = new Set<JsonValue | undefined>();
+  for (const item of output.map(object)) {
+    if (typeof item['id'] !== 'string' || item['id'] === '' || ids.has(item['id'])) fail('an id that is none', item);
+    ids.add(item['id']);
+    checkItem(item, status === 'completed');
+  }
+}
+
+function checkUsage(usage: JsonObject): void {
+  const { input_tokens, output_tokens, total_tokens, cost = 0, is_byok } = usage;
+  if (!isCount(input_tokens) || !isCount(output_tokens)) fail('usage without counts', usage);
+  if (input_tokens + output_tokens !== total_tokens) fail('the total is not the sum', usage);
+  const { cached_tokens, cache_write_tokens } = object(usage['input_tokens_details']);
+  if (!isCount(cached_tokens) || !isCount(cache_write_tokens)) fail('usage without what was cached', usage);
+  if (!isCount(object(usage['output_tokens_details'])['reasoning_tokens'])) fail('usage without reasoning', usage);
+  if (typeof cost !== 'number' || cost < 0) fail('a cost that is none', usage);
+  if (typeof is_byok !== 'boolean') fail('usage without is_byok', usage);
+}
+
+/** A finished item by itself. */
+function checkItem(item: JsonObject, is_completed: boolean): void {
+  const { type, status } = item;
+  const has_state = type === 'message' || type === 'function_call' || type === 'custom_tool_call';
+  if (has_state && status !== 'completed' && status !== 'incomplete') fail('an item that is not at its end', item);
+  if (has_state && is_completed && status === 'incomplete') fail('an incomplete item of a completed response', item);
+  switch (type) {
+    case 'message':
+      if (item['role'] !== 'assistant') fail('a message of somebody else', item);
+      if (array(item['content']).length === 0) fail('a message of nothing', item);
+      for (const part of array(item['content']).map(object)) checkPart(part);
+      break;
+    case 'reasoning':
+      for (const part of array(item['summary']).map(object)) {
+        if (part['type'] !== 'summary_text' || typeof part['text'] !== 'string') fail('a part of a summary', item);
+      }
+      if (!Array.isArray(item['summary'])) fail('reasoning without a summary', item);
+      for (const part of array(item['content']).map(object)) {
+        if (part['type'] !== 'reasoning_text' || typeof part['text'] !== 'string') fail('a part of reasoning', item);
+      }
+      break;
+    case 'function_call':
+      for (const name of ['call_id', 'name']) if (!item[name]) fail(`a call without ${name}`, item);
+      textOf(item['arguments'], 'a call without arguments');
+      break;
+    case 'custom_tool_call':
+      for (const name of ['call_id', 'name']) if (!item[name]) fail(`a call without ${name}`, item);
+      textOf(item['input'], 'a call without input');
+  }
+}
+
+function checkPart(part: JsonObject): void {
+  if (part['type'] === 'refusal') {
+    textOf(part['refusal'], 'a refusal of nothing');
+    return;
+  }
+  if (part['type'] !== 'output_text') fail('a part of no kind', part);
+  textOf(part['text'], 'a part without text');
+  if (!Array.isArray(part['annotations'])) fail('a part without annotations', part);
+  for (const annotation of array(part['annotations']).map(object)) {
+    if (typeof annotation['type'] !== 'string') fail('an annotation of no type', annotation);
+    if (annotation['type'] !== 'url_citation') continue;
+    const { url, title, start_index = 0, end_index = 0 } = annotation;
+    if (typeof url !== 'string' || (title !== undefined && typeof title !== 'string')) fail('a citation', annotation);
+    if (!isCount(start_index) || !isCount(end_index) || start_index > end_index) fail('a place', annotation);
+  }
+}
+
+/** A part of the open item: of a message, of reasoning, or of its summary. */
+interface OpenPart {
+  kind: 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text';
+  text: string;
+  logprobs: JsonValue[];
+  annotations: JsonValue[];
+  is_said: boolean;
+  /** As the event that ends it has it. */
+  done: JsonObject | undefined;
+}
+
+interface OpenItem {
+  id: string;
+  type: string;
+  added: JsonObject;
+  parts: OpenPart[];
+  summary: OpenPart[];
+  /** Of a call. */
+  told: string;
+  is_told: boolean;
+}
+
+const WHOLE_TEXT: Record<OpenPart['kind'], string> = {
+  output_text: 'response.output_text.',
+  refusal: 'response.refusal.',
+  reasoning_text: 'response.reasoning_text.',
+  summary_text: 'response.reasoning_summary_text.',
+};
+
+class StreamChecker {
+  readonly #continued: boolean;
+  #begun: JsonObject | undefined;
+  #item: OpenItem | undefined;
+  #response: JsonObject | undefined;
+  readonly #items: JsonObject[] = [];
+  readonly #ids = new Set<JsonValue | undefined>();
+
+  constructor({ continued = false }: ResponsesGrammar) {
+    this.#continued = continued;
+  }
+
+  event(event: JsonObject, at: number): void {
+    const type = textOf(event['type'], 'an event of no type');
+    if (event['sequence_number'] !== at) fail(`event ${at} has another number`, event);
+    if (this.#response !== undefined) fail('something follows the end', event);
+    const leaks = leaksOf(event);
+    if (leaks.length > 0) fail('inside things show', leaks);
+    if (at === 0 || at === 1) {
+      this.#begin(event, at === 0 ? 'response.created' : 'response.in_progress');
+      return;
+    }
+    if (TERMINAL.has(type)) this.#finish(type, object(event['response']));
+    else if (type === 'response.debug') this.#debug(event);
+    else if (type === 'response.output_item.added') this.#add(event);
+    else this.#ofItem(type, event);
+  }
+
+  end(): JsonObject {
+    return this.#response ?? fail('it has no end');
+  }
+
+  #begin(event: JsonObject, type: string): void {
+    if (event['type'] !== type) fail(`it does not begin with ${type}`, event);
+    const response = object(event['response']);
+    for (const name of ALWAYS) if (!(name in response)) fail(`a response without ${name}`, response);
+    if (response['status'] !== 'in_progress') fail('it begins at its end', response['status']);
+    if (array(response['output']).length > 0 || !Array.isArray(response['output'])) fail('it begins with output');
+    for (const name of ['usage', 'error', 'incomplete_details', 'completed_at']) {
+      if (response[name] !== null) fail(`it begins with ${name}`, response[name]);
+    }
+    if (this.#begun !== undefined && !isDeepStrictEqual(response, this.#begun)) fail('it begins twice', response);
+    this.#begun = response;
+  }
+
+  #debug(event: JsonObject): void {
+    if ((this.#item !== undefined || this.#items.length > 0) && !this.#continued) fail('a debug event comes late');
+    object(object(event['debug'])['echo_upstream_body'] ?? fail('a debug event of nothing', event));
+  }
+
+  #add({ output_index, item: value }: JsonObject): void {
+    const item = object(value);
+    if (this.#item !== undefined) fail('an item opens before the last is closed', item);
+    if (output_index !== this.#items.length) fail('an item takes another place than the next', output_index);
+    const id = textOf(item['id'], 'an item without an id');
+    const type = textOf(item['type'], 'an item of no type');
+    if (id === '' || this.#ids.has(id)) fail('an id that is not its own', item);
+    this.#ids.add(id);
+    const begins: Record<string, JsonObject> = {
+      message: { status: 'in_progress', role: 'assistant', content: [] },
+      reasoning: { summary: [] },
+      function_call: { status: 'in_progress', arguments: '' },
+      custom_tool_call: { status: 'in_progress', input: '' },
+      image_generation_call: { status: 'in_progress', result: null },
+    };
+    for (const [name, begun] of Object.entries(begins[type] ?? {})) {
+      if (!isDeepStrictEqual(item[name], begun)) fail(`a ${type} does not begin with its ${name}`, item);
+    }
+    if (type === 'function_call' || type === 'custom_tool_call') {
+      const call_id = textOf(item['call_id'], 'a call without call_id');
+      if (call_id === '' || this.#ids.has(`call ${call_id}`)) fail('a call_id that is not its own', item);
+      this.#ids.add(`call ${call_id}`);
+      if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
+    }
+    this.#item = { id, type, added: item, parts: [], summary: [], told: '', is_told: false };
+  }
+
+  #ofItem(type: string, event: JsonObject): void {
+    const item = this.#item ?? fail('an event of an item that is not open', event);
+    if (event['output_index'] !== this.#items.length) fail('an event of another place', event);
+    if (type === 'response.output_item.done') {
+      this.#close(item, object(event['item']));
+      return;
+    }
+    if (event['item_id'] !== item.id) fail('an event of another item', event);
+    if (type === 'response.content_part.added') this.#openPart(item, item.parts, event['content_index'], event);
+    else if (type === 'response.content_part.done') this.#donePart(item.parts[Number(event['content_index'])], event);
+    else if (type === 'response.reasoning_summary_part.added') {
+      this.#openPart(item, item.summary, event['summary_index'], event);
+    } else if (type === 'response.reasoning_summary_part.done') {
+      this.#donePart(item.summary[Number(event['summary_index'])], event);
+    } else if (type === 'response.output_text.annotation.added') this.#annotate(item, event);
+    else if (/^response\.(?:output_text|refusal|reasoning_text|reasoning_summary_text)\.(?:delta|done)$/.test(type)) {
+      this.#say(item, type, event);
+    } else if (/^response\.(?:function_call_arguments|custom_tool_call_input)\.(?:delta|done)$/.test(type)) {
+      this.#call(item, type, event);
+    } else this.#ofOwnItem(item, type);
+  }
+
+  /** What an upstream of this wire tells of an item of its own: `response.web_search_call.searching`. */
+  #ofOwnItem({ type: of }: OpenItem, type: string): void {
+    const spoken = ['message', 'reasoning', 'function_call', 'custom_tool_call'];
+    if (spoken.includes(of) || !type.startsWith('response.')) fail(`an event that nobody knows of a ${of}`, type);
+    const kind = of.replace(/_call$/, '');
+    if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
+  }
+
+  #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
+    if (index !== parts.length) fail('a part takes another place than the next', event);
+    if ([...item.parts, ...item.summary].some(({ done }) => done === undefined)) fail('a part opens in another', event);
+    const part = object(event['part']);
+    const kind = part['type'];
+    const known =
+      item.type === 'message'
+        ? kind === 'output_text' || kind === 'refusal'
+        : item.type === 'reasoning' && kind === (parts === item.summary ? 'summary_text' : 'reasoning_text');
+    if (!known) fail(`a part of a ${item.type} of another kind`, event);
+    if (part['text'] !== (kind === 'refusal' ? undefined : '')) fail('a part that begins with text', event);
+    if (kind === 'refusal' && part['refusal'] !== '') fail('a part that begins with text', event);
+    if (kind === 'output_text' && !isDeepStrictEqual(part['annotations'], [])) fail('a part that begins cited', event);
+    const open: OpenPart = {
+      kind: kind as OpenPart['kind'],
+      text: '',
+      logprobs: [],
+      annotations: [],
+      is_said: false,
+      done: undefined,
+    };
+    parts.push(open);
+  }
+
+  #say(item: OpenItem, type: string, event: JsonObject): void {
+    const index = 'summary_index' in event ? item.summary[Number(event['summary_index'])] : undefined;
+    const part = index ?? item.parts[Number(event['content_index'])] ?? fail('a part that is not there', event);
+    if (!type.startsWith(WHOLE_TEXT[part.kind])) fail('an event of another kind of part', event);
+    if (part.done !== undefined || part.is_said) fail('something of a part that is over', event);
+    if (part.kind === 'output_text' && !Array.isArray(event['logprobs'])) fail('a text without logprobs', event);
+    if (type.endsWith('.delta')) {
+      const delta = textOf(event['delta'], 'a delta without text');
+      if (delta === '') fail('a delta of nothing', event);
+      part.text += delta;
+      part.logprobs.push(...array(event['logprobs']));
+      return;
+    }
+    const whole = event[part.kind === 'refusal' ? 'refusal' : 'text'];
+    if (whole !== part.text) fail('the whole text is not what was told', event);
+    if (part.kind === 'output_text' && !isDeepStrictEqual(event['logprobs'], part.logprobs)) fail('logprobs', event);
+    part.is_said = true;
+  }
+
+  #donePart(part: OpenPart | undefined, event: JsonObject): void {
+    if (part === undefined || part.done !== undefined) fail('the end of a part that is not open', event);
+    if (!part.is_said) fail('a part ends before its text', event);
+    const done = object(event['part']);
+    if (done['type'] !== part.kind) fail('a part changes its kind', event);
+    if (done[part.kind === 'refusal' ? 'refusal' : 'text'] !== part.text) fail('a part ends with another text', event);
+    if (part.kind === 'output_text') {
+      if (!isDeepStrictEqual(done['annotations'], part.annotations)) fail('a part ends with other citations', event);
+      if (!isDeepStrictEqual(done['logprobs'] ?? [], part.logprobs)) fail('a part ends with other logprobs', event);
+    }
+    part.done = done;
+  }
+
+  /** A citation may come after the end of its part, but not of its message. */
+  #annotate(item: OpenItem, event: JsonObject): void {
+    const part = item.parts[Number(event['content_index'])];
+    if (part?.kind !== 'output_text') fail('a citation of no text', event);
+    if (event['annotation_index'] !== part.annotations.length) fail('a citation in another place', event);
+    part.annotations.push(event['annotation'] ?? fail('a citation of nothing', event));
+    if (part.done !== undefined) part.done = { ...part.done, annotations: [...part.annotations] };
+  }
+
+  #call(item: OpenItem, type: string, event: JsonObject): void {
+    const is_custom = type.startsWith('response.custom_tool_call_input.');
+    if (item.type !== (is_custom ? 'custom_tool_call' : 'function_call')) fail('an event of another kind', event);
+    if (item.is_told) fail('something of a call that is told', event);
+    if (type.endsWith('.delta')) {
+      const delta = textOf(event['delta'], 'a delta without text');
+      if (delta === '') fail('a delta of nothing', event);
+      item.told += delta;
+      return;
+    }
+    if (event[is_custom ? 'input' : 'arguments'] !== item.told) fail('the whole is not what was told', event);
+    if (!is_custom && event['name'] !== item.added['name']) fail('a call changes its name', event);
+    item.is_told = true;
+  }
+
+  #close(item: OpenItem, done: JsonObject): void {
+    for (const name of ['id', 'type', 'call_id', 'name', 'role', 'phase', 'namespace']) {
+      if (!isDeepStrictEqual(done[name], item.added[name])) fail(`an item changes its ${name}`, done);
+    }
+    if ([...item.parts, ...item.summary].some((part) => part.done === undefined)) fail('a part is left open', done);
+    if (item.type === 'message' || item.type === 'reasoning') {
+      const parts = item.parts.map((part) => part.done);
+      if (!isDeepStrictEqual(array(done['content']), parts)) fail('an item ends with other parts', done);
+      const summary = item.summary.map((part) => part.done);
+      if (!isDeepStrictEqual(array(done['summary']), summary)) fail('an item ends with another summary', done);
+    } else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
+      if (!item.is_told) fail('a call ends before it is told', done);
+      const told = done[item.type === 'function_call' ? 'arguments' : 'input'];
+      if (told !== item.told) fail('a call ends with other arguments', done);
+    }
+    this.#items.push(done);
+    this.#item = undefined;
+  }
+
+  #finish(type: string, response: JsonObject): void {
+    if (this.#item !== undefined) fail('an item is left open', this.#item);
+    checkResponse(response);
+    if (type !== `response.${response['status']}`) fail('it ends otherwise than its response', response['status']);
+    for (const name of ['id', 'created_at', 'object', 'tools', 'instructions', 'metadata']) {
+      if (!isDeepStrictEqual(response[name], this.#begun?.[name])) fail(`${name} changes within the stream`, response);
+    }
+    if (!isDeepStrictEqual(response['output'], this.#items)) fail('the output is not what was told', response);
+    const open = this.#items.slice(0, -1).find(({ status }) => status === 'incomplete');
+    if (open !== undefined && ['message', 'function_call'].includes(String(open['type']))) {
+      fail('an item before the last is incomplete', open);
+    }
+    this.#response = response;
+  }
+}
