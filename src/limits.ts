@@ -344,6 +344,8 @@ export const limits = {
   /** How long an upstream is waited for that has told its whole answer but has not ended its stream. */
   upstream_tail_ms_max: 1_000,
   upstream_total_ms_max: 3_600_000,
+  /** How long a provider is waited for that counts the tokens of a prompt. */
+  token_count_ms_max: 5_000,
   attempts_max: 16,
   /** Of a plan, and of what was left out of it, so many endpoints are kept in a generation's record. */
   routing_recorded_max: 8,

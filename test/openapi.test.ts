@@ -176,3 +176,22 @@ test('answers and chunks of every kind of chat completion are documented, field 
     }
   }
 });
+
+test('answers and chunks of every kind of legacy completion are documented, field by field', async () => {
+  const chunk = undocumented('CompletionChunk');
+  const whole = undocumented('Completion');
+  const failure = undocumented('Error');
+  for (const model of ['echo', 'think', 'refuse', 'truncate', 'fail-mid-stream', 'fail-late', 'break-off']) {
+    for (const input of [
+      { prompt: 'Hello', logprobs: 2, debug: { echo_upstream_body: true } },
+      { prompt: ['a', 'b'] },
+    ]) {
+      for (const stream of [true, false]) {
+        for (const answer of await answersOf('/completions', { model: `sandbox/${model}`, ...input, stream })) {
+          const faultsOf = !('choices' in answer) ? failure : stream ? chunk : whole;
+          expect(faultsOf(answer), `${model} ${JSON.stringify(answer)}`).toBeUndefined();
+        }
+      }
+    }
+  }
+});

@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
-import type { Call } from '../inference/call.ts';
+import type { Cancellation } from '../inference/call.ts';
 import { ClientGone } from '../inference/exchange.ts';
 
 /** Answers a call in one piece, with JSON where nothing else is said, and tells the call when its client leaves before that. */
 export async function answerWhole(
   reply: FastifyReply,
-  call: Call,
+  call: { cancellation: Pick<Cancellation, 'cancel'> },
   answer: () => Promise<string>,
   content_type = 'application/json; charset=utf-8',
 ): Promise<FastifyReply> {

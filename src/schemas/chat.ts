@@ -481,6 +481,7 @@ export const ChatCompletionChunk = open(
           }),
         ),
         text: Type.Optional(Type.String({ description: 'In place of `delta` when the request had `prompt`.' })),
+        reasoning: Type.Optional(Type.String({ description: 'Beside `text`.' })),
         error: Type.Optional(ChoiceError),
       }),
       { description: 'Empty in the last event, which has the usage.' },

@@ -59,7 +59,13 @@ const right: [string, string, ChatGrammar?][] = [
     stream(
       old(written('a', { index: 1, finish_reason: 'stop' })),
       old(written('b', { finish_reason: 'length' })),
-      old(last),
+      old({
+        ...last,
+        generations: [
+          { index: 0, id },
+          { index: 1, id },
+        ],
+      }),
     ),
     { form: 'completions', choices: 2 },
   ],
@@ -85,7 +91,7 @@ const wrong: [string, string, ChatGrammar?][] = [
   ['usage before the finish', stream(last, finish())],
   ['usage with choices', stream(finish(), { ...finish(), usage })],
   ['usage whose total is no sum', stream(finish(), { ...last, usage: { ...usage, total_tokens: 4 } })],
-  ['usage without cost', stream(finish(), { ...last, usage: { ...usage, cost: undefined } })],
+  ['a cost that is text', stream(finish(), { ...last, usage: { ...usage, cost: '0' } })],
   ['no finish', stream(said({ content: 'a' }), last)],
   ['two finishes', stream(finish(), finish(), last)],
   ['text after the finish', stream(finish(), said({ content: 'a' }), last)],
@@ -139,13 +145,23 @@ const wrong: [string, string, ChatGrammar?][] = [
     'a debug chunk in the middle',
     stream(said({ content: 'a' }), { ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last),
   ],
+  ['generations of one prompt', stream(finish(), { ...last, generations: [{ index: 0, id }] })],
   ['metadata before the end', stream({ ...finish(), gateway_metadata: {} }, last)],
   ['deltas for a prompt', good, { form: 'prompt' }],
   ['text in place of deltas', stream(written('a', { finish_reason: 'stop' }), last)],
   ['chat chunks as completions', stream(written('a', { finish_reason: 'stop' }), last), { form: 'completions' }],
   [
     'one of two prompts unfinished',
-    stream(old(written('a', { finish_reason: 'stop' })), old(last)),
+    stream(
+      old(written('a', { finish_reason: 'stop' })),
+      old({
+        ...last,
+        generations: [
+          { index: 0, id },
+          { index: 1, id },
+        ],
+      }),
+    ),
     { form: 'completions', choices: 2 },
   ],
 ];

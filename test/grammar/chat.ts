@@ -20,7 +20,7 @@ export interface ChatGrammar {
 const OBJECTS = { chat: 'chat.completion.chunk', prompt: 'chat.completion.chunk', completions: 'text_completion' };
 const FINISHES = new Set<JsonValue | undefined>(['tool_calls', 'stop', 'length', 'content_filter', 'error']);
 const IN_CHUNKS = new Set(
-  'id object created model provider system_fingerprint service_tier choices usage gateway_metadata debug error'.split(
+  'id object created model provider system_fingerprint service_tier choices usage gateway_metadata generations debug error'.split(
     ' ',
   ),
 );
@@ -28,9 +28,7 @@ const IN_DELTAS = new Set(
   'role content reasoning reasoning_details tool_calls refusal images audio annotations'.split(' '),
 );
 const IN_CHOICES = new Set('index delta finish_reason native_finish_reason logprobs error'.split(' '));
-const IN_TEXT_CHOICES = new Set(
-  'index text reasoning finish_reason native_finish_reason logprobs error generation_id gateway_metadata'.split(' '),
-);
+const IN_TEXT_CHOICES = new Set('index text reasoning finish_reason native_finish_reason logprobs error'.split(' '));
 const DETAILS: Record<string, ReadonlySet<string>> = {
   'reasoning.text': new Set(['type', 'text', 'signature', 'format', 'id', 'index']),
   'reasoning.summary': new Set(['type', 'summary', 'format', 'id', 'index']),
@@ -96,6 +94,9 @@ class ChatChecker {
     const choices = chunk['choices'];
     if (!Array.isArray(choices)) fail('choices is no array', chunk);
     if (chunk['gateway_metadata'] !== undefined && chunk['usage'] === undefined) fail('metadata stands not at the end');
+    const is_batch = this.#choices > 1 && chunk['usage'] !== undefined;
+    if (array(chunk['generations']).length !== (is_batch ? this.#choices : 0))
+      fail('the generations of prompts', chunk);
     if (chunk['usage'] !== undefined) {
       this.#usage(chunk);
       return;
@@ -236,7 +237,9 @@ class ChatChecker {
     if (!counts.every((count) => Number.isInteger(count) && (count as number) >= 0))
       fail('usage without counts', usage);
     if (Number(counts[0]) + Number(counts[1]) !== counts[2]) fail('the total is not the sum', usage);
-    if (typeof usage['cost'] !== 'number' || usage['cost'] < 0) fail('usage without its cost', usage);
+    // It is not told where a price is not known.
+    const { cost = 0 } = usage;
+    if (typeof cost !== 'number' || cost < 0) fail('a cost that is none', usage);
   }
 }
 

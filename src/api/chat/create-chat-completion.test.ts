@@ -77,6 +77,18 @@ describe('200', () => {
     expect(texts.join('')).toContain('Say it back');
   });
 
+  test('reasoning stands beside the text of the prompt form, whole and streamed, where it is wanted', async () => {
+    const thinking = { model: 'sandbox/think', prompt: 'Say it back' };
+    const { answer } = await post(thinking);
+    expect(answer.choices[0]).toMatchObject({ reasoning: expect.stringMatching(/./) });
+    const reasoningOf = async (body: object) =>
+      (await stream(body)).chunks
+        .flatMap(({ choices }) => choices as { reasoning?: string }[])
+        .map((one) => one.reasoning ?? '');
+    expect((await reasoningOf(thinking)).join('')).toBe((answer.choices[0] as { reasoning?: string }).reasoning);
+    expect((await reasoningOf({ ...thinking, reasoning: { exclude: true } })).join('')).toBe('');
+  });
+
   test('the metadata tells what was tried, only when asked for', async () => {
     expect((await post(hello)).answer.gateway_metadata).toBeUndefined();
     const body = { ...hello, model: 'sandbox/fallback', provider: { order: ['sandbox'] } };

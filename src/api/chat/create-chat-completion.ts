@@ -2,18 +2,14 @@ import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
+import { hidesReasoning } from '../hides-reasoning.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 
 export interface ChatOptions extends AnswerOptions {
   clock: Clock;
-}
-
-function hidesReasoning(request: ChatRequest): boolean {
-  return request.reasoning?.exclude === true || (request.include_reasoning === false && !request.reasoning);
 }
 
 function envelopeOf(call: Call): Envelope {

@@ -104,6 +104,14 @@ test.each<[string, object, boolean]>([
   ['two different efforts', { reasoning: { effort: 'low' }, reasoning_effort: 'high' }, true],
   ['the same effort twice', { reasoning: { effort: 'low' }, reasoning_effort: 'low' }, false],
   ['neither prompt nor messages', { messages: undefined }, true],
+  [
+    'a prompt with tools',
+    { messages: undefined, prompt: 'p', tools: [{ type: 'function', function: { name: 'f' } }] },
+    true,
+  ],
+  ['a prompt with functions', { messages: undefined, prompt: 'p', functions: [{ name: 'f' }] }, true],
+  ['a prompt for an image', { messages: undefined, prompt: 'p', modalities: ['image', 'text'] }, true],
+  ['a prompt for text', { messages: undefined, prompt: 'p', modalities: ['text'], tools: [] }, false],
   ['both prompt and messages', { prompt: 'p' }, true],
 ])('%s: a 400 or not', (_title, more, refused) => {
   const asked = () => ask({ messages: hello, ...more });

@@ -167,6 +167,17 @@ function checkReasoning(body: ChatBody): void {
   }
 }
 
+/** A choice of this form has text and nothing else: what it could not show is not asked for. */
+function checkPromptForm({ tools, functions, modalities }: ChatBody): void {
+  const named = tools?.length ? 'tools' : functions?.length ? 'functions' : undefined;
+  if (named !== undefined) {
+    throw new GatewayError(400, `${named}: a prompt is answered with text alone; send messages to use tools`);
+  }
+  if (modalities?.some((one) => one !== 'text')) {
+    throw new GatewayError(400, 'modalities: a prompt is answered with text alone; send messages for others');
+  }
+}
+
 /**
  * The public request in the one inner language: legacy forms rewritten, nulls that mean nothing taken out, extension
  * points emptied. Throws `GatewayError` 400 that names the field.
@@ -178,6 +189,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
   if (body.messages != null && body.prompt != null) {
     throw new GatewayError(400, 'prompt and messages exclude each other: specify one of them');
   }
+  if (body.prompt != null) checkPromptForm(body);
   checkReasoning(body);
   // Filled, not emptied: an object that lost a field is slow to read ever after.
   const request: Record<string, unknown> = {};

@@ -85,7 +85,7 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
         index: 0,
         ...finish,
         logprobs: choice.logprobs ?? null,
-        text: textOf(choice.message.content),
+        text: textOf(choice.message.content) + (choice.message.refusal ?? ''),
         ...(choice.message.reasoning && !envelope.hide_reasoning ? { reasoning: choice.message.reasoning } : {}),
       }
     : {
@@ -142,12 +142,15 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
     return `${json}}`;
   };
 
+  const textJson = ({ content, reasoning, refusal }: Delta): string => {
+    const thought = reasoning && !hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
+    return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
+  };
+
   const choiceJson = (chunk: ChatChunk): string => {
     const finish = chunk.finish_reason ? JSON.stringify(chunk.finish_reason) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
-    const body = text_form
-      ? `"text":${JSON.stringify(chunk.delta.content ?? '')}`
-      : `"delta":${deltaJson(chunk.delta)}`;
+    const body = text_form ? textJson(chunk.delta) : `"delta":${deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
     return `{"index":0,${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;

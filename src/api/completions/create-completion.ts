@@ -1,0 +1,123 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { toGatewayError } from '../../http/error-envelope.ts';
+import { sendEventStream } from '../../http/event-stream.ts';
+import type { Server } from '../../http/server.ts';
+import type { Call, Clock } from '../../inference/call.ts';
+import { ClientGone } from '../../inference/exchange.ts';
+import { CompletionAnswer, CompletionBody, CompletionChunk } from '../../schemas/completions.ts';
+import { errors } from '../../schemas/error.ts';
+import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
+import { answerWhole } from '../answer-whole.ts';
+import { callOf } from '../call-of.ts';
+import { hidesReasoning } from '../hides-reasoning.ts';
+import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
+import { type CompletionRequest, completionRequests } from './door.ts';
+import { createCompletionStream, type Envelope, encodeCompletion } from './encode.ts';
+
+export interface CompletionOptions extends AnswerOptions {
+  clock: Clock;
+}
+
+function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[]): Envelope {
+  return {
+    id: lead.generation_id,
+    created: Math.floor(lead.accepted_ms / 1000),
+    hide_reasoning: hidesReasoning(lead.request),
+    tells_logprobs: body.logprobs != null,
+    prompts: calls.map(({ generation_id, request }) => {
+      const [prompt] = request.messages;
+      return { generation_id, echo: body.echo === true && typeof prompt?.content === 'string' ? prompt.content : '' };
+    }),
+  };
+}
+
+/** `POST /completions`, the form of before chat: text that goes on from a prompt, or from each of several. */
+export function createCompletion(server: Server, options: CompletionOptions): void {
+  const { inference, clock } = options;
+  server.route({
+    method: 'POST',
+    url: '/completions',
+    config: { metered: inference, events: CompletionChunk },
+    schema: {
+      operationId: 'createCompletion',
+      tags: ['Completions'],
+      summary: 'Creates a completion of a prompt, as clients of before chat ask for it.',
+      description:
+        'Each prompt is a call of its own: its choice has the index of the prompt, may fail alone (`finish_reason: "error"` with `error`), and its generation is told in `generations` where there are several. Answers with server-sent events when `stream` is true: pieces of the choices as they come, a last event with usage and empty `choices`, then `[DONE]`.',
+      body: CompletionBody,
+      response: { 200: CompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
+    },
+    handler: async (request, reply) => {
+      const { body } = request;
+      const calls = completionRequests(body).map((one) => callOf(request, one, clock));
+      const lead = calls[0] as Call;
+      reply.header('x-generation-id', lead.generation_id);
+      const streamed = body.stream === true;
+      request.log_facts = { generation_id: lead.generation_id, model: lead.request.model, streamed };
+      const envelope = envelopeOf(body, lead, calls);
+      if (streamed) return stream(request, reply, { calls, envelope }, options);
+      const together = { cancel: () => leave(calls) };
+      return answerWhole(reply, { cancellation: together }, async () =>
+        encodeCompletion(await completeAll(inference, calls), envelope),
+      );
+    },
+  });
+}
+
+function leave(calls: readonly Call[]): void {
+  for (const { cancellation } of calls) cancellation.cancel();
+}
+
+async function stream(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { calls, envelope }: { calls: readonly Call[]; envelope: Envelope },
+  { inference, heartbeat_first_ms, heartbeat_ms }: CompletionOptions,
+): Promise<FastifyReply> {
+  const encoder = createCompletionStream(envelope);
+  const logFault = (error: { status: number; cause?: unknown }) => {
+    if (error.status === 500) {
+      request.log.error({ request_id: request.id, err: error.cause ?? error }, 'stream failed');
+    }
+  };
+  let open = calls.length;
+  /** The last choice that ends takes the end of the stream with it, so that one write tells both. */
+  const closed = (text: string) => {
+    open -= 1;
+    return open === 0 ? text + encoder.close() : text;
+  };
+  const encode = (step: PromptEvent): string => {
+    const { index } = step;
+    if ('failed' in step) {
+      logFault(step.failed);
+      return closed(encoder.failedChoice(index, step.failed));
+    }
+    const { event } = step;
+    switch (event.type) {
+      case 'open': {
+        const echoes = calls[index]?.request.debug?.echo_upstream_body === true;
+        return encoder.open(index, event.served) + (echoes ? event.upstream_bodies.map(encoder.debug).join('') : '');
+      }
+      case 'chunks':
+        return encoder.chunks(index, event.chunks);
+      case 'end':
+        if (event.error !== undefined) logFault(event.error);
+        return closed(encoder.end(index, event));
+    }
+  };
+  await sendEventStream(request, reply, {
+    events: streamAll(inference, calls),
+    encode,
+    encodeFailure(error) {
+      if (error instanceof ClientGone) return '';
+      const shown = toGatewayError(error);
+      logFault(shown);
+      return encoder.failed(shown, request.principal?.user_id ?? null);
+    },
+    heartbeat: COMMENT_HEARTBEAT,
+    onClientGone: () => leave(calls),
+    heartbeat_first_ms,
+    heartbeat_ms,
+  });
+  return reply;
+}

@@ -1,0 +1,101 @@
+/**
+ * The legacy completion schema: what `POST /completions` accepts and answers (OpenAI API reference, "Completions"). What
+ * it shares with chat is chat's.
+ */
+import Type, { type TProperties, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from './chat.ts';
+import { RoutingMetadata } from './routing-metadata.ts';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const open = <T extends TProperties>(properties: T, options: object = {}) =>
+  Type.Object(properties, { additionalProperties: true, ...options });
+
+const {
+  messages: _messages,
+  prompt: _prompt,
+  tools: _tools,
+  tool_choice: _tool_choice,
+  parallel_tool_calls: _parallel_tool_calls,
+  functions: _functions,
+  function_call: _function_call,
+  logprobs: _logprobs,
+  top_logprobs: _top_logprobs,
+  ...as_in_chat
+} = ChatCompletionBody.properties;
+
+export const CompletionBody = open(
+  {
+    ...as_in_chat,
+    prompt: Type.Union(
+      [
+        Type.String({ minLength: 1 }),
+        Type.Array(Type.Union([Type.String({ minLength: 1 }), Type.Integer(), Type.Array(Type.Integer())]), {
+          minItems: 1,
+        }),
+      ],
+      { description: `One prompt, or up to ${limits.completion_prompts_max}. Prompts in tokens are refused.` },
+    ),
+    echo: orNull(Type.Boolean({ description: 'Repeat the prompt before the text.' })),
+    logprobs: orNull(Type.Integer({ minimum: 0, maximum: 5, description: 'How many tokens to tell at each place.' })),
+    best_of: orNull(Type.Integer({ minimum: 1, maximum: 20, description: '1 is what there is.' })),
+    suffix: orNull(Type.String({ description: 'Not served; empty is none.' })),
+  },
+  { title: 'CompletionRequest', examples: [{ model: 'sandbox/echo', prompt: 'Hello' }] },
+);
+
+const Logprobs = Type.Union(
+  [
+    open({
+      tokens: Type.Array(Type.String()),
+      token_logprobs: Type.Array(Type.Union([Type.Number(), Type.Null()])),
+      top_logprobs: Type.Array(Type.Record(Type.String(), Type.Number())),
+      text_offset: Type.Array(
+        Type.Integer({ description: "Where the token begins in the choice's text, in characters." }),
+      ),
+    }),
+    Type.Null(),
+  ],
+  { title: 'CompletionLogprobs' },
+);
+
+const { finish_reason, native_finish_reason, error } = ChatCompletionAnswer.properties.choices.items.properties;
+
+const Choice = open(
+  {
+    index: Type.Integer({ description: 'Which prompt it answers.' }),
+    text: Type.String(),
+    reasoning: Type.Optional(Type.String()),
+    logprobs: Logprobs,
+    finish_reason,
+    native_finish_reason,
+    error,
+  },
+  { title: 'CompletionChoice' },
+);
+
+const generations = Type.Optional(
+  Type.Array(open({ index: Type.Integer(), id: Type.String(), gateway_metadata: Type.Optional(RoutingMetadata) }), {
+    description: 'Where there are several prompts: the generation of each.',
+  }),
+);
+
+const { choices: _answer_choices, object: _answer_object, ...answer_envelope } = ChatCompletionAnswer.properties;
+const { choices: _chunk_choices, object: _chunk_object, ...chunk_envelope } = ChatCompletionChunk.properties;
+
+/** Documentation of the answer; answers are written by the encoder, not by this schema. */
+export const CompletionAnswer = open(
+  { ...answer_envelope, object: Type.Literal('text_completion'), choices: Type.Array(Choice), generations },
+  { title: 'Completion' },
+);
+
+/** Documentation of what each event of a stream holds. */
+export const CompletionChunk = open(
+  {
+    ...chunk_envelope,
+    object: Type.Literal('text_completion'),
+    choices: Type.Array(Choice, { description: 'Empty in the last event, which has the usage.' }),
+    generations,
+  },
+  { title: 'CompletionChunk' },
+);
