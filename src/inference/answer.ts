@@ -6,6 +6,7 @@ import { createAttempts } from './attempts.ts';
 import type { Call } from './call.ts';
 import { type ChatAttemptsOptions, createChatAttempts } from './chat-attempts.ts';
 import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
+import { type CountedTokens, createTokenCount } from './count-tokens.ts';
 import { createExplain, type Explanation } from './explain.ts';
 import { createMeasure } from './measure.ts';
 import { type AnswerUsage, createSettlement, type SettlementLog } from './settlement.ts';
@@ -48,6 +49,8 @@ export interface Inference extends Metered {
   stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
   /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */
   explain(call: Call): Promise<Explanation>;
+  /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `ClientGone` when the client left first. */
+  countTokens(call: Call): Promise<CountedTokens>;
   /** A call that is not chat. Throws `GatewayError`; `ClientGone` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
@@ -81,6 +84,8 @@ export function createInference(options: InferenceOptions): Inference {
     },
 
     explain: createExplain(options, steps, work, measure),
+
+    countTokens: createTokenCount(options, steps, work),
 
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 

@@ -68,28 +68,28 @@ export function isMeaningful(delta: Delta): boolean {
   );
 }
 
-/** Tokens of a prompt by our own count: texts, tool definitions, and a flat figure for each other part. */
-export function estimatePrompt(request: ChatRequest): number {
+/** Tokens of a prompt by our own count, or another's of texts: texts, tool definitions, and a flat figure for each other part. */
+export function estimatePrompt(request: ChatRequest, count: (text: string) => number = estimateTokens): number {
   const PART_TOKENS = 800;
   const MESSAGE_TOKENS = 4;
   let tokens = 3;
   for (const message of request.messages) {
-    tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS);
+    tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS, count);
   }
-  if (request.tools?.length) tokens += estimateTokens(JSON.stringify(request.tools));
+  if (request.tools?.length) tokens += count(JSON.stringify(request.tools));
   return tokens;
 }
 
-function messageTokens(message: Message, part_tokens: number): number {
+function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
   let tokens = 0;
-  if (typeof message.content === 'string') tokens += estimateTokens(message.content);
+  if (typeof message.content === 'string') tokens += count(message.content);
   else {
     for (const part of message.content ?? []) {
-      tokens += part.type === 'text' ? estimateTokens(part.text) : part_tokens;
+      tokens += part.type === 'text' ? count(part.text) : part_tokens;
     }
   }
   for (const call of message.tool_calls ?? []) {
-    tokens += estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
+    tokens += count(call.function.name) + count(call.function.arguments);
   }
   return tokens;
 }

@@ -140,6 +140,14 @@ export interface StreamDecoder {
   end(): ChatChunk[];
 }
 
+/** How a wire counts the tokens of a prompt without answering it, for nothing. */
+export interface TokenCounter {
+  /** The question about a request that was encoded for the endpoint. */
+  request(encoded: EncodedRequest, endpoint: Pick<DialectEndpoint, 'quirks' | 'upstream_model'>): EncodedRequest;
+  /** The count, and what is told beside it. Throws `UpstreamError` (`invalid_response`). */
+  read(body: JsonValue): JsonObject & { input_tokens: number };
+}
+
 /** Pure: a dialect does no I/O, reads no clock and no environment, so a transcript is a complete test of it. */
 export interface ChatDialect {
   wire: Wire;
@@ -162,6 +170,8 @@ export interface ChatDialect {
   output_tokens_min?: number;
   /** The service tier that a body asks for; undefined: none. */
   serviceTier(body: JsonObject): string | undefined;
+  /** Absent: the wire does not count. */
+  tokenCounter?: TokenCounter;
   /** Takes a credential of several parts, as JSON text. */
   json_credentials?: true;
   /** The base URL for a credential that says which of the provider's hosts it is meant for. Absent: always the provider's. */

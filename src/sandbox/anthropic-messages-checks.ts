@@ -229,6 +229,26 @@ export function checkAnthropicMessages(body: JsonObject, headers: IncomingHttpHe
   }
 }
 
+/** Fields of a request that a question about its tokens has no place for. */
+const uncounted = [
+  'max_tokens',
+  'stream',
+  'metadata',
+  'stop_sequences',
+  'temperature',
+  'top_k',
+  'top_p',
+  'service_tier',
+];
+
+/** Throws the refusal of a question about tokens that the real service refuses. */
+export function checkTokenCount(body: JsonObject, headers: IncomingHttpHeaders): void {
+  for (const field of uncounted) {
+    if (body[field] !== undefined) throw invalid(`${field}: Extra inputs are not permitted`);
+  }
+  checkAnthropicMessages({ ...body, max_tokens: model_output_tokens }, headers);
+}
+
 /** The refusal of a prompt that does not fit the model. */
 export function promptTooLong(input_tokens: number): Refusal {
   return invalid(`prompt is too long: ${input_tokens} tokens > ${model_context_tokens} maximum`);

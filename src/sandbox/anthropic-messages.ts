@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import { blocksOf, checkAnthropicMessages, promptTooLong } from './anthropic-messages-checks.ts';
+import { blocksOf, checkAnthropicMessages, checkTokenCount, promptTooLong } from './anthropic-messages-checks.ts';
 import {
   type Answer,
   type Block,
@@ -261,4 +261,13 @@ export const anthropicMessages: SandboxWire = {
   errorBody,
   errorEvent: (refusal, id) => event(errorBody(refusal, id)),
   answerHeaders: (id) => ({ 'request-id': `req_${id}` }),
+};
+
+/** The wire of `POST /v1/messages/count_tokens`. https://docs.anthropic.com/en/api/messages-count-tokens */
+export const anthropicTokenCount: SandboxWire = {
+  ...anthropicMessages,
+  path: /^\/v1\/messages\/count_tokens$/,
+  counts_only: true,
+  check: checkTokenCount,
+  encodeBody: ({ prompt }) => ({ input_tokens: prompt.input_tokens }),
 };

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { answerTo } from './answer.ts';
-import { anthropicMessages } from './anthropic-messages.ts';
+import { anthropicMessages, anthropicTokenCount } from './anthropic-messages.ts';
 import { bedrockConverse } from './bedrock-converse.ts';
 import { cohereChat } from './cohere-chat.ts';
 import { vectorWires } from './embeddings.ts';
@@ -54,6 +54,7 @@ export interface SandboxOptions {
 const wires: readonly SandboxWire[] = [
   openAiChat,
   anthropicMessages,
+  anthropicTokenCount,
   geminiGenerateContent,
   cohereChat,
   openAiResponses,
@@ -173,6 +174,12 @@ async function answer(
   // OpenAI's wires only show reasoning where the model always reasons; elsewhere it is asked for.
   if (model.behaviour === 'think' && (wire === openAiChat || wire === openAiResponses)) prompt.reasoning = true;
   const made = answerTo(prompt, model.behaviour, faults);
+  if (wire.counts_only) {
+    const nothing = { read_tokens: 0, write_5m_tokens: 0, write_1h_tokens: 0 };
+    const counted = { answer: made, prompt, cache: nothing, faults, id: attempt.id, created: 0, body };
+    sendJson(response, 200, wire.encodeBody(counted), wire.answerHeaders(attempt.id));
+    return;
+  }
   const cache = memory.cacheUse(prompt, faults.cached_tokens);
   attempt.billed = {
     input_tokens: prompt.input_tokens,

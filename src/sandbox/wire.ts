@@ -33,6 +33,8 @@ export interface SandboxWire {
   readBody?(raw: Buffer, request: { headers: IncomingHttpHeaders; url: string }): Promise<JsonObject>;
   /** The sound that a request is billed for, in milliseconds. Absent: none. */
   soundMs?(body: JsonObject): number;
+  /** It tells the tokens of a prompt, makes nothing and bills nothing. */
+  counts_only?: true;
   /** It answers with vectors or by the second: no word comes out that is counted. */
   makes_vectors?: true;
   /** Model and mode, where the path tells them. Absent: the body does. */

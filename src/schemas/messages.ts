@@ -228,6 +228,9 @@ export const CountTokensBody = open(prompt, {
 });
 
 export const TokenCount = Type.Object(
-  { input_tokens: Type.Integer({ minimum: 0 }) },
+  {
+    input_tokens: Type.Integer({ minimum: 0 }),
+    estimated: Type.Optional(Type.Literal(true, { description: 'Counted by the gateway, not by the provider.' })),
+  },
   { title: 'MessagesTokenCount', additionalProperties: true },
 );

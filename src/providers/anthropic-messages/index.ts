@@ -6,6 +6,7 @@ import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { requiredMedia } from './to-wire.ts';
+import { tokenCounter } from './token-counter.ts';
 import { WIRE } from './wire.ts';
 
 /** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
@@ -17,6 +18,7 @@ export const anthropicMessages: ChatDialect = {
   encodeRequest,
   outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
+  tokenCounter,
   addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'anthropic'),
   authorize(credential, _request, _now_ms, { api_key_header }) {
     if (credential === undefined) return {};

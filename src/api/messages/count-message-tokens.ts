@@ -1,0 +1,47 @@
+import type { Server } from '../../http/server.ts';
+import type { Inference } from '../../inference/answer.ts';
+import type { Clock } from '../../inference/call.ts';
+import type { Envelopes } from '../../inference/state/envelope.ts';
+import { CountTokensBody, TokenCount } from '../../schemas/messages.ts';
+import { messagesErrors } from '../../schemas/messages-answer.ts';
+import { answerWhole } from '../answer-whole.ts';
+import { callOf } from '../call-of.ts';
+import { betasOf } from './betas.ts';
+import { messagesRequest } from './door.ts';
+import { messagesError } from './errors.ts';
+
+export interface CountOptions {
+  inference: Inference;
+  envelopes: Envelopes;
+  clock: Clock;
+}
+
+/** `POST /messages/count_tokens`: the tokens of a prompt, by the provider that a call would go to, or by our own count. */
+export function countMessageTokens(server: Server, { inference, envelopes, clock }: CountOptions): void {
+  server.route({
+    method: 'POST',
+    url: '/messages/count_tokens',
+    config: { metered: inference, skin: messagesError },
+    schema: {
+      operationId: 'countMessageTokens',
+      tags: ['Messages'],
+      summary: 'Counts the tokens of a message.',
+      description:
+        'Takes what `POST /messages` takes. The provider that a call would go to first is asked where it counts for nothing ' +
+        '(Anthropic, also on Vertex AI); else the answer is an estimate, and says so. Counts as one request against rate limits; costs nothing.',
+      body: CountTokensBody,
+      response: { 200: TokenCount, ...messagesErrors(400, 401, 402, 403, 404, 413, 429, 500, 503) },
+    },
+    handler: async (request, reply) => {
+      const envelope = envelopes(request.principal?.organization_id ?? '');
+      const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      asked.stream = false;
+      const call = callOf(request, asked, clock, { api_type: 'messages' });
+      reply.header('request-id', request.id);
+      return answerWhole(reply, call, async () => {
+        const { input_tokens, rest, is_estimate } = await inference.countTokens(call);
+        return JSON.stringify({ ...rest, input_tokens, ...(is_estimate ? { estimated: true } : {}) });
+      });
+    },
+  });
+}

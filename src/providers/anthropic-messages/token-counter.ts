@@ -1,0 +1,46 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { type TokenCounter, UpstreamError } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+
+/** What the question may hold; anything else is refused (https://platform.claude.com/docs/en/api/messages-count-tokens). */
+const COUNTED = [
+  'messages',
+  'system',
+  'tools',
+  'tool_choice',
+  'thinking',
+  'output_config',
+  'output_format',
+  'cache_control',
+  'context_management',
+  'mcp_servers',
+] as const;
+
+/**
+ * Anthropic counts prompts for nothing (documentation page "Token counting"), and so does Google, at the address of a model
+ * that stands for the counting (https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens).
+ */
+export const tokenCounter: TokenCounter = {
+  request(encoded, { quirks, upstream_model }) {
+    const body: JsonObject = { model: upstream_model };
+    for (const field of COUNTED) {
+      const value = encoded.body[field];
+      if (value !== undefined) body[field] = value;
+    }
+    if (quirks.google_cloud === true) {
+      body['anthropic_version'] = encoded.body['anthropic_version']!;
+      return { ...encoded, path: '/models/count-tokens:rawPredict', body };
+    }
+    return { ...encoded, path: encoded.path.replace('/messages', '/messages/count_tokens'), body };
+  },
+
+  read(body) {
+    const told = asObject(body);
+    const count = told?.['input_tokens'];
+    if (typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max) {
+      return { ...told, input_tokens: count };
+    }
+    throw new UpstreamError('invalid_response', 'The provider told no count of tokens');
+  },
+};
