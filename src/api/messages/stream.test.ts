@@ -1,0 +1,456 @@
+import { describe, expect, test } from 'vitest';
+import { checkMessagesStream } from '../../../test/grammar/messages.ts';
+import { envelope, SERVED, STATE, streamText, wholeMessage } from '../../../test/messages-reading.ts';
+import { GatewayError } from '../../errors.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
+import type { ChatChunk, Delta, ReasoningDetail, ResponseExt, SlotEvent, Wire } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { ReasoningShown } from './blocks.ts';
+import { messagesRequest } from './door.ts';
+import { createMessagesStream } from './stream.ts';
+
+type Kind = NonNullable<SlotEvent['open']>['kind'];
+
+const begin = (wire: Wire, response: Partial<ResponseExt> = {}): ChatChunk => ({
+  delta: { role: 'assistant' },
+  ext: { response: { wire, rest: {}, ...response } },
+});
+const slot = (n: number, kind: Kind, delta: Delta, more: Partial<SlotEvent> = {}): ChatChunk => ({
+  delta,
+  ext: { slot: { n, open: { kind }, close: {}, ...more } },
+});
+const detail = (told: Partial<ReasoningDetail> & { type: string }): ReasoningDetail =>
+  ({ index: 0, id: null, ...told }) as ReasoningDetail;
+const reasoning = (n: number, ...details: ReasoningDetail[]): ChatChunk =>
+  slot(n, 'reasoning', { reasoning_details: details });
+const text = (n: number, content: string, more: Delta = {}): ChatChunk => slot(n, 'text', { content, ...more });
+const call = (n: number, index: number, id: string, told: string): ChatChunk =>
+  slot(n, 'call', { tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: told } }] });
+const finish = (finish_reason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
+  delta: {},
+  finish_reason: finish_reason!,
+  native_finish_reason: native,
+});
+const stopped = (wire: Wire, stopSequence: string): ChatChunk => ({
+  delta: {},
+  ext: { response: { wire, rest: {}, stopSequence } },
+});
+
+/** The message of a checked stream, which is the whole answer as well. */
+function messageOf(chunks: ChatChunk[], shown: ReasoningShown = 'shown'): JsonObject {
+  const { message } = checkMessagesStream(streamText([chunks], shown));
+  expect(message).toEqual(wholeMessage(accumulate(chunks, 0), shown));
+  return message!;
+}
+
+/** The turn as a client sends it back, as the door reads it. */
+function backThroughDoor({ content }: JsonObject): ReturnType<typeof messagesRequest>['messages'][number] {
+  const body = { model: 'a/b', max_tokens: 1, messages: [{ role: 'assistant', content }] };
+  const { messages } = messagesRequest(body as unknown as Parameters<typeof messagesRequest>[0], {
+    envelope,
+    betas: [],
+  });
+  return messages.find(({ role }) => role === 'assistant')!;
+}
+
+const withoutNull = ({ id, ...rest }: ReasoningDetail) => (id === null ? rest : { ...rest, id });
+const detailsBack = (message: JsonObject) => (backThroughDoor(message).reasoning_details ?? []).map(withoutNull);
+
+describe('reasons to stop', () => {
+  test.each<[ChatChunk['finish_reason'], string]>([
+    ['stop', 'end_turn'],
+    ['length', 'max_tokens'],
+    ['content_filter', 'refusal'],
+  ])('%s of another wire is %s', (reason, stop_reason) => {
+    const message = messageOf([begin('openai-chat'), text(0, 'a'), finish(reason, 'whatever')]);
+    expect(message).toMatchObject({ stop_reason, stop_sequence: null });
+  });
+
+  test('calls are to be answered', () => {
+    const message = messageOf([begin('openai-chat'), call(0, 0, 'call_1', '{}'), finish('tool_calls', 'stop')]);
+    expect(message['stop_reason']).toBe('tool_use');
+  });
+
+  test.each(['pause_turn', 'compaction', 'model_context_window_exceeded', 'refusal'])(
+    '%s of this wire stays',
+    (native) => {
+      const reason = native.startsWith('model') ? 'length' : native === 'refusal' ? 'content_filter' : 'stop';
+      const message = messageOf([begin('anthropic-messages'), text(0, 'a'), finish(reason, native)]);
+      expect(message['stop_reason']).toBe(native);
+    },
+  );
+
+  test('of a form that stands in for a tool, the use of that tool is none', () => {
+    const message = messageOf([begin('anthropic-messages'), text(0, '{}'), finish('stop', 'tool_use')]);
+    expect(message['stop_reason']).toBe('end_turn');
+  });
+
+  test('a sequence is told where it is known', () => {
+    const message = messageOf([
+      begin('openai-chat'),
+      text(0, 'a'),
+      finish('stop', 'stop'),
+      stopped('openai-chat', 'X'),
+    ]);
+    expect(message).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'X' });
+  });
+
+  test('a refusal in words is text, and a refusal', () => {
+    const message = messageOf([begin('openai-chat'), slot(0, 'refusal', { refusal: 'No.' }), finish('stop', 'stop')]);
+    expect(message).toMatchObject({ stop_reason: 'refusal', content: [{ type: 'text', text: 'No.' }] });
+  });
+});
+
+describe('reasoning', () => {
+  const unknown = detail({ type: 'reasoning.text', text: 'hm', format: 'unknown' });
+  const end = [text(9, 'a'), finish('stop')];
+
+  test('of this wire is what it was', () => {
+    const chunks = [
+      begin('anthropic-messages'),
+      reasoning(0, detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'anthropic-claude-v1' })),
+      reasoning(1, detail({ type: 'reasoning.encrypted', data: 'xyz', format: 'anthropic-claude-v1', index: 1 })),
+      ...end,
+    ];
+    expect(messageOf(chunks)['content']).toEqual([
+      { type: 'thinking', thinking: 'hm', signature: 'sig' },
+      { type: 'redacted_thinking', data: 'xyz' },
+      { type: 'text', text: 'a' },
+    ]);
+  });
+
+  test('of another wire goes through its client and back', () => {
+    const signed = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'google-gemini-v1' });
+    for (const told of [unknown, signed]) {
+      const message = messageOf([begin('gemini-generate-content'), reasoning(0, told), ...end]);
+      expect(message['content']).toMatchObject([{ type: 'thinking', thinking: 'hm' }, { type: 'text' }]);
+      expect(detailsBack(message)).toEqual([withoutNull(told)]);
+    }
+  });
+
+  test('of one item of the Responses API is one block', () => {
+    const format = 'openai-responses-v1';
+    const item = [
+      detail({ type: 'reasoning.summary', summary: 'one', format, index: 0 }),
+      detail({ type: 'reasoning.summary', summary: 'two', format, index: 1 }),
+      detail({ type: 'reasoning.encrypted', data: 'xyz', format, id: 'rs_1', index: 2 }),
+    ];
+    const next = [detail({ type: 'reasoning.encrypted', data: 'abc', format, id: 'rs_2', index: 3 })];
+    const message = messageOf([begin('openai-responses'), reasoning(0, ...item), reasoning(1, ...next), ...end]);
+    expect(message['content']).toMatchObject([
+      { type: 'thinking', thinking: 'one\n\ntwo' },
+      { type: 'redacted_thinking' },
+      { type: 'text' },
+    ]);
+    expect(detailsBack(message)).toEqual([...item, ...next].map(withoutNull));
+  });
+
+  test('a signature of a call stands right before it, and comes back to it', () => {
+    const id = 'functions.f:0';
+    const signature = detail({ type: 'reasoning.encrypted', data: 'sig', format: 'google-gemini-v1', id });
+    const message = messageOf([
+      begin('gemini-generate-content'),
+      text(0, 'a'),
+      reasoning(1, signature),
+      call(2, 0, id, '{}'),
+      finish('tool_calls', 'STOP'),
+    ]);
+    expect(message['content']).toMatchObject([{ type: 'text' }, { type: 'redacted_thinking' }, { type: 'tool_use' }]);
+    expect(detailsBack(message)).toEqual([withoutNull(signature)]);
+    expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
+  });
+
+  test('that is not to be read keeps what is opaque', () => {
+    const own = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'anthropic-claude-v1' });
+    for (const told of [unknown, own]) {
+      const message = messageOf([begin('bedrock-converse'), reasoning(0, told), ...end], 'omitted');
+      expect(message['content']).toMatchObject([{ type: 'thinking', thinking: '' }, { type: 'text' }]);
+      expect(JSON.stringify(message)).not.toContain('hm');
+      expect(detailsBack(message)).toEqual([withoutNull(told)]);
+    }
+  });
+
+  test('that was not shown upstream passes as it is', () => {
+    const own = detail({ type: 'reasoning.text', text: '', signature: 'sig', format: 'anthropic-claude-v1' });
+    const message = messageOf([begin('anthropic-messages'), reasoning(0, own), ...end], 'omitted');
+    expect(message['content']).toMatchObject([{ type: 'thinking', thinking: '', signature: 'sig' }, { type: 'text' }]);
+  });
+
+  test('that is excluded leaves no blocks', () => {
+    expect(messageOf([begin('openai-chat'), reasoning(0, unknown), ...end], 'hidden')['content']).toEqual([
+      { type: 'text', text: 'a' },
+    ]);
+  });
+
+  test('that another gateway marked as its own comes back as it was', () => {
+    const own = detail({ type: 'reasoning.text', text: 'hm', signature: 'gw1.x.y', format: 'anthropic-claude-v1' });
+    const encrypted = detail({ type: 'reasoning.encrypted', data: 'gw1.z.y', format: 'anthropic-claude-v1', index: 1 });
+    const message = messageOf([begin('anthropic-messages'), reasoning(0, own), reasoning(1, encrypted), ...end]);
+    expect(detailsBack(message)).toEqual([own, encrypted].map(withoutNull));
+  });
+
+  test('a seal stands behind everything', () => {
+    const seal = detail({ type: 'reasoning.encrypted', data: 'gw1.a.b', format: 'unknown', id: 'seal_x', index: 0 });
+    const chunks = [begin('openai-responses'), text(0, 'a'), { delta: { reasoning_details: [seal] } }, finish('stop')];
+    const { message } = checkMessagesStream(streamText([chunks]));
+    expect(message!['content']).toMatchObject([{ type: 'text' }, { type: 'redacted_thinking' }]);
+    const whole = accumulate([chunks[0]!, chunks[1]!, finish('stop')], 0);
+    whole.choices[0].message.reasoning_details = [seal];
+    expect(wholeMessage(whole)).toEqual(message);
+    expect(detailsBack(message!)).toEqual([withoutNull(seal)]);
+  });
+});
+
+describe('calls', () => {
+  test.each(['functions.get_weather:0', 'a b', 'gwid_x', 'ü'])(
+    'an id %s is told in letters that the wire takes',
+    (id) => {
+      const message = messageOf([begin('openai-chat'), call(0, 0, id, '{}'), finish('tool_calls')]);
+      const [block] = message['content'] as JsonObject[];
+      expect(block!['id']).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+      expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
+    },
+  );
+
+  test('an id without room gets a stand-in, always the same', () => {
+    const idOf = () => {
+      const message = messageOf([begin('openai-chat'), call(0, 0, `${'x'.repeat(60)}:0`, '{}'), finish('tool_calls')]);
+      return (message['content'] as JsonObject[])[0]!['id'];
+    };
+    expect(idOf()).toMatch(/^[A-Za-z0-9]{32}$/);
+    expect(idOf()).toBe(idOf());
+  });
+
+  test('numbers of a whole input stay as they were written', () => {
+    const completion = accumulate(
+      [begin('openai-chat'), call(0, 0, 'c', '{"a":1.0,"b":12345678901234567890}'), finish('tool_calls')],
+      0,
+    );
+    expect(JSON.stringify(wholeMessage(completion))).not.toContain('_raw');
+  });
+
+  test('a whole input that is no object is wrapped', () => {
+    const completion = accumulate([begin('openai-chat'), call(0, 0, 'c', '{"a":'), finish('tool_calls')], 0);
+    expect(wholeMessage(completion)['content']).toMatchObject([{ input: { _raw: '{"a":' } }]);
+  });
+
+  test('of which pieces alternate are told one after the other', () => {
+    const piece = (n: number, index: number, told: string, more: Partial<SlotEvent> = {}): ChatChunk => ({
+      delta: { tool_calls: [{ index, function: { arguments: told } }] },
+      ext: { slot: { n, ...more } },
+    });
+    const opened = (n: number): ChatChunk => ({
+      delta: { tool_calls: [{ index: n, id: `c${n}`, type: 'function', function: { name: 'f', arguments: '' } }] },
+      ext: { slot: { n, open: { kind: 'call' } } },
+    });
+    const message = messageOf([
+      begin('openai-chat'),
+      opened(0),
+      opened(1),
+      piece(1, 1, '{"b"'),
+      piece(0, 0, '{"a"'),
+      piece(1, 1, ':2}'),
+      piece(0, 0, ':1}'),
+      piece(0, 0, '', { close: {} }),
+      piece(1, 1, '', { close: {} }),
+      finish('tool_calls'),
+    ]);
+    expect(message['content']).toMatchObject([
+      { id: 'c0', input: { a: 1 } },
+      { id: 'c1', input: { b: 2 } },
+    ]);
+  });
+});
+
+describe('what is beside text', () => {
+  const cites = (url: string, end_index = 1) => ({
+    type: 'url_citation' as const,
+    url_citation: { url, title: 'T', content: 'said', start_index: 0, end_index },
+  });
+
+  test('citations of another wire stand at the end of their text, without an index of the provider', () => {
+    const chunks = [
+      begin('gemini-generate-content'),
+      text(0, 'a'),
+      { delta: { annotations: [cites('https://a.example')] } },
+      finish('stop'),
+    ];
+    const { events } = checkMessagesStream(streamText([chunks]));
+    expect(events.map(({ type, delta }) => (delta as JsonObject | undefined)?.['type'] ?? type)).toEqual([
+      'message_start',
+      'content_block_start',
+      'text_delta',
+      'citations_delta',
+      'content_block_stop',
+      'message_delta',
+      'message_stop',
+    ]);
+    expect(messageOf(chunks)['content']).toEqual([
+      {
+        type: 'text',
+        text: 'a',
+        citations: [
+          {
+            type: 'web_search_result_location',
+            cited_text: 'said',
+            url: 'https://a.example',
+            title: 'T',
+            encrypted_index: '',
+          },
+        ],
+      },
+    ]);
+  });
+
+  test('citations of this wire are not told twice', () => {
+    const citation = { type: 'page_location', cited_text: 'x', document_index: 0 };
+    const chunks: ChatChunk[] = [
+      begin('anthropic-messages'),
+      { delta: {}, ext: { slot: { n: 0, open: { kind: 'text' }, raw: { type: 'citations_delta', citation } } } },
+      { delta: { content: 'a' }, ext: { slot: { n: 0 } } },
+      {
+        delta: { annotations: [cites('https://a.example')] },
+        ext: { slot: { n: 0, close: { ext: { wire: 'anthropic-messages', rest: { citations: [citation] } } } } },
+      },
+      finish('stop', 'end_turn'),
+    ];
+    expect(messageOf(chunks)['content']).toEqual([{ type: 'text', text: 'a', citations: [citation] }]);
+  });
+
+  test('blocks that only another wire knows, and pictures, are left out', () => {
+    const block = { type: 'web_search_call', id: 'ws' };
+    const chunks: ChatChunk[] = [
+      begin('openai-responses'),
+      slot(0, 'native', {}, { open: { kind: 'native', native: { type: 'native', wire: 'openai-responses', block } } }),
+      slot(1, 'image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }] }),
+      text(2, 'a'),
+      finish('stop'),
+    ];
+    expect(messageOf(chunks)['content']).toEqual([{ type: 'text', text: 'a' }]);
+  });
+
+  test('nothing but an end is a message all the same', () => {
+    expect(messageOf([begin('openai-chat'), finish('length')])).toMatchObject({
+      content: [],
+      stop_reason: 'max_tokens',
+    });
+  });
+});
+
+describe('usage', () => {
+  test('is told in the classes of the wire', () => {
+    const usage = {
+      in_uncached: 10,
+      in_audio: 2,
+      in_image: 3,
+      in_cache_read: 20,
+      in_cache_write_5m: 4,
+      in_cache_write_1h: 5,
+      out_text: 7,
+      out_reasoning: 6,
+      counts: { web_search: 2 },
+    };
+    const last: ChatChunk = { delta: {}, ext: { response: { wire: 'openai-chat', rest: {}, usage } } };
+    const message = messageOf([begin('openai-chat'), text(0, 'a'), finish('stop'), last]);
+    expect(message['usage']).toEqual({
+      input_tokens: 15,
+      output_tokens: 13,
+      cache_creation_input_tokens: 9,
+      cache_read_input_tokens: 20,
+      cache_creation: { ephemeral_5m_input_tokens: 4, ephemeral_1h_input_tokens: 5 },
+      output_tokens_details: { thinking_tokens: 6 },
+      server_tool_use: { web_search_requests: 2, web_fetch_requests: 0 },
+      service_tier: null,
+      cost: 0.5,
+      cost_details: expect.any(Object),
+      is_byok: false,
+    });
+  });
+
+  test('begins with what is known of the input, and no output', () => {
+    const usage = { in_uncached: 5, in_cache_read: 3, out_text: 9 };
+    const chunks = [begin('anthropic-messages', { usage }), text(0, 'a'), finish('stop', 'end_turn')];
+    const { events } = checkMessagesStream(streamText([chunks]));
+    expect(events[0]).toMatchObject({
+      message: { usage: { input_tokens: 5, cache_read_input_tokens: 3, output_tokens: 0 } },
+    });
+  });
+});
+
+describe('the stream', () => {
+  const options = { id: STATE.generation_id, envelope, reasoning: 'shown' as const };
+  const ended = { type: 'end', classes: null, metadata: undefined, error: undefined } as const;
+  const no_usage = {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    total_tokens: 0,
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0, video_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, image_tokens: 0 },
+    cost: 0.25,
+    is_byok: false,
+  };
+
+  test('that another endpoint goes on with has one text', () => {
+    const encoder = createMessagesStream(options);
+    const stream = [
+      encoder.open(SERVED),
+      encoder.chunks([
+        begin('openai-chat'),
+        { delta: { content: 'one ' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
+      ]),
+      encoder.open({ ...SERVED, provider: 'Another' }),
+      encoder.chunks([begin('anthropic-messages'), text(0, 'two'), finish('stop', 'end_turn')]),
+      encoder.end({ ...ended, usage: no_usage }),
+    ].join('');
+    const { message } = checkMessagesStream(stream);
+    expect(message!['content']).toEqual([{ type: 'text', text: 'one two' }]);
+  });
+
+  test('that fails late tells it, with what it cost', () => {
+    const encoder = createMessagesStream(options);
+    const error = new GatewayError(502, 'gone', { metadata: { provider_name: 'Recorded' } });
+    const stream = [
+      encoder.open(SERVED),
+      encoder.chunks([
+        begin('openai-chat'),
+        { delta: { content: 'a' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
+      ]),
+      encoder.end({ ...ended, usage: no_usage, metadata: { attempt: 1 }, error }),
+    ].join('');
+    const { error: told, events } = checkMessagesStream(stream);
+    expect(told).toEqual({
+      type: 'api_error',
+      message: 'gone',
+      error_type: 'provider_unavailable',
+      metadata: { provider_name: 'Recorded' },
+    });
+    expect(events.at(-1)).toMatchObject({
+      request_id: STATE.generation_id,
+      usage: { cost: 0.25 },
+      gateway_metadata: { attempt: 1 },
+    });
+  });
+
+  test('of an answer that the provider ended with an error does not look like success', () => {
+    const chunks: ChatChunk[] = [
+      begin('gemini-generate-content'),
+      text(0, 'a'),
+      { ...finish('error'), error: { code: 502, message: 'broken' } },
+    ];
+    expect(checkMessagesStream(streamText([chunks])).error).toMatchObject({ type: 'api_error', message: 'broken' });
+    expect(() => wholeMessage(accumulate(chunks, 0))).toThrow('broken');
+  });
+
+  test('that never began tells its failure alone', () => {
+    const encoder = createMessagesStream(options);
+    const { events } = checkMessagesStream(encoder.failed(new GatewayError(503, 'nobody'), null));
+    expect(events).toMatchObject([{ type: 'error', error: { type: 'overloaded_error' } }]);
+  });
+
+  test('tells what was sent upstream in a ping, which clients pass over', () => {
+    const encoder = createMessagesStream(options);
+    expect(encoder.debug({ model: 'x' })).toBe(
+      'event: ping\ndata: {"type":"ping","debug":{"echo_upstream_body":{"model":"x"}}}\n\n',
+    );
+  });
+});
