@@ -156,10 +156,10 @@ function decodePart(value: JsonValue): InnerPart {
 }
 
 function hints(told: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: TextPart['ext'] } {
-  const { prompt_cache_breakpoint: mark, ...rest } = remainder(told, known);
+  const rest = remainder(told, known);
   const ext = extOf(rest);
   return {
-    ...(mark === undefined ? {} : { cache_control: { type: 'ephemeral' } }),
+    ...(rest['prompt_cache_breakpoint'] === undefined ? {} : { cache_control: { type: 'ephemeral' } }),
     ...(ext === undefined ? {} : { ext }),
   };
 }

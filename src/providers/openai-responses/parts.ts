@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts';
-import type { CacheControl, FilePart, InnerPart } from '../../schemas/inner.ts';
+import type { FilePart, InnerPart, TextPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
@@ -31,7 +31,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
       encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
       return undefined;
     case 'text':
-      return { ...restOf(part.ext), type: 'input_text', text: part.text, ...breakpoint(part.cache_control, encoding) };
+      return { ...restOf(part.ext), type: 'input_text', text: part.text, ...breakpoint(part, encoding) };
     case 'image_url': {
       const detail = part.image_url.detail;
       return {
@@ -40,18 +40,25 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
         image_url: part.image_url.url,
         // The type says that it is always there (https://platform.openai.com/docs/api-reference/responses/create).
         detail: detail === 'low' || detail === 'high' || detail === 'original' ? detail : 'auto',
-        ...breakpoint(part.cache_control, encoding),
+        ...breakpoint(part, encoding),
       };
     }
     case 'file':
-      return { ...encodeFile(part, field), ...breakpoint(part.cache_control, encoding) };
+      return { ...encodeFile(part, field), ...breakpoint(part, encoding) };
     default:
       throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
   }
 }
 
-/** The hint of where to cache up to, in this wire's words; models before GPT-5.6 refuse it. */
-function breakpoint(hint: CacheControl | undefined, { quirks }: Encoding): { prompt_cache_breakpoint?: JsonObject } {
+/**
+ * The hint of where to cache up to, in this wire's words; models before GPT-5.6 refuse it. Who said it in these words has it sent
+ * as it was.
+ */
+function breakpoint(
+  { cache_control: hint, ext }: Pick<TextPart, 'cache_control' | 'ext'>,
+  { quirks }: Encoding,
+): { prompt_cache_breakpoint?: JsonObject } {
+  if ('prompt_cache_breakpoint' in restOf(ext)) return {};
   return quirks.cache_control && hint?.type === 'ephemeral' ? { prompt_cache_breakpoint: { mode: 'explicit' } } : {};
 }
 

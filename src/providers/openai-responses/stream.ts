@@ -47,8 +47,21 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   return frame.event === undefined ? event : { ...event, type: frame.event };
 }
 
-/** What a response tells beside its items and the echo of its request. */
-const KEPT = ['model', 'moderation', 'tool_usage', 'content_filters', 'billing'];
+/** What a response tells beside its items: of its own, and with which values it answered where its request left them open. */
+const KEPT = [
+  'model',
+  'moderation',
+  'tool_usage',
+  'content_filters',
+  'billing',
+  'prompt_cache_diagnostics',
+  'prompt_cache_retention',
+  'reasoning',
+  'temperature',
+  'text',
+  'top_p',
+  'truncation',
+];
 
 /** Makes the decoder of one answer. */
 export function createEventDecoder(state: DecoderState): EventDecoder {
