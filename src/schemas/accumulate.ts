@@ -232,6 +232,12 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
       slot.at = details.length;
       taken = block.details.length;
       for (const detail of block.details) details.push({ ...detail, index: detail.index ?? details.length });
+      // A block that was there and said nothing is kept for its remainder: it takes no detail.
+      if (taken === 0 && block.ext !== undefined) {
+        order.push({ ...slot, span: 0, ext: block.ext });
+        isTold = true;
+        continue;
+      }
     } else if (block.kind === 'text') {
       slot.at = texts.length;
       // A block that said nothing is kept only for what else it carries.

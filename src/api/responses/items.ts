@@ -1,6 +1,6 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';
-import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
+import type { Annotation, ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { createCall } from './call-item.ts';
 import type { DeclaredTools } from './declared-tools.ts';
@@ -66,8 +66,14 @@ export function createItems(options: ItemsOptions): Items {
   let message: MessageWriter | undefined;
   let has_picture = false;
   let is_resumed = false;
+  /** Citations that came before there was a text to cite. */
+  let early: Annotation[] = [];
 
   function finishItem(status: ItemStatus): void {
+    if (early.length > 0 && message !== undefined) {
+      message.annotate(early);
+      early = [];
+    }
     const made = item?.finish(status);
     item = undefined;
     message = undefined;
@@ -121,6 +127,12 @@ export function createItems(options: ItemsOptions): Items {
     else item?.say(chunk);
   }
 
+  /** Citations of no block in particular. */
+  function cite(annotations: readonly Annotation[] = []): void {
+    if (message !== undefined) message.annotate(annotations);
+    else if (context.texts.length === 0) early.push(...annotations);
+  }
+
   function release(chunk: ChatChunk): void {
     const slot = chunk.ext?.slot;
     if (slot !== undefined) {
@@ -135,7 +147,7 @@ export function createItems(options: ItemsOptions): Items {
       return;
     }
     const told = kindOf(chunk.delta);
-    if (told === undefined) message?.annotate(chunk.delta.annotations ?? []);
+    if (told === undefined) cite(chunk.delta.annotations);
     else if (told !== 'reasoning' || !hide_reasoning) {
       const opens_call = chunk.delta.tool_calls?.[0]?.id !== undefined;
       if (item === undefined || kind !== told || n !== undefined || opens_call) open({ kind: told });

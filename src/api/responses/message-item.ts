@@ -102,7 +102,9 @@ export function createMessage(context: ItemContext): MessageWriter {
     events.send('response.output_text.delta', `${to.place},"delta":${JSON.stringify(text)},"logprobs":${shown}`);
   }
 
-  function addAnnotation(to: Part, annotation: JsonObject): void {
+  function addAnnotation(to: Part, told: JsonObject): void {
+    // Some providers of this wire leave out what its clients hold for certain.
+    const annotation = told['type'] === 'url_citation' ? { title: '', start_index: 0, end_index: 0, ...told } : told;
     if (events.are_read) {
       const index = `,"annotation_index":${to.annotations.length}`;
       events.send(RAW_ANNOTATION, `${to.place}${index},"annotation":${JSON.stringify(annotation)}`);

@@ -1,6 +1,7 @@
 import type { GatewayError } from '../../errors.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
+import { asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -132,7 +133,10 @@ const DEFAULTS: JsonObject = {
   user: null,
 };
 
-/** What the upstream says of its model, and what the gateway says itself. */
+/** Values of an upstream of this very wire that stand where the request left them open. */
+const OPEN = ['reasoning', 'temperature', 'text', 'top_p', 'truncation'];
+
+/** What an upstream says of itself, and the gateway tells of its own. */
 const OURS: ReadonlySet<string> = new Set([
   ...Object.keys(DEFAULTS),
   'model',
@@ -141,16 +145,20 @@ const OURS: ReadonlySet<string> = new Set([
   'gateway_metadata',
 ]);
 
-/** The request as its response repeats it, in the client's own words. */
-function echoOf(body: JsonObject): JsonObject {
+/** The request as its response repeats it, in the client's own words; where those are silent, in the upstream's. */
+function echoOf(body: JsonObject, told: JsonObject): JsonObject {
   const echo: JsonObject = { ...DEFAULTS };
+  for (const name of OPEN) if (told[name] != null) echo[name] = told[name];
   for (const name of Object.keys(DEFAULTS)) if (body[name] != null) echo[name] = body[name];
-  echo['text'] = { ...(DEFAULTS['text'] as JsonObject), ...(echo['text'] as JsonObject) };
-  if (body['text'] != null && (body['text'] as JsonObject)['format'] == null) {
-    (echo['text'] as JsonObject)['format'] = { type: 'text' };
+  for (const name of ['text', 'reasoning']) {
+    const known = [DEFAULTS[name], told[name], body[name]].map((one) => withoutNulls(asObject(one)));
+    echo[name] = Object.assign({}, asObject(DEFAULTS[name]), ...known);
   }
-  echo['reasoning'] = { ...(DEFAULTS['reasoning'] as JsonObject), ...(echo['reasoning'] as JsonObject) };
   return echo;
+}
+
+function withoutNulls(value: JsonObject | undefined): JsonObject {
+  return Object.fromEntries(Object.entries(value ?? {}).filter(([, member]) => member !== null));
 }
 
 /** Makes the Response object of one answer. */
@@ -158,7 +166,7 @@ export function createResponseObject(
   { id, created_at, model }: { id: string; created_at: number; model: string },
   body: JsonObject,
 ): ResponseObject {
-  const echo = JSON.stringify(echoOf(body)).slice(1, -1);
+  const echo = members(echoOf(body, {}));
   const head = `"id":${JSON.stringify(id)},"object":"response","created_at":${created_at}`;
   const tier = JSON.stringify(body['service_tier'] ?? 'auto');
   return {
@@ -168,8 +176,10 @@ export function createResponseObject(
     },
     finished({ served, output, ending, usage, service_tier, remainder, metadata, completed_at }) {
       const { status, error, incomplete_details, error_type } = ending;
+      const theirs = restOf(remainder);
       const rest: JsonObject = {};
-      for (const [name, value] of Object.entries(restOf(remainder))) if (!OURS.has(name)) rest[name] = value;
+      for (const [name, value] of Object.entries(theirs)) if (!OURS.has(name)) rest[name] = value;
+      const repeated = OPEN.some((name) => theirs[name] !== undefined) ? members(echoOf(body, theirs)) : echo;
       const shown = {
         status,
         completed_at: status === 'completed' ? completed_at : null,
@@ -184,7 +194,7 @@ export function createResponseObject(
         usage: publicUsage(usage),
         ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
       };
-      return `{${head},${members(shown)},"output":[${output.join(',')}],${echo},${members(last)}}`;
+      return `{${head},${members(shown)},"output":[${output.join(',')}],${repeated},${members(last)}}`;
     },
   };
 }
