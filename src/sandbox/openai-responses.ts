@@ -100,6 +100,8 @@ function summaryIsWanted({ body }: Envelope): boolean {
 function itemOf(envelope: Envelope, block: Block, at: number): JsonObject {
   const text = block.pieces.join('');
   const id = `${envelope.id}${at}`;
+  const { blocks, finish } = envelope.answer;
+  const status = finish === 'length' && at === blocks.length - 1 ? 'incomplete' : 'completed';
   switch (block.kind) {
     case 'reasoning':
       return {
@@ -112,22 +114,22 @@ function itemOf(envelope: Envelope, block: Block, at: number): JsonObject {
       return {
         id: `fc_${id}`,
         type: 'function_call',
-        status: 'completed',
+        status,
         call_id: `call_${block.id}`,
         name: block.name,
         arguments: text,
       };
     case 'refusal':
-      return messageOf(id, [{ type: 'refusal', refusal: text }]);
+      return messageOf(id, status, [{ type: 'refusal', refusal: text }]);
     default:
-      return messageOf(id, [
+      return messageOf(id, status, [
         { type: 'output_text', text, annotations: [], logprobs: logprobsOf(envelope, block.pieces) },
       ]);
   }
 }
 
-function messageOf(id: string, content: JsonObject[]): JsonObject {
-  return { id: `msg_${id}`, type: 'message', status: 'completed', role: 'assistant', content };
+function messageOf(id: string, status: string, content: JsonObject[]): JsonObject {
+  return { id: `msg_${id}`, type: 'message', status, role: 'assistant', content };
 }
 
 function logprobsOf({ body }: Envelope, pieces: string[]): JsonObject[] {
