@@ -75,11 +75,15 @@ const OWN_WIRE: Record<RequestExt['client'], Wire | undefined> = {
   messages: 'anthropic-messages',
 };
 
+function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean {
+  return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
+}
+
 /** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
-function takesSeal({ ext, reasoning, include_reasoning }: ChatRequest, wire: Wire): boolean {
+function takesSeal(request: ChatRequest, wire: Wire): boolean {
+  const { ext } = request;
   if (ext === undefined || ext.client === 'completions' || ext.seals === 'off') return false;
-  const is_hidden = reasoning?.exclude === true || (include_reasoning === false && !reasoning);
-  return !is_hidden && OWN_WIRE[ext.client] !== wire;
+  return !hidesReasoning(request) && OWN_WIRE[ext.client] !== wire;
 }
 
 const textOf = (details: readonly ReasoningDetail[]) =>
@@ -180,7 +184,8 @@ export function createTurnStates({
   return {
     recall(call, may_carry) {
       const { request, principal } = call;
-      const own = request.ext && OWN_WIRE[request.ext.client];
+      // A client that was not shown its turn's reasoning did not choose to leave it out.
+      const own = request.ext && !hidesReasoning(request) ? OWN_WIRE[request.ext.client] : undefined;
       const report: Report[] = [];
       const lost = new Map<string, number>();
       const messages = request.messages.map((given, at): Message => {

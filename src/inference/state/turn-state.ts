@@ -156,7 +156,8 @@ function callsOf({ tool_calls = [] }: Message, { t, k }: Frame): { tool_calls?: 
   return {
     tool_calls: tool_calls.map((call, at) => {
       const ext = k[at];
-      return ext && !call.ext ? { ...call, ext } : call;
+      // What a client's own API says of the call is nothing to the wire that made it.
+      return ext && call.ext?.wire !== ext.wire ? { ...call, ext } : call;
     }),
   };
 }
