@@ -68,7 +68,10 @@ const media = {
   images: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,aaaa' } }],
   audio: { id: 'a', data: 'bbbb', transcript: 'Hi' },
   annotations: [
-    { type: 'url_citation' as const, url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 } },
+    {
+      type: 'url_citation' as const,
+      url_citation: { url: 'https://a.example', title: 'A', start_index: 0, end_index: 2 },
+    },
   ],
 };
 
@@ -97,6 +100,14 @@ test('all that an answer may hold is shown, whole and as a stream', () => {
   const [chunk] = encode([{ delta: { content: 'Hi', refusal: 'no', ...media }, system_fingerprint: 'fp' }]);
   expect(chunk.system_fingerprint).toBe('fp');
   expect(chunk.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi', refusal: 'no', ...media });
+});
+
+test('a citation whose title is not known has an empty one', () => {
+  const untitled = { type: 'url_citation' as const, url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 } };
+  const titled = [{ type: 'url_citation', url_citation: { ...untitled.url_citation, title: '' } }];
+  expect(whole({ annotations: [untitled] }).choices[0].message.annotations).toEqual(titled);
+  const [chunk] = encode([{ delta: { annotations: [untitled] } }]);
+  expect(chunk.choices[0].delta.annotations).toEqual(titled);
 });
 
 test('reasoning that is not wanted is not in a whole answer, nor beside other news of a stream', () => {

@@ -3,7 +3,15 @@ import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
 import type { Served } from '../../inference/stream-answer.ts';
-import type { ChatChunk, Delta, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
+import type {
+  Annotation,
+  ChatChunk,
+  Delta,
+  Message,
+  ReasoningDetail,
+  ToolCall,
+  UrlCitation,
+} from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 
 /** What every object of one answer carries. */
@@ -67,8 +75,15 @@ function publicMessage(message: Message, hide_reasoning: boolean): Record<string
   if (message.tool_calls?.length) made['tool_calls'] = message.tool_calls.map(publicCall);
   if (message.images?.length) made['images'] = message.images;
   if (message.audio) made['audio'] = message.audio;
-  if (message.annotations?.length) made['annotations'] = message.annotations;
+  if (message.annotations?.length) made['annotations'] = message.annotations.map(publicAnnotation);
   return made;
+}
+
+/** Clients take a citation without a title for none at all, and some providers tell none. */
+function publicAnnotation(annotation: Annotation): Annotation {
+  if (annotation.type !== 'url_citation') return annotation;
+  const { url_citation } = annotation as UrlCitation;
+  return url_citation.title == null ? { ...annotation, url_citation: { ...url_citation, title: '' } } : annotation;
 }
 
 /** The whole answer as the contract has it, field by field. */
@@ -138,7 +153,7 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
     if (delta.refusal) json += `,"refusal":${JSON.stringify(delta.refusal)}`;
     if (delta.images) json += `,"images":${JSON.stringify(delta.images)}`;
     if (delta.audio) json += `,"audio":${JSON.stringify(delta.audio)}`;
-    if (delta.annotations?.length) json += `,"annotations":${JSON.stringify(delta.annotations)}`;
+    if (delta.annotations?.length) json += `,"annotations":${JSON.stringify(delta.annotations.map(publicAnnotation))}`;
     return `${json}}`;
   };
 
