@@ -79,8 +79,12 @@ export async function startRecordedGateway(answers: readonly RecordedAnswer[]): 
     return [head, ...(isStream ? slices(bytes, PART_BYTES) : [bytes]), 'END'];
   });
   const pricing = { prompt: 1, completion: 2 };
+  const input_modalities = ['text', 'image', 'file', 'audio', 'video'];
   const models = Object.fromEntries(
-    answers.map(({ model, wire }) => [model, { endpoints: [{ provider: wire, upstream_model: model, pricing }] }]),
+    answers.map(({ model, wire }) => [
+      model,
+      { input_modalities, endpoints: [{ provider: wire, upstream_model: model, pricing }] },
+    ]),
   );
   const aws = JSON.stringify({ accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' });
   const providers = Object.fromEntries(
