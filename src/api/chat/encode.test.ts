@@ -103,7 +103,10 @@ test('all that an answer may hold is shown, whole and as a stream', () => {
 });
 
 test('a citation whose title is not known has an empty one', () => {
-  const untitled = { type: 'url_citation' as const, url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 } };
+  const untitled = {
+    type: 'url_citation' as const,
+    url_citation: { url: 'https://a.example', start_index: 0, end_index: 2 },
+  };
   const titled = [{ type: 'url_citation', url_citation: { ...untitled.url_citation, title: '' } }];
   expect(whole({ annotations: [untitled] }).choices[0].message.annotations).toEqual(titled);
   const [chunk] = encode([{ delta: { annotations: [untitled] } }]);
