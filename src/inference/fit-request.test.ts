@@ -92,3 +92,30 @@ describe('under a spend limit', () => {
     expect(request).toMatchObject({ max_tokens: 900, max_completion_tokens: 800 });
   });
 });
+
+describe("Anthropic's own tools, where a spend limit counts", () => {
+  const native = (block: Record<string, string | number>) => ({
+    type: 'native' as const,
+    wire: 'anthropic-messages' as const,
+    block,
+  });
+  const search = native({ type: 'web_search_20250305', name: 'web_search' });
+  const bounded = native({ type: 'web_search_20250305', name: 'web_search', max_uses: 2 });
+  const bash = native({ type: 'bash_20250124', name: 'bash' });
+  const advisor = native({ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' });
+  const given: ChatRequest = { messages: [], tools: [called, search, bounded, bash, advisor], max_tokens: 5 };
+
+  test('searches are bounded, and no other model is asked', () => {
+    const { request, report } = fitRequest(given, endpoint, { default_tokens: 5 });
+    expect(request.tools).toEqual([called, native({ ...search.block, max_uses: 10 }), bounded, bash]);
+    expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
+      'changed tools[1].max_uses',
+      'dropped tools[4]',
+    ]);
+    expect(search.block).not.toHaveProperty('max_uses');
+  });
+
+  test('without one they pass as they are', () => {
+    expect(fitRequest(given, endpoint).request).toBe(given);
+  });
+});

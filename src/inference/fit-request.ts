@@ -3,6 +3,7 @@ import { offersTier } from '../catalog/price-list.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
+import { boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
@@ -52,7 +53,11 @@ export function fitRequest(
     delete own().service_tier;
     report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });
   }
-  if (spend !== undefined) boundOutput(fitted, own, report, { max, ...spend });
+  if (spend !== undefined) {
+    boundOutput(fitted, own, report, { max, ...spend });
+    const tools = fitted.tools && boundTools(fitted.tools, report);
+    if (tools !== fitted.tools) own().tools = tools;
+  }
   dropServerTools(fitted, own, report);
   return { request: fitted, report };
 }

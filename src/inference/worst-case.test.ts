@@ -454,6 +454,23 @@ describe('the price', () => {
     expect(worst(prepared({ tools }, { pricing: fees }, 'anthropic-messages'), 9)).toBe(31_000);
   });
 
+  test("a tool that the provider knows and the client runs is one of the client's", () => {
+    const fees = { prompt: 0, completion: 0, web_search: 10_000_000 };
+    const tool = (type: string) => ({
+      tools: [{ type: 'native' as const, wire: 'anthropic-messages' as const, block: { type, name: 'x' } }],
+    });
+    for (const type of ['bash_20250124', 'text_editor_20250728', 'computer_20251124', 'memory_20250818']) {
+      const run = prepared(tool(type), { pricing: fees, context_length: 99_999 }, 'anthropic-messages');
+      expect([type, worst(run, 9), promptOf(run).text < 99_999]).toEqual([type, 0, true]);
+    }
+    const search = prepared(
+      tool('web_search_20250305'),
+      { pricing: fees, context_length: 99_999 },
+      'anthropic-messages',
+    );
+    expect([worst(search, 9), promptOf(search).text]).toEqual([10_000 * limits.web_searches_assumed, 99_999]);
+  });
+
   test('a document in the data of the Responses wire is counted as its pages, not as text', () => {
     const file = { filename: 'a.pdf', file_data: `data:application/pdf;base64,${base64}` };
     const prompt = promptOf(prepared(parts(text, { type: 'file', file }), { tokenizer: 'GPT' }, 'openai-responses'));

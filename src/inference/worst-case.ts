@@ -8,6 +8,7 @@ import type { InnerPart, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
+import { declarationOf, runsAtClient } from './bound-tools.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
@@ -254,9 +255,11 @@ const ASK_FOR_TOOLS = ['web_search_options', 'mcp_servers', 'search_parameters',
 
 /** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
 function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt): { uses_max: number }[] {
-  const tools = (request.tools ?? []).filter(({ type }) => type !== 'function');
-  const found = tools.map((tool) => {
-    const { max_uses } = (tool as { block?: JsonObject }).block ?? (tool as unknown as JsonObject);
+  const tools = (request.tools ?? [])
+    .filter(({ type }) => type !== 'function')
+    .map(declarationOf)
+    .filter((tool) => !runsAtClient(tool));
+  const found = tools.map(({ max_uses }) => {
     return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
   });
   const asked =
@@ -267,16 +270,19 @@ function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt
 }
 
 /** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
-function toolsRun({ tools: told }: JsonObject, wire: Wire): number {
+function toolsRun({ tools: sent }: JsonObject, wire: Wire): number {
   // Google's servers take one object where the schema has a list of them.
-  const tools = Array.isArray(told) ? told : [told ?? null];
+  const tools = Array.isArray(sent) ? sent : [sent ?? null];
   if (wire === 'gemini-generate-content') {
     // Each kind of tool is a member here, the client's functions one of them; one object may hold several.
     const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
     return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
   }
-  const types = tools.map((tool) => (tool as JsonObject | null)?.['type']);
-  return types.filter((type) => typeof type === 'string' && type !== 'function' && type !== 'custom').length;
+  const run = tools.filter((tool) => {
+    const type = (tool as JsonObject | null)?.['type'];
+    return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool as JsonObject);
+  });
+  return run.length;
 }
 
 /** As many tokens as the model takes: what is longer is refused upstream. */
