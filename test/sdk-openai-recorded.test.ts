@@ -46,6 +46,34 @@ function expectChat({ choices, usage }: OpenAI.ChatCompletion, reading: ClientRe
   ]);
 }
 
+/** What the chat finish reasons are called in the Responses API; the rest is `completed`. */
+const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' };
+
+function expectResponse(response: OpenAI.Responses.Response, reading: ClientReading): void {
+  const { output, usage, status, incomplete_details } = response;
+  expect(response.output_text).toBe(reading.text);
+  const parts = output.flatMap((item) => (item.type === 'message' ? item.content : []));
+  expect(parts.map((part) => (part.type === 'refusal' ? part.refusal : '')).join('')).toBe(reading.refusal);
+  const calls = output.flatMap((item) => {
+    if (item.type === 'custom_tool_call')
+      return [{ name: item.name, arguments: JSON.stringify({ input: item.input }) }];
+    return item.type === 'function_call' ? [{ name: item.name, arguments: item.arguments }] : [];
+  });
+  expect(calls).toEqual(callsOf(reading));
+  const reason = INCOMPLETE[String(reading.finish)];
+  expect([status, incomplete_details?.reason]).toEqual([reason === undefined ? 'completed' : 'incomplete', reason]);
+  const thoughts = output.flatMap((item) =>
+    item.type === 'reasoning' ? [...item.summary, ...(item.content ?? [])].map(({ text }) => text) : [],
+  );
+  const told = reading.details.flatMap(({ text, summary }) => String(text ?? summary ?? ''));
+  expect(thoughts.join('')).toBe(told.join(''));
+  expect([usage?.input_tokens, usage?.output_tokens, usage?.total_tokens]).toEqual([
+    reading.usage['prompt_tokens'],
+    reading.usage['completion_tokens'],
+    reading.usage['total_tokens'],
+  ]);
+}
+
 async function errorOf(act: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
   const thrown = await act.then(
     () => undefined,
@@ -78,6 +106,19 @@ describe.each(wires)('recorded %s', (wire) => {
       const stream = openai.chat.completions.stream(request(answer));
       const [told, reading] = await Promise.all([stream.finalChatCompletion(), chatReading(recorded, answer)]);
       expectChat({ ...told, usage: await stream.totalUsage() }, reading);
+    });
+  });
+
+  describe.skipIf(isAbsent)(`responses${why}`, () => {
+    const request = ({ model }: RecordedAnswer) => ({ model, input: 'Go on.' });
+
+    test.each(answers.filter(({ kind }) => kind === 'whole'))('whole: $name', async (answer) => {
+      expectResponse(await openai.responses.create(request(answer)), await chatReading(recorded, answer));
+    });
+
+    test.each(answers.filter(isAnswer))('streamed: $name', async (answer) => {
+      const stream = openai.responses.stream(request(answer));
+      expectResponse(await stream.finalResponse(), await chatReading(recorded, answer));
     });
   });
 
