@@ -1,11 +1,8 @@
 /** The public service's own provider package for the AI SDK as a client, its base URL at the gateway. */
 import { createOpenRouter, type OpenRouterProvider } from '@openrouter/ai-sdk-provider';
-import { embed, embedMany, generateText, type StepResult, streamText, type ToolSet } from 'ai';
+import { embed, embedMany, generateText, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type AiClient, partsOf, takeWarnings, testAiSdk, tools } from './ai-sdk-rules.ts';
-import type { ClientReading } from './readings/client.ts';
-import { whySkipped } from './readings/recordings.ts';
-import { chatReading, type RecordedGateway, recordedAnswers, startRecordedGateway } from './recorded-upstream.ts';
+import { type AiClient, takeWarnings, testAiSdk, tools } from './ai-sdk-rules.ts';
 import { refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
 
 let site: SdkGateway;
@@ -19,7 +16,8 @@ beforeAll(async () => {
     model: (name) => openrouter(name),
     always: {},
     reasoning: { providerOptions: { openrouter: { reasoning: { effort: 'high', summary: 'auto' } } } },
-    shows_reasoning: true,
+    shows_reasoning: () => true,
+    shows_late_errors: true,
     sends_files: true,
   };
 });
@@ -33,11 +31,6 @@ describe.each(wires)('over %s', (dialect) => {
     () => site,
   );
 });
-
-/** The id of a call as two answers to one recording have it: some wires have none, and one is made for each answer. */
-function callId(id: string): string {
-  return /^call_[0-9A-Za-z]{24}$/.test(id) ? 'made' : id;
-}
 
 const quiet = { onError: () => undefined };
 
@@ -94,56 +87,4 @@ test('vectors come through its embedding model', async () => {
   expect(embeddings[0]).not.toEqual(embeddings[1]);
   expect(usage.tokens).toBeGreaterThan(0);
   expect((await embed({ model, value: 'sunny' })).embedding).toEqual(embeddings[0]);
-});
-
-describe.each(wires)('recorded answers of %s', (wire) => {
-  const answers = recordedAnswers(wire);
-  const why = whySkipped(answers, wire);
-  const whole = answers.filter(({ kind }) => kind === 'whole');
-  const streams = answers.filter(({ kind }) => kind === 'stream');
-  let recorded: RecordedGateway;
-  let provider: OpenRouterProvider;
-
-  beforeAll(async () => {
-    recorded = await startRecordedGateway(answers);
-    const { base_url: baseURL, key: apiKey } = recorded.gateway;
-    provider = createOpenRouter({ baseURL, apiKey, compatibility: 'strict' });
-  });
-  afterAll(() => recorded.stop());
-
-  /** What of an answer must be the same to any client of chat completions. */
-  const told = ({ text, finalStep }: { text: string; finalStep: StepResult<ToolSet> }) => ({
-    text,
-    calls: finalStep.toolCalls.map(({ toolCallId, toolName, input }) => [callId(toolCallId), toolName, input]),
-    // How paragraphs of it are joined is each client's own.
-    reasoning: (finalStep.reasoningText ?? '').replaceAll('\n\n', ''),
-    tokens: [finalStep.usage.inputTokens, finalStep.usage.outputTokens],
-  });
-  const wanted = ({ text, calls, reasoning, usage }: ClientReading) => ({
-    text,
-    calls: calls.map(({ id, name, arguments: input }) => [callId(id), name, JSON.parse(input)]),
-    reasoning: reasoning.replaceAll('\n\n', ''),
-    tokens: [usage['prompt_tokens'], usage['completion_tokens']],
-  });
-  const asked = (model: string) => ({ model: provider(model), prompt: 'Go on.', maxRetries: 0 });
-
-  test.skipIf(whole.length === 0).each(whole)(
-    `a whole one, asked for whole and as a stream: $name${why}`,
-    async (answer) => {
-      const expected = wanted(await chatReading(recorded, answer));
-      expect(told(await generateText(asked(answer.model)))).toEqual(expected);
-      const streamed = streamText({ ...asked(answer.model), ...quiet });
-      await partsOf(streamed.stream);
-      expect(told({ text: await streamed.text, finalStep: await streamed.finalStep })).toEqual(expected);
-      expect(takeWarnings()).toEqual([]);
-    },
-  );
-
-  test.skipIf(streams.length === 0).each(streams)(`a stream: $name${why}`, async (answer) => {
-    const streamed = streamText({ ...asked(answer.model), ...quiet });
-    await partsOf(streamed.stream);
-    const expected = wanted(await chatReading(recorded, answer));
-    expect(told({ text: await streamed.text, finalStep: await streamed.finalStep })).toEqual(expected);
-    expect(takeWarnings()).toEqual([]);
-  });
 });

@@ -1,0 +1,56 @@
+/** The Vercel AI SDK as a client, with the provider packages of OpenAI (each of its APIs) and Anthropic, their base URLs at the gateway. */
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAI } from '@ai-sdk/openai';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { type AiClient, testAiSdk } from './ai-sdk-rules.ts';
+import { refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+
+let site: SdkGateway;
+const clients: Record<string, () => AiClient> = {
+  'openai.chat()': () => ({
+    model: (name) => openai().chat(name),
+    always: {},
+    reasoning: { providerOptions: { openai: { reasoningEffort: 'high', forceReasoning: true } } },
+    shows_reasoning: () => false,
+    shows_late_errors: false,
+    sends_files: true,
+  }),
+  'openai(), which is Responses': () => ({
+    model: (name) => openai()(name),
+    // The service keeps no responses: this package then sends items whole in place of references to them.
+    always: { providerOptions: { openai: { store: false } } },
+    reasoning: {
+      providerOptions: {
+        openai: { store: false, reasoningEffort: 'high', reasoningSummary: 'auto', forceReasoning: true },
+      },
+    },
+    shows_reasoning: () => true,
+    shows_late_errors: true,
+    sends_files: true,
+  }),
+  'anthropic()': () => ({
+    model: (name) => createAnthropic({ baseURL: site.gateway.base_url, apiKey: site.gateway.key })(name),
+    // The package bounds the output of models that it does not know at 4096 and warns of it.
+    always: { maxOutputTokens: 8_000 },
+    reasoning: { providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 1_024 } } } },
+    shows_reasoning: () => true,
+    shows_late_errors: true,
+    sends_files: true,
+  }),
+};
+
+function openai() {
+  return createOpenAI({ baseURL: site.gateway.base_url, apiKey: site.gateway.key });
+}
+
+beforeAll(async () => {
+  site = await startSdkGateway();
+});
+afterAll(() => site.stop());
+refuseWarnings();
+
+describe.each(Object.entries(clients))('%s', (_name, client) => {
+  describe.each(wires)('over %s', (wire) => {
+    testAiSdk(wire, client, () => site);
+  });
+});
