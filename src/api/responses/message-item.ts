@@ -1,9 +1,9 @@
 import { asArray, asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { countCodePoints } from '../../providers/slot.ts';
-import type { Annotation, ChatChunk } from '../../schemas/inner.ts';
+import type { Annotation, ChatChunk, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { announce, type Closing, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
+import { announce, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
 
 /** One part of a message while it grows. */
 interface Part {
@@ -39,6 +39,9 @@ export function createMessage(context: ItemContext): MessageWriter {
   /** The part of the open block; one that is closed is still the last until another begins, as citations may follow. */
   let part: Part | undefined;
   let is_resumed = false;
+  /** What is remembered of the open block: told at its opening, or at its end. */
+  let block: JsonObject = {};
+  const toldOf = (ext: Ext | undefined): JsonObject => ({ ...block, ...restOf(ext) });
 
   function beginPart(kind: Part['kind']): Part {
     if (part !== undefined) endPart(part);
@@ -148,6 +151,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     },
     open(told) {
       const kind = told.kind === 'refusal' ? 'refusal' : 'text';
+      block = restOf(told.ext);
       if (is_resumed && part?.kind === kind) {
         is_resumed = false;
         return;
@@ -170,18 +174,18 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (raw?.['type'] === RAW_ANNOTATION) {
         const annotation = asObject(raw['annotation']);
         if (annotation !== undefined && part?.kind === 'text') addAnnotation(part, annotation);
-      } else if (delta.annotations !== undefined && annotationsOf(ext?.slot?.close).length === 0) {
+      } else if (delta.annotations !== undefined && annotationsOf(toldOf(ext?.slot?.close?.ext)).length === 0) {
         annotate(delta.annotations);
       }
     },
     close(told) {
       opening = undefined;
       if (part === undefined) return;
-      const { part: of_part, ...known } = restOf(told.ext);
+      const { part: of_part, ...known } = toldOf(told.ext);
       rest = { ...rest, ...known, ...(rest['id'] === undefined ? {} : { id: rest['id'] }) };
       const { annotations: _, ...further } = asObject(of_part) ?? {};
       part.rest = further;
-      for (const annotation of annotationsOf(told).slice(part.annotations.length)) addAnnotation(part, annotation);
+      for (const annotation of annotationsOf(toldOf(told.ext)).slice(part.annotations.length)) addAnnotation(part, annotation);
     },
     annotate,
     resume() {
@@ -203,8 +207,8 @@ export function createMessage(context: ItemContext): MessageWriter {
 }
 
 /** The citations of a part of this very wire, as they came. */
-function annotationsOf(told: Closing | undefined): JsonObject[] {
-  const annotations = asArray(asObject(restOf(told?.ext)['part'])?.['annotations']);
+function annotationsOf(told: JsonObject): JsonObject[] {
+  const annotations = asArray(asObject(told['part'])?.['annotations']);
   return annotations.map(asObject).filter((one) => one !== undefined);
 }
 
