@@ -3,12 +3,13 @@
  * comes out of the door and the dialect as it went in, but for what is listed here.
  */
 import { Value } from 'typebox/value';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { messagesRequest } from '../src/api/messages/door.ts';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
 import { hashUser } from '../src/providers/user-hash.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { MessagesBody } from '../src/schemas/messages.ts';
+import { type MessagesUpstream, startMessagesUpstream } from './messages-upstream.ts';
 import { array, object, recordingsOf } from './readings/recordings.ts';
 
 const recordings = recordingsOf('anthropic-messages').filter(({ recording }) => recording.request?.body);
@@ -40,6 +41,23 @@ describe.runIf(isThere)('a recorded request reaches an upstream of its wire as i
       expect(JSON.stringify(body)).toBe(before);
       expect(encoded.report).toEqual([]);
       expect(withoutNulls(encoded.body)).toEqual(allowed(body));
+    });
+  }
+});
+
+describe.runIf(isThere)('the same through a running gateway', () => {
+  let site: MessagesUpstream;
+  beforeAll(async () => {
+    site = await startMessagesUpstream();
+  });
+  afterAll(() => site.stop());
+
+  for (const { name, recording } of recordings) {
+    test(name, async () => {
+      const body = { ...recording.request!.body!, model: 'anthropic/claude' } as JsonObject;
+      const response = await site.gateway.call('POST', '/messages', body);
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Yes.')]);
+      expect(withoutNulls(JSON.parse(site.last().body))).toEqual(allowed(body));
     });
   }
 });

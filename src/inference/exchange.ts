@@ -135,6 +135,9 @@ const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'openai-project',
 ]);
 
+/** The one header whose values add up: what the operator asks for, and what the client does. */
+const BETA = 'anthropic-beta';
+
 /** What goes with another's credential: nothing that lets the gateway's account pay. */
 function withoutAccount(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
@@ -147,14 +150,17 @@ function headersFor(
   { call, attempt }: AttemptContext,
 ) {
   const { provider, own } = candidate;
+  const told = own === undefined ? provider.headers : withoutAccount(provider.headers);
+  const betas = [told[BETA], own_headers[BETA]].filter((beta) => beta !== undefined);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept,
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
-    ...(own === undefined ? provider.headers : withoutAccount(provider.headers)),
+    ...told,
     ...own_headers,
+    ...(betas.length > 1 ? { [BETA]: betas.join(',') } : {}),
   };
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
