@@ -61,8 +61,13 @@ export function streamText(batches: readonly ChatChunk[][], reasoning: Reasoning
 
 /** A whole answer as its client gets it. */
 export function wholeMessage(completion: ChatCompletion, reasoning: ReasoningShown = 'shown'): JsonObject {
+  return JSON.parse(wholeText(completion, reasoning)) as JsonObject;
+}
+
+/** The same as it is sent. */
+export function wholeText(completion: ChatCompletion, reasoning: ReasoningShown = 'shown'): string {
   const { usage } = completion.ext;
-  const text = encodeMessage(
+  return encodeMessage(
     {
       completion,
       served: SERVED,
@@ -72,7 +77,6 @@ export function wholeMessage(completion: ChatCompletion, reasoning: ReasoningSho
     },
     { id: STATE.generation_id, envelope, reasoning },
   );
-  return JSON.parse(text) as JsonObject;
 }
 
 /** What the official client makes of a stream's events; the newer kinds of blocks are known to the trial side of it alone. */

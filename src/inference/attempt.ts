@@ -13,7 +13,8 @@ import {
 import { createFramer } from '../providers/frames.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../schemas/inner.ts';
+import { chunksOf } from '../schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
@@ -181,35 +182,6 @@ export interface OpenStream {
   next(): Promise<ChatChunk[] | undefined>;
   /** Ends the upstream's work. Safe to call at any time, more than once. */
   close(): void;
-}
-
-/** The chunks that would have streamed a whole answer: for upstreams that answer a stream request with plain JSON. */
-function chunksOf(completion: ChatCompletion): ChatChunk[] {
-  const [{ message, finish_reason, native_finish_reason, logprobs, error }] = completion.choices;
-  const { content } = message;
-  const delta: Delta = { role: 'assistant' };
-  delta.content =
-    typeof content === 'string'
-      ? content
-      : (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
-  if (message.reasoning) delta.reasoning = message.reasoning;
-  if (message.reasoning_details?.length) delta.reasoning_details = message.reasoning_details;
-  if (message.refusal) delta.refusal = message.refusal;
-  if (message.tool_calls?.length) {
-    delta.tool_calls = message.tool_calls.map((call, index) => ({
-      index,
-      id: call.id,
-      type: 'function',
-      function: { name: call.function.name, arguments: call.function.arguments },
-    }));
-  }
-  if (message.images) delta.images = message.images;
-  if (message.audio) delta.audio = message.audio;
-  if (message.annotations?.length) delta.annotations = message.annotations;
-  return [
-    { delta, ...(logprobs === undefined ? {} : { logprobs }), service_tier: completion.service_tier ?? null },
-    { delta: {}, finish_reason, native_finish_reason, ...(error ? { error } : {}), ext: { response: completion.ext } },
-  ];
 }
 
 function isJsonAnswer(response: UpstreamResponse): boolean {

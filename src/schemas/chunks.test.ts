@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import { accumulate } from './accumulate.ts';
+import { chunksOf } from './chunks.ts';
+import type { ChatCompletion, Message } from './inner.ts';
+
+const answer = (message: Partial<Message>, more: Partial<ChatCompletion['choices'][0]> = {}): ChatCompletion => ({
+  choices: [
+    {
+      index: 0,
+      message: { content: null, ...message, role: 'assistant' },
+      finish_reason: 'stop',
+      native_finish_reason: 'end',
+      ...more,
+    },
+  ],
+  created: 7,
+  service_tier: 'default',
+  system_fingerprint: 'fp',
+  ext: { wire: 'openai-chat', rest: { a: 1 }, usage: { in_uncached: 1 }, requestId: 'r' },
+});
+const cites = (url: string, end_index: number) => ({
+  type: 'url_citation' as const,
+  url_citation: { url, start_index: 0, end_index },
+});
+const native = { type: 'native' as const, wire: 'openai-chat' as const, block: { type: 'x' } };
+const ext = { wire: 'openai-chat' as const, rest: { id: 'm' } };
+
+const answers: Record<string, ChatCompletion> = {
+  nothing: answer({}),
+  text: answer({ content: 'a' }),
+  'a refusal': answer({ refusal: 'no' }),
+  'an error': answer({ content: 'a' }, { finish_reason: 'error', error: { code: 502, message: 'gone' } }),
+  probabilities: answer({ content: 'a' }, { logprobs: { content: [{ token: 'a' }] } }),
+  'probabilities of nothing': answer({}, { logprobs: { content: [] } }),
+  'pictures and sound': answer({
+    images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }],
+    audio: { id: 'a', data: 'AA==' },
+  }),
+  'reasoning and calls': answer(
+    {
+      reasoning: 'one\n\ntwo',
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'one', signature: 's', format: 'unknown', index: 0 },
+        { type: 'reasoning.text', text: 'two', format: 'unknown', index: 1 },
+      ],
+      content: 'a',
+      tool_calls: [
+        { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } },
+        { id: 'd', type: 'function', function: { name: 'g', arguments: '{"a":1}' } },
+      ],
+    },
+    { finish_reason: 'tool_calls' },
+  ),
+  'an order, remainders and natives': answer({
+    content: [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ],
+    tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' }, ext }],
+    annotations: [cites('https://a.example', 1), cites('https://b.example', 2), cites('https://c.example', 0)],
+    ext: {
+      wire: 'openai-chat',
+      rest: {},
+      order: [
+        { kind: 'call', at: 0 },
+        { kind: 'text', at: 0, ext },
+        { kind: 'native', at: 0 },
+        { kind: 'text', at: 1 },
+      ],
+      natives: [native],
+    },
+  }),
+};
+
+test.each(Object.keys(answers))('%s: its chunks add up to it', (name) => {
+  const completion = answers[name]!;
+  expect(accumulate(chunksOf(completion), 7)).toEqual(completion);
+});
+
+test('a citation stands with the text that it ends in', () => {
+  const chunks = chunksOf(answers['an order, remainders and natives']!);
+  const cited = chunks.flatMap(({ delta }) => (delta.annotations ? [[delta.content, delta.annotations.length]] : []));
+  expect(cited).toEqual([
+    ['a', 1],
+    ['b', 2],
+  ]);
+});

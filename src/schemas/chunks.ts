@@ -1,0 +1,114 @@
+import { joinReasoning } from './accumulate.ts';
+import type { ChatChunk, ChatCompletion, Delta, Ext, InnerPart, Message, Native, Slot, UrlCitation } from './inner.ts';
+
+/**
+ * The chunks that would have streamed a whole answer, block after block: accumulated, they are that answer again. For upstreams
+ * that answer in one piece where a stream was asked for, and for encoders that write whole answers as they write streams.
+ */
+export function chunksOf(completion: ChatCompletion): ChatChunk[] {
+  const { choices, ext: response, service_tier, system_fingerprint } = completion;
+  const [{ message, finish_reason, native_finish_reason, logprobs, error }] = choices;
+  const { wire, rest } = response;
+  const blocks = blocksOf(message);
+  if (logprobs !== undefined) {
+    const said = blocks.find(({ delta }) => delta.content) ?? blocks[0];
+    if (said !== undefined) said.logprobs = logprobs;
+  }
+  return [
+    {
+      delta: { role: 'assistant' },
+      ...(service_tier == null ? {} : { service_tier }),
+      ...(system_fingerprint == null ? {} : { system_fingerprint }),
+      ...(logprobs === undefined || blocks.length > 0 ? {} : { logprobs }),
+      ext: { response: { wire, rest } },
+    },
+    ...blocks,
+    { delta: {}, finish_reason, native_finish_reason, ...(error === undefined ? {} : { error }), ext: { response } },
+  ];
+}
+
+function blocksOf(message: Message): ChatChunk[] {
+  const details = message.reasoning_details ?? [];
+  const parts = typeof message.content === 'string' ? [message.content] : (message.content ?? []).map(textOf);
+  const cited = citedTexts(message, parts);
+  let has_reasoned = false;
+
+  const deltaOf = ({ kind, at, span = 1 }: Slot): Delta => {
+    switch (kind) {
+      case 'reasoning': {
+        const told = details.slice(at, at + span);
+        const reasoning = joinReasoning(told);
+        // As the whole string has it: a blank line between two details.
+        const delta: Delta = { reasoning_details: told };
+        if (reasoning !== null) delta.reasoning = has_reasoned ? `\n\n${reasoning}` : reasoning;
+        has_reasoned ||= reasoning !== null;
+        return delta;
+      }
+      case 'text':
+        return { content: parts[at] ?? '', ...cited(at) };
+      case 'refusal':
+        return { refusal: message.refusal ?? '' };
+      case 'image':
+        return { images: (message.images ?? []).slice(at, at + span) };
+      case 'audio':
+        return message.audio == null ? {} : { audio: message.audio };
+      case 'call': {
+        const { id, type, function: called } = message.tool_calls![at]!;
+        return { tool_calls: [{ index: at, id, type, function: called }] };
+      }
+      case 'native':
+        return {};
+    }
+  };
+  const chunks = (message.ext?.order ?? canonicalOrder(message)).map((slot, n): ChatChunk => {
+    const ext = slot.kind === 'call' ? message.tool_calls![slot.at]!.ext : slot.ext;
+    const native = slot.kind === 'native' ? message.ext?.natives?.[slot.at] : undefined;
+    return { delta: deltaOf(slot), ext: { slot: { n, open: opening(slot.kind, ext, native), close: {} } } };
+  });
+  const plain = message.reasoning_details === undefined ? message.reasoning : undefined;
+  if (plain) chunks.unshift({ delta: { reasoning: plain } });
+  // Of no text that can be cited.
+  const annotations = (message.annotations ?? []).filter(({ type }) => parts.length === 0 || type !== 'url_citation');
+  if (annotations.length > 0) chunks.push({ delta: { annotations } });
+  return chunks;
+}
+
+function opening(kind: Slot['kind'], ext: Ext | undefined, native: Native | undefined) {
+  return { kind, ...(ext === undefined ? {} : { ext }), ...(native === undefined ? {} : { native }) };
+}
+
+/** The order in which blocks stand where nothing else is told. */
+function canonicalOrder({ reasoning_details, content, refusal, images, audio, tool_calls }: Message): Slot[] {
+  const texts = typeof content === 'string' ? 1 : (content?.length ?? 0);
+  return [
+    ...(reasoning_details?.length ? [{ kind: 'reasoning', at: 0, span: reasoning_details.length } as const] : []),
+    ...Array.from({ length: texts }, (_, at) => ({ kind: 'text', at }) as const),
+    ...(refusal ? [{ kind: 'refusal', at: 0 } as const] : []),
+    ...(images?.length ? [{ kind: 'image', at: 0, span: images.length } as const] : []),
+    ...(audio ? [{ kind: 'audio', at: 0 } as const] : []),
+    ...(tool_calls ?? []).map((_, at) => ({ kind: 'call', at }) as const),
+  ];
+}
+
+function textOf(part: InnerPart): string {
+  return part.type === 'text' ? part.text : '';
+}
+
+/** Which citations are of which text: those that end in it; of those without a place, the last text's. */
+function citedTexts(
+  { annotations }: Message,
+  parts: readonly string[],
+): (at: number) => { annotations?: UrlCitation[] } {
+  const citations = (annotations ?? []).filter((one): one is UrlCitation => one.type === 'url_citation');
+  if (citations.length === 0) return () => ({});
+  const ends: number[] = [];
+  for (const part of parts) ends.push((ends.at(-1) ?? 0) + [...part].length);
+  const places = citations.map(({ url_citation: { end_index } }) => {
+    const at = end_index === 0 ? -1 : ends.findIndex((end) => end_index <= end);
+    return at === -1 ? parts.length - 1 : at;
+  });
+  return (at) => {
+    const own = citations.filter((_, i) => places[i] === at);
+    return own.length === 0 ? {} : { annotations: own };
+  };
+}
