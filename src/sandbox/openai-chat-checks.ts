@@ -158,7 +158,7 @@ function checkTools(body: JsonObject): void {
       `tools[${at}].function.name`,
     );
   }
-  if (isObject(choice)) {
+  if (isObject(choice) && choice['type'] !== 'allowed_tools') {
     const wanted = isObject(choice['function']) ? textOf(choice['function']['name']) : '';
     if (objectsOf(tools).some((tool) => isObject(tool['function']) && tool['function']['name'] === wanted)) return;
     throw new Refusal(400, `Tool choice '${wanted}' not found in 'tools' parameter.`, null, 'tool_choice');

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import { decodeToolChoice, decodeTools, toolsOfItems } from '../../providers/openai-responses/declared.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
+import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from './door.ts';
 
@@ -13,10 +13,11 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
   const declared = decodeTools(given.map((tool, i) => flat(tool, `tools[${i}]`)));
   declared.push(...toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
   if (declared.length > 0) made.tools = declared;
-  if (tool_choice != null && typeof tool_choice === 'object') checkChoice(tool_choice as unknown as JsonObject);
   const choice = decodeToolChoice((tool_choice ?? undefined) as JsonValue | undefined);
-  if (choice !== undefined) made.tool_choice = choice;
-  return made;
+  // Of no tools none can be chosen.
+  if (choice === undefined || declared.length === 0) return made;
+  checkChoice(choice, declared);
+  return { ...made, tool_choice: choice };
 }
 
 /** A function as this API has it; some clients declare it as chat completions do. */
@@ -28,8 +29,12 @@ function flat(tool: JsonObject, field: string): JsonObject {
   return made;
 }
 
-function checkChoice(choice: JsonObject): void {
-  if (choice['type'] === 'function' && choice['name'] === undefined && choice['function'] == null) {
-    throw new GatewayError(400, 'tool_choice.name is required');
+/** A function that is to be called must be there; whether another kind of tool is, its upstream knows. */
+function checkChoice(choice: ToolChoice, declared: readonly InnerTool[]): void {
+  if (typeof choice === 'string' || choice.type !== 'function') return;
+  const { name } = (choice as { function: { name: string } }).function;
+  if (name === '') throw new GatewayError(400, 'tool_choice.name is required');
+  if (!declared.some((tool) => tool.type === 'function' && (tool as FunctionTool).function.name === name)) {
+    throw new GatewayError(400, 'tool_choice.name must be the name of a tool in tools');
   }
 }

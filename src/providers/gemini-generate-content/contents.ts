@@ -3,7 +3,7 @@ import { parseArguments } from '../arguments.ts';
 import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
 import { encodeAssistant, encodePart } from './assistant.ts';
 import type { Encoding } from './encoding.ts';
-import { restOf, type WireContent, type WireFunctionResponse, type WirePart } from './wire.ts';
+import { restOf, WIRE, type WireContent, type WireFunctionResponse, type WirePart } from './wire.ts';
 
 /** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
 export interface Conversation {
@@ -68,12 +68,24 @@ function isSystem(message: Message): boolean {
 function currentFrom(messages: readonly Message[]): number {
   let follows = false;
   let start = -1;
-  for (const [i, { role }] of messages.entries()) {
+  for (const [i, message] of messages.entries()) {
+    const { role, tool_calls } = message;
+    if (isSilent(message)) continue;
     if (role === 'user' && !follows) start = i;
     if (role === 'tool') follows = true;
-    if (role === 'assistant') follows = false;
+    // Calls that nobody answered get results as well.
+    if (role === 'assistant') follows = Boolean(tool_calls?.length);
   }
   return start;
+}
+
+/** Nothing of it is sent: it is empty, or made of what another wire knows. */
+function isSilent({ role, content, tool_calls, refusal, images, ext }: Message): boolean {
+  if (role === 'tool' || tool_calls?.length || refusal || images?.length || ext?.wire === WIRE) return false;
+  if (!Array.isArray(content)) return !content;
+  return content.every((part) =>
+    part.type === 'native' ? part.wire !== WIRE : part.type === 'text' && part.text === '',
+  );
 }
 
 /** Collects parts into turns: neighbours of one role become one content. */

@@ -169,9 +169,15 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
       const sent = encoding.renamed.get(name);
       body['tool_choice'] =
         sent === undefined ? choice : { ...choice, function: { ...choice['function'], name: sent } };
-    } else body['tool_choice'] = choice as JsonValue;
+    } else if (typeof choice === 'string' || isOfThisWire(choice, body)) body['tool_choice'] = choice as JsonValue;
+    else tell(encoding, 'dropped', 'tool_choice', 'the tool that is to be called belongs to another API');
   }
   if (parallel != null && !refused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
+}
+
+/** Whether a choice is of tools that are sent: functions, or those of this wire that the gateway does not know. */
+function isOfThisWire({ type }: { type: string }, { tools }: JsonObject): boolean {
+  return type === 'allowed_tools' || (tools as JsonObject[]).some((tool) => (tool['type'] ?? 'function') === type);
 }
 
 /** The operator's fields, where the request has none of its own. */
