@@ -70,6 +70,7 @@ test('a client made from openapi.json can call every operation, and every answer
     const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
     await ordinary('post', `${v1}/route/explain`, null, asked);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
+    await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
     await ordinary('get', `${v1}/embeddings/models`);
     const data = readFileSync(new URL('audio/speech.wav', import.meta.url), 'base64');

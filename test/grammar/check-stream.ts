@@ -1,6 +1,7 @@
 import type { JsonValue } from '../../src/schemas/json.ts';
 import { object } from '../readings/recordings.ts';
 import { checkChatStream } from './chat.ts';
+import { checkMessagesStream } from './messages.ts';
 import { checkResponsesStream } from './responses.ts';
 
 /** Throws where the whole stream that an operation answered breaks its API's grammar. A path without `/api/v1`. */
@@ -22,5 +23,8 @@ export function checkStreamOf(path: string, body: unknown, text: string): void {
     }
     case '/responses':
       checkResponsesStream(text, { continued: true });
+      return;
+    case '/messages':
+      checkMessagesStream(text);
   }
 }
