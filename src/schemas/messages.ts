@@ -140,7 +140,7 @@ const providersTool = Type.String({
 });
 const Tool = Type.Union([
   open({
-    type: orNull(Type.Literal('custom')),
+    type: Type.Optional(Type.Unsafe<'custom' | null>({ enum: ['custom', null] })),
     name: Type.String({ minLength: 1, maxLength: 128 }),
     description: orNull(Type.String()),
     input_schema: Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' }),

@@ -1,0 +1,483 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import { explain } from '../../http/validation.ts';
+import { createEnvelopes, type Envelope } from '../../inference/state/envelope.ts';
+import type { ChatRequest, ReasoningDetail } from '../../schemas/inner.ts';
+import { MessagesBody } from '../../schemas/messages.ts';
+import { messagesRequest } from './door.ts';
+
+const envelope: Envelope = createEnvelopes('secret')('org');
+const hello = [{ role: 'user', content: 'Hello' }];
+
+/** The request that the door makes of a body that the schema takes. */
+function ask(body: object, betas: string[] = []): ChatRequest {
+  const whole = { model: 'a/b', messages: hello, ...body };
+  expect(explain(MessagesBody as never, whole, '')).toEqual([]);
+  return messagesRequest(whole as never, { envelope, betas });
+}
+const turn = (content: unknown, role = 'user') => ask({ messages: [{ role, content }] }).messages;
+const rest = (fields: object) => ({ wire: 'anthropic-messages', rest: fields });
+
+describe('every field goes where it is meant to', () => {
+  test.each<[string, object, Partial<ChatRequest>]>([
+    ['max_tokens', { max_tokens: 5 }, { max_tokens: 5 }],
+    ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
+    ['top_p', { top_p: 0.5 }, { top_p: 0.5 }],
+    ['top_k', { top_k: 5 }, { top_k: 5 }],
+    ['stop_sequences', { stop_sequences: ['a', 'b'] }, { stop: ['a', 'b'] }],
+    ['stream', { stream: true }, { stream: true }],
+    ['cache_control', { cache_control: { type: 'ephemeral' } }, { cache_control: { type: 'ephemeral' } }],
+    ['service_tier auto', { service_tier: 'auto' }, { service_tier: 'auto' }],
+    ['service_tier standard_only', { service_tier: 'standard_only' }, { service_tier: 'default' }],
+    ['metadata.user_id', { metadata: { user_id: 'u' } }, { user: 'u' }],
+    ['user, before metadata.user_id', { user: 'v', metadata: { user_id: 'u' } }, { user: 'v' }],
+    ['models', { models: ['c/d'] }, { models: ['c/d'] }],
+    [
+      'fallbacks, as the gateway tries models',
+      { fallbacks: [{ model: 'c/d' }, { model: 'e/f' }] },
+      { models: ['c/d', 'e/f'] },
+    ],
+    ['models, before fallbacks', { models: ['c/d'], fallbacks: [{ model: 'e/f' }] }, { models: ['c/d'] }],
+    ['fallbacks by default, which is nothing', { fallbacks: 'default' }, {}],
+    ['provider', { provider: { only: ['x'] } }, { provider: { only: ['x'] } }],
+    ['plugins', { plugins: [{ id: 'web' }] }, { plugins: [{ id: 'web' }] }],
+    ['route', { route: 'fallback' }, { route: 'fallback' }],
+    ['session_id', { session_id: 's' }, { session_id: 's' }],
+    ['trace', { trace: { a: 1 } }, { trace: { a: 1 } }],
+    ['debug', { debug: { echo_upstream_body: true } }, { debug: { echo_upstream_body: true } }],
+    ['nulls', { temperature: null, system: null, tools: null, thinking: null, metadata: null, ext: null }, {}],
+    ['what only decoders may make', { ext: { wire: 'anthropic-messages', rest: { a: 1 } } }, {}],
+  ])('%s', (_title, body, told) => {
+    const { ext, ...request } = ask(body);
+    expect(request).toEqual({ model: 'a/b', messages: hello, ...told });
+    expect(ext).toEqual({ client: 'messages', wire: 'anthropic-messages', rest: {} });
+  });
+
+  test("what has no place is the wire's own", () => {
+    const fields = {
+      container: 'c',
+      context_management: { edits: [] },
+      mcp_servers: [{ type: 'url', name: 'm', url: 'https://m.example' }],
+      diagnostics: {},
+      compaction: {},
+      user_profile_id: 'p',
+      workspace_id: 'w',
+      inference_geo: 'global',
+      speed: 'fast',
+      to_come: [1],
+    };
+    expect(ask(fields).ext?.rest).toEqual(fields);
+  });
+
+  test('betas of the headers and of the body, each once', () => {
+    expect(ask({ betas: ['b', 'c'] }, ['a', 'b']).ext).toMatchObject({ betas: ['a', 'b', 'c'], rest: {} });
+    expect(ask({}).ext).not.toHaveProperty('betas');
+  });
+});
+
+describe('how to think, how hard, and in what form', () => {
+  test.each<[string, object, Partial<ChatRequest>]>([
+    ['with a budget', { thinking: { type: 'enabled', budget_tokens: 2000 } }, { reasoning: { max_tokens: 2000 } }],
+    ['as the model sees fit', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
+    ['not', { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
+    ['between tools, which only this wire knows', { thinking: { type: 'between_tools' } }, {}],
+    [
+      'without showing it',
+      { thinking: { type: 'adaptive', display: 'omitted' } },
+      { reasoning: { enabled: true, exclude: true } },
+    ],
+    ['hard', { output_config: { effort: 'high' } }, { reasoning: { effort: 'high' } }],
+    [
+      'hard, as it sees fit',
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
+      { reasoning: { enabled: true, effort: 'max' } },
+    ],
+    [
+      'hard, with a budget',
+      { thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } },
+      { reasoning: { max_tokens: 2000 }, verbosity: 'low' },
+    ],
+    [
+      'hard without thinking',
+      { thinking: { type: 'disabled' }, output_config: { effort: 'high' } },
+      { reasoning: { effort: 'none' }, verbosity: 'high' },
+    ],
+    [
+      'as JSON',
+      { output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'answer', strict: true, schema: { type: 'object' } },
+        },
+      },
+    ],
+    [
+      'as JSON, by the older name',
+      { output_format: { type: 'json_schema', schema: { type: 'object' } } },
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'answer', strict: true, schema: { type: 'object' } },
+        },
+      },
+    ],
+  ])('%s', (_title, body, told) => {
+    const { ext, model: _m, messages: _s, ...request } = ask(body);
+    expect(request).toEqual(told);
+    // For upstreams of this wire as it was said.
+    expect(ext?.rest).toEqual(body);
+  });
+});
+
+describe('tools', () => {
+  const input_schema = { type: 'object', properties: {} };
+  test("the client's own, with what only this wire knows of them", () => {
+    const more = {
+      defer_loading: true,
+      input_examples: [{ a: 1 }],
+      eager_input_streaming: true,
+      allowed_callers: ['direct'],
+    };
+    const cache_control = { type: 'ephemeral', ttl: '1h' };
+    const tool = { type: 'custom', name: 'f', description: 'd', input_schema, strict: true, cache_control, ...more };
+    expect(ask({ tools: [tool] }).tools).toEqual([
+      {
+        type: 'function',
+        function: { name: 'f', description: 'd', parameters: input_schema, strict: true },
+        cache_control,
+        ext: rest(more),
+      },
+    ]);
+  });
+
+  test.each(['bash_20250124', 'text_editor_20250728', 'web_search_20250305', 'mcp_toolset', 'advisor_20260301'])(
+    '%s is known to this wire alone',
+    (type) => {
+      const block = { type, name: 'x', max_uses: 3 };
+      expect(ask({ tools: [block] }).tools).toEqual([{ type: 'native', wire: 'anthropic-messages', block }]);
+    },
+  );
+
+  test.each([undefined, null, 'custom'])('of type %s is a function', (type) => {
+    expect(ask({ tools: [{ type, name: 'f', input_schema }] }).tools).toEqual([
+      { type: 'function', function: { name: 'f', parameters: input_schema } },
+    ]);
+  });
+
+  test("the gateway's are the gateway's", () => {
+    expect(ask({ tools: [{ type: 'gateway:web_search', parameters: { max_results: 2 } }] }).tools).toEqual([
+      { type: 'gateway:web_search', parameters: { max_results: 2 } },
+    ]);
+  });
+
+  test.each<[object, Partial<ChatRequest>]>([
+    [{ type: 'auto' }, { tool_choice: 'auto' }],
+    [{ type: 'any' }, { tool_choice: 'required' }],
+    [{ type: 'none' }, { tool_choice: 'none' }],
+    [{ type: 'tool', name: 'f' }, { tool_choice: { type: 'function', function: { name: 'f' } } }],
+    [
+      { type: 'auto', disable_parallel_tool_use: true },
+      { tool_choice: 'auto', parallel_tool_calls: false },
+    ],
+    [{ type: 'any', disable_parallel_tool_use: false }, { tool_choice: 'required' }],
+  ])('the choice %j', (tool_choice, told) => {
+    const {
+      ext,
+      model: _m,
+      messages: _s,
+      tools: _t,
+      ...request
+    } = ask({ tools: [{ name: 'f', input_schema }], tool_choice });
+    expect(request).toEqual(told);
+    expect(ext?.rest).toEqual({ tool_choice });
+  });
+});
+
+describe('what is said', () => {
+  const cache_control = { type: 'ephemeral' };
+
+  test('the system prompt is the first message; one in the midst stays there', () => {
+    const body = {
+      system: [{ type: 'text', text: 'A', cache_control }],
+      messages: [...hello, { role: 'system', content: 'B', clear_at: 'never' }],
+    };
+    expect(ask(body).messages).toEqual([
+      { role: 'system', content: [{ type: 'text', text: 'A', cache_control }] },
+      ...hello,
+      { role: 'system', content: 'B', ext: rest({ role: 'system', clear_at: 'never' }) },
+    ]);
+    expect(ask({ system: 'A' }).messages[0]).toEqual({ role: 'system', content: 'A' });
+  });
+
+  test.each<[string, object, object]>([
+    ['a text', { type: 'text', text: 'a', cache_control }, { type: 'text', text: 'a', cache_control }],
+    [
+      'an image by URL',
+      { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } },
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+    ],
+    [
+      'an image',
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' }, cache_control },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, cache_control },
+    ],
+    [
+      'an image by its id, which only this wire knows',
+      { type: 'image', source: { type: 'file', file_id: 'f' } },
+      { type: 'native', wire: 'anthropic-messages', block: { type: 'image', source: { type: 'file', file_id: 'f' } } },
+    ],
+    [
+      'a PDF',
+      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' }, title: 't' },
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA', filename: 't' } },
+    ],
+    [
+      'a document by URL, with citations',
+      {
+        type: 'document',
+        source: { type: 'url', url: 'https://a.example/b.pdf' },
+        context: 'c',
+        citations: { enabled: true },
+      },
+      {
+        type: 'file',
+        file: { file_data: 'https://a.example/b.pdf' },
+        ext: rest({ context: 'c', citations: { enabled: true } }),
+      },
+    ],
+    [
+      'a text document',
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' } },
+      { type: 'file', file: { file_data: 'data:text/plain;base64,SGk=' } },
+    ],
+    [
+      'a document by its id',
+      { type: 'document', source: { type: 'file', file_id: 'f' } },
+      { type: 'file', file: { file_id: 'f' } },
+    ],
+    [
+      'a document of blocks',
+      { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'a' }] } },
+      { type: 'file', file: {}, ext: rest({ source: { type: 'content', content: [{ type: 'text', text: 'a' }] } }) },
+    ],
+    [
+      'a search result, which is text elsewhere',
+      { type: 'search_result', source: 'https://a.example', title: 'T', content: [{ type: 'text', text: 'a' }] },
+      {
+        type: 'text',
+        text: 'T\nhttps://a.example\na',
+        ext: rest({
+          type: 'search_result',
+          source: 'https://a.example',
+          title: 'T',
+          content: [{ type: 'text', text: 'a' }],
+        }),
+      },
+    ],
+    [
+      'an upload for a container',
+      { type: 'container_upload', file_id: 'f' },
+      { type: 'native', wire: 'anthropic-messages', block: { type: 'container_upload', file_id: 'f' } },
+    ],
+  ])('%s', (_title, block, part) => {
+    expect(turn([block])).toEqual([{ role: 'user', content: [part] }]);
+  });
+
+  test('results of tools are messages of their own, before what else the user says', () => {
+    expect(
+      turn([
+        { type: 'text', text: 'so' },
+        { type: 'tool_result', tool_use_id: 'a', content: 'A', is_error: true, cache_control },
+        {
+          type: 'tool_result',
+          tool_use_id: 'b',
+          content: [
+            { type: 'text', text: 'B' },
+            { type: 'tool_reference', tool_name: 't' },
+          ],
+        },
+        { type: 'tool_result', tool_use_id: 'c' },
+      ]),
+    ).toEqual([
+      { role: 'tool', tool_call_id: 'a', content: 'A', ext: rest({ is_error: true, cache_control }) },
+      {
+        role: 'tool',
+        tool_call_id: 'b',
+        content: [
+          { type: 'text', text: 'B' },
+          { type: 'native', wire: 'anthropic-messages', block: { type: 'tool_reference', tool_name: 't' } },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'c', content: '' },
+      { role: 'user', content: [{ type: 'text', text: 'so' }] },
+    ]);
+  });
+
+  test('a turn of the model keeps the order of its blocks, and blocks that only this wire knows', () => {
+    const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } };
+    const found = { type: 'web_search_tool_result', tool_use_id: 's', content: [] };
+    const [message] = turn(
+      [
+        { type: 'text', text: 'Well. ' },
+        { type: 'thinking', thinking: 'hm', signature: 'S' },
+        search,
+        found,
+        { type: 'redacted_thinking', data: 'D' },
+        { type: 'text', text: 'So.' },
+        { type: 'tool_use', id: 'c', name: 'f', input: { a: 1 }, caller: { type: 'direct' } },
+      ],
+      'assistant',
+    );
+    const format = 'anthropic-claude-v1';
+    expect(message).toMatchObject({
+      content: [
+        { type: 'text', text: 'Well. ' },
+        { type: 'text', text: 'So.' },
+      ],
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'hm', signature: 'S', format },
+        { type: 'reasoning.encrypted', data: 'D', format },
+      ],
+      tool_calls: [
+        {
+          id: 'c',
+          type: 'function',
+          function: { name: 'f', arguments: '{"a":1}' },
+          ext: rest({ caller: { type: 'direct' } }),
+        },
+      ],
+      ext: { natives: [{ block: search }, { block: found }] },
+    });
+    expect(message?.ext?.order?.map(({ kind }) => kind)).toEqual([
+      'text',
+      'reasoning',
+      'native',
+      'native',
+      'reasoning',
+      'text',
+      'call',
+    ]);
+  });
+});
+
+describe('reasoning of other wires comes out of its envelope', () => {
+  const of_google: ReasoningDetail = { type: 'reasoning.text', text: 'hm', signature: 'G', format: 'google-gemini-v1' };
+  const summary: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'openai-responses-v1' };
+  const item: ReasoningDetail = { type: 'reasoning.encrypted', data: 'E', id: 'rs_1', format: 'openai-responses-v1' };
+  const wrap = (...details: ReasoningDetail[]) => envelope.wrap(details)!;
+
+  test('in thinking and in redacted thinking, each in its place', () => {
+    const [message] = turn(
+      [
+        { type: 'thinking', thinking: 'shown', signature: wrap(summary, item) },
+        { type: 'text', text: 'a' },
+        { type: 'redacted_thinking', data: wrap(of_google) },
+        { type: 'thinking', thinking: 'mine', signature: 'S' },
+        { type: 'text', text: 'b' },
+      ],
+      'assistant',
+    );
+    expect(message?.reasoning_details).toEqual([
+      { ...summary, summary: 'shown', index: 0 },
+      { ...item, index: 1 },
+      { ...of_google, index: 2 },
+      { type: 'reasoning.text', text: 'mine', signature: 'S', format: 'anthropic-claude-v1', id: null, index: 3 },
+    ]);
+    expect(message?.ext?.order).toEqual([
+      { kind: 'reasoning', at: 0, span: 2 },
+      { kind: 'text', at: 0 },
+      { kind: 'reasoning', at: 2 },
+      { kind: 'reasoning', at: 3 },
+      { kind: 'text', at: 1 },
+    ]);
+  });
+
+  test('texts that are in it stay as they are', () => {
+    const both = [
+      { ...summary, summary: 'one' },
+      { ...summary, summary: 'two' },
+    ];
+    const [message] = turn([{ type: 'thinking', thinking: 'one\n\ntwo', signature: wrap(...both) }], 'assistant');
+    expect(message?.reasoning_details?.map((detail) => 'summary' in detail && detail.summary)).toEqual(['one', 'two']);
+  });
+
+  test.each([
+    ['changed since', `${wrap(of_google)}x`],
+    ["another organization's", createEnvelopes('secret')('other').wrap([of_google])!],
+    ["another gateway's", createEnvelopes('other')('org').wrap([of_google])!],
+    ['nonsense', 'gw1.AAAA'],
+  ])('one that is %s is left out', (_title, signature) => {
+    const [message] = turn(
+      [
+        { type: 'text', text: 'a' },
+        { type: 'thinking', thinking: 'hm', signature },
+        { type: 'redacted_thinking', data: signature },
+        { type: 'text', text: 'b' },
+      ],
+      'assistant',
+    );
+    expect(message?.reasoning_details).toEqual([]);
+    expect(JSON.stringify(message)).not.toContain('gw1.');
+    expect(message?.ext?.order?.map(({ kind }) => kind)).toEqual(['text', 'text']);
+  });
+
+  test('ids that clients were shown in letters of this wire are read back, in calls and in results', () => {
+    const shown = `gwid_${Buffer.from('functions.f:0').toString('base64url')}`;
+    const messages = [
+      { role: 'assistant', content: [{ type: 'tool_use', id: shown, name: 'f', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: shown, content: 'x' }] },
+    ];
+    const [call, result] = ask({ messages }).messages;
+    expect([call?.tool_calls?.[0]?.id, result?.tool_call_id]).toEqual(['functions.f:0', 'functions.f:0']);
+  });
+});
+
+describe('400 names the field', () => {
+  test.each<[string, object]>([
+    ['thread', { thread: { type: 'create' } }],
+    ['inference_geo', { inference_geo: 'us' }],
+  ])('%s', (field, body) => {
+    expect(() => ask(body)).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(field) }));
+    expect(() => ask(body)).toThrow(GatewayError);
+  });
+
+  const said = (block: object) => ({ messages: [{ role: 'user', content: [block] }] });
+  test.each<[string, object]>([
+    ['messages', { messages: [] }],
+    ['messages[0].role', { messages: [{ role: 'robot', content: 'x' }] }],
+    ['messages[0].content', { messages: [{ role: 'user' }] }],
+    ['messages[0].content[0].type', said({ type: 'smell' })],
+    ['messages[0].content[0].type', said({ type: 'native', wire: 'anthropic-messages', block: {} })],
+    ['messages[0].content[0].text', said({ type: 'text' })],
+    ['messages[0].content[0].source.type', said({ type: 'image', source: { type: 'disk' } })],
+    ['messages[0].content[0].source.url', said({ type: 'image', source: { type: 'url' } })],
+    [
+      'messages[0].content[0].cache_control.ttl',
+      said({ type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '2h' } }),
+    ],
+    ['messages[0].content[0].tool_use_id', said({ type: 'tool_result', content: 'x' })],
+    [
+      'messages[0].content[0].content[0].type',
+      said({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'tool_use' }] }),
+    ],
+    ['max_tokens', { max_tokens: 0 }],
+    ['temperature', { temperature: 3 }],
+    ['top_p', { top_p: 2 }],
+    ['stop_sequences', { stop_sequences: 'a' }],
+    ['system[0].type', { system: [{ type: 'image' }] }],
+    ['thinking.type', { thinking: { type: 'perhaps' } }],
+    ['thinking.budget_tokens', { thinking: { type: 'enabled' } }],
+    ['output_config.effort', { output_config: { effort: 'some' } }],
+    ['output_config.format.type', { output_config: { format: { type: 'json_object' } } }],
+    ['tools[0].input_schema', { tools: [{ name: 'f' }] }],
+    ['tools[0].name', { tools: [{ type: 'custom', input_schema: {} }] }],
+    ['tools[0]', { tools: [{ type: 'native', wire: 'anthropic-messages', block: {} }] }],
+    ['tool_choice.type', { tool_choice: { type: 'maybe' } }],
+    ['tool_choice.name', { tool_choice: { type: 'tool' } }],
+    ['metadata.user_id', { metadata: { user_id: 5 } }],
+  ])('%s', (field, body) => {
+    const found = explain(MessagesBody as never, { model: 'a/b', messages: hello, ...body }, '');
+    expect(found.map(({ path }) => path)).toContain(field);
+  });
+});
