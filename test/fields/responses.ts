@@ -86,7 +86,7 @@ export const responsesFields = {
     own: ['safety_identifier', hashUser('u')],
     other: ['safety_identifier', 'u'],
   },
-  metadata: { value: { a: 'b' }, goes: 'to the gateway', inner: ['metadata', { a: 'b' }] },
+  metadata: { value: { a: 'b' }, goes: 'to its own wire' },
   max_tool_calls: { value: 3, goes: 'to the gateway', inner: ['max_tool_calls', 3] },
   stream: { value: true, goes: 'on', other: ['stream', true] },
   store: { value: true, goes: 'back', says: /store/ },
@@ -201,10 +201,10 @@ export const responsesItems = {
     configuration_update: {},
     compaction: { id: 'cmp_1', encrypted_content: 'ZW5j' },
     compaction_trigger: {},
-    item_reference: { id: 'msg_1' },
     program: { id: 'prog_1', call_id: 'x', code: '1', fingerprint: 'f' },
     program_output: { id: 'progo_1', call_id: 'x', result: '1', status: 'completed' },
   }),
+  item_reference: { value: { type: 'item_reference', id: 'msg_1' }, other: null, refused: /item_reference/ },
 } satisfies Record<NonNullable<ResponseInputItem['type']>, KindRow>;
 
 /** Items of the provider's own: whole on their wire, left out elsewhere. */

@@ -60,4 +60,6 @@ export interface KindRow {
   own?: JsonObject | null;
   /** What an upstream of another wire gets of it, as it stands in the body's text; null: nothing. */
   other: string | null;
+  /** Such a request is refused with a 400 that says so. */
+  refused?: RegExp;
 }
