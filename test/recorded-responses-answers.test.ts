@@ -4,16 +4,9 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { declaredTools } from '../src/api/responses/declared-tools.ts';
-import { encodeResponse, type ResponseContext } from '../src/api/responses/encode.ts';
-import { createResponseObject } from '../src/api/responses/response-object.ts';
-import { createResponseStream } from '../src/api/responses/stream.ts';
-import { NO_USAGE } from '../src/inference/settlement.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/frames.ts';
-import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkResponse, checkResponsesStream } from './grammar/responses.ts';
@@ -25,22 +18,7 @@ import {
   recordedAnswers,
   startRecordedGateway,
 } from './recorded-upstream.ts';
-
-const generation_id = `gen-1700000000-${'a'.repeat(20)}`;
-const served = { model: 'maker/model', provider: 'Host' };
-const envelope = createEnvelopes('a secret of thirty-two characters')('org');
-
-function contextOf(body: JsonObject = {}): ResponseContext {
-  return {
-    generation_id,
-    response: createResponseObject({ id: generation_id, created_at: 1_700_000_000, model: 'asked' }, body),
-    tools: declaredTools(undefined),
-    envelope,
-    hide_reasoning: false,
-    shows_logprobs: true,
-    now: () => 1_700_000_001,
-  };
-}
+import { encoded, generation_id, streamed, whole } from './responses-encoder.ts';
 
 /** Whole numbers from 0 up to a bound, the same for one seed. */
 function chance(seed: number): (below: number) => number {
@@ -68,19 +46,6 @@ function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => numbe
   return groups;
 }
 
-function streamed(groups: readonly ChatChunk[][], context = contextOf()): string {
-  const encoder = createResponseStream(context);
-  const text = [encoder.open(served), ...groups.map((chunks) => encoder.chunks(chunks))];
-  const end = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined } as const;
-  return text.join('') + encoder.end(end);
-}
-
-function whole(groups: readonly ChatChunk[][]): JsonObject {
-  const completion = accumulate(groups.flat(), 0);
-  const told = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-  return JSON.parse(encodeResponse(told, contextOf()));
-}
-
 for (const wire of dialects.keys()) {
   const answers = recordedAnswers(wire);
   describe.skipIf(answers.length === 0)(`streams over ${wire}${whySkipped(answers, wire)}`, () => {
@@ -91,7 +56,7 @@ for (const wire of dialects.keys()) {
       const text = streamed(groups);
       const { response } = checkResponsesStream(text);
       expect(streamed(chunksOf(wire, bytes, chance(name.length + 1)))).toBe(text);
-      expect(response).toEqual(whole(groups));
+      expect(response).toEqual(whole(groups.flat()));
     });
   });
 
@@ -101,8 +66,7 @@ for (const wire of dialects.keys()) {
     test.each(wholes)('$name', ({ bytes }) => {
       const body = JSON.parse(Buffer.from(bytes).toString()) as JsonObject;
       const completion = dialects.get(wire)!.decodeResponse(body, { generation_id }, 0);
-      const told = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
-      checkResponse(JSON.parse(encodeResponse(told, contextOf())));
+      checkResponse(encoded(completion));
     });
   });
 }

@@ -26,6 +26,10 @@ const ERROR_CODES = new Set<JsonValue | undefined>([
   'image_content_policy_violation',
 ]);
 
+/** How names of events of the provider's own items end. */
+const OWN_EVENT =
+  /\.(?:in_progress|searching|interpreting|generating|partial_image|compacting|completed|failed|added|delta|done)$/;
+
 function fail(rule: string, value?: unknown): never {
   throw new Error(`responses stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 400)}`}`);
 }
@@ -290,6 +294,7 @@ class StreamChecker {
     if (spoken.includes(of) || !type.startsWith('response.')) fail(`an event that nobody knows of a ${of}`, type);
     const kind = of.replace(/_call$/, '');
     if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
+    if (!OWN_EVENT.test(type)) fail(`an event of no name of a ${of}`, type);
   }
 
   #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
