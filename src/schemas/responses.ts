@@ -173,7 +173,7 @@ const functionFields = {
   ),
 };
 const FunctionTool = open({
-  type: Type.Literal('function'),
+  type: Type.Optional(Type.Literal('function')),
   ...functionFields,
   name: Type.Optional(functionFields.name),
   function: orNull(

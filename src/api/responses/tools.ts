@@ -22,9 +22,9 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
 
 /** A function as this API has it; some clients declare it as chat completions do. */
 function flat(tool: JsonObject, field: string): JsonObject {
-  if (tool['type'] !== 'function') return tool;
-  const { function: nested, ...rest } = tool;
-  const made = nested == null ? rest : { ...rest, ...(nested as JsonObject) };
+  const { type = 'function', function: nested, ...rest } = tool;
+  if (type !== 'function') return tool;
+  const made: JsonObject = { ...rest, ...((nested ?? {}) as JsonObject), type };
   if (typeof made['name'] !== 'string') throw new GatewayError(400, `${field}.name is required`);
   return made;
 }
