@@ -86,6 +86,11 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['0{"a":{"b":1}', '0}.', '1x.']);
   });
 
+  test('wait for a call whose arguments are no object, and may still grow', () => {
+    const { out } = ordered([call(0, 0, '1', opens('call')), text(1, 'x', opens('text')), call(0, 0, '2', closes)]);
+    expect(out).toEqual(['01', '02.', '1x']);
+  });
+
   test('that are not shown hold up nobody', () => {
     const { out } = ordered(
       [

@@ -365,6 +365,14 @@ describe('usage', () => {
     });
   });
 
+  test.each([
+    ['default', 'standard'],
+    ['priority', 'priority'],
+  ])('calls the tier %s %s', (service_tier, told) => {
+    const message = messageOf([{ ...begin('openai-chat'), service_tier }, text(0, 'a'), finish('stop')]);
+    expect(message['usage']).toMatchObject({ service_tier: told });
+  });
+
   test('begins with what is known of the input, and no output', () => {
     const usage = { in_uncached: 5, in_cache_read: 3, out_text: 9 };
     const chunks = [begin('anthropic-messages', { usage }), text(0, 'a'), finish('stop', 'end_turn')];
@@ -402,6 +410,84 @@ describe('the stream', () => {
     ].join('');
     const { message } = checkMessagesStream(stream);
     expect(message!['content']).toEqual([{ type: 'text', text: 'one two' }]);
+  });
+
+  test('that another endpoint goes on with keeps later texts apart', () => {
+    const encoder = createMessagesStream(options);
+    const stream = [
+      encoder.open(SERVED),
+      encoder.chunks([
+        begin('openai-chat'),
+        { delta: { content: 'one ' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
+      ]),
+      encoder.open(SERVED),
+      encoder.chunks([call(0, 0, 'c', '{}'), text(1, 'two'), text(2, 'three'), finish('tool_calls')]),
+      encoder.end({ ...ended, usage: no_usage }),
+    ].join('');
+    const { message } = checkMessagesStream(stream);
+    expect((message!['content'] as JsonObject[]).map(({ type, text: said }) => said ?? type)).toEqual([
+      'one ',
+      'tool_use',
+      'two',
+      'three',
+    ]);
+  });
+
+  test('of texts that nobody closed keeps them apart', () => {
+    const opened = (n: number, content: string): ChatChunk => ({
+      delta: { content },
+      ext: { slot: { n, open: { kind: 'text' } } },
+    });
+    const chunks = [begin('openai-responses'), opened(0, 'a'), opened(1, 'b'), finish('stop')];
+    expect(messageOf(chunks)['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
+  });
+
+  test('does not wait for what it does not show', () => {
+    const encoder = createMessagesStream(options);
+    encoder.open(SERVED);
+    encoder.chunks([begin('openai-responses'), { delta: {}, ext: { slot: { n: 0, open: { kind: 'image' } } } }]);
+    expect(encoder.chunks([text(1, 'a')])).toContain('"text":"a"');
+  });
+
+  test('tells fields of this wire once they are known, and never the name that a provider has for its model', () => {
+    const encoder = createMessagesStream(options);
+    const rest = { model: 'theirs-2026', context_management: { applied_edits: [] }, container: { id: 'c' } };
+    const stream = [
+      encoder.open(SERVED),
+      encoder.chunks([
+        begin('openai-chat'),
+        { delta: { content: 'one ' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
+      ]),
+      encoder.open(SERVED),
+      encoder.chunks([
+        begin('anthropic-messages', { rest }),
+        text(0, 'two'),
+        finish('stop', 'end_turn'),
+        begin('anthropic-messages', { rest: { stop_details: { type: 'refusal' } } }),
+      ]),
+      encoder.end({ ...ended, usage: no_usage }),
+    ].join('');
+    expect(stream).not.toContain('theirs');
+    const { message } = checkMessagesStream(stream);
+    expect(message).toMatchObject({
+      context_management: { applied_edits: [] },
+      container: { id: 'c' },
+      stop_details: { type: 'refusal' },
+    });
+  });
+
+  test('that fails late shows what waited', () => {
+    const encoder = createMessagesStream(options);
+    const opened = (n: number, content: string): ChatChunk => ({
+      delta: { content },
+      ext: { slot: { n, open: { kind: 'text' } } },
+    });
+    const stream = [
+      encoder.open(SERVED),
+      encoder.chunks([begin('openai-responses'), opened(0, 'a'), opened(1, 'b')]),
+      encoder.end({ ...ended, usage: no_usage, error: new GatewayError(502, 'gone') }),
+    ].join('');
+    expect(checkMessagesStream(stream).message!['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
   });
 
   test('that fails late tells it, with what it cost', () => {

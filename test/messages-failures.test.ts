@@ -1,0 +1,161 @@
+/** What clients of the Messages API are told when something goes wrong, before a stream and in it, and in silence. */
+import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../src/schemas/json.ts';
+import { checkMessagesStream } from './grammar/messages.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+import { object } from './readings/recordings.ts';
+import { responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
+
+let wire: WireServer;
+let gateway: TestGateway;
+let steps: Step[];
+
+beforeAll(async () => {
+  wire = await startWireServer(() => steps);
+  const endpoints = [{ provider: 'scripted', upstream_model: 'm', pricing: { prompt: 1, completion: 2 } }];
+  const scripted = { name: 'Scripted', dialect: 'openai-chat', base_url: wire.url, api_key: 'secret' };
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: { scripted },
+      models: { 'test/chat': { endpoints } },
+      timeouts: { heartbeat_first_ms: 60, heartbeat_ms: 60, upstream_idle_ms_max: 2_000 },
+      ledger: { journal_sync: 'os' },
+    }),
+    environment: { GATEWAY_BODY_BYTES_MAX: '20000' },
+  });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+  await wire.stop();
+});
+
+beforeEach(() => {
+  steps = [];
+});
+
+const chunk = (delta: JsonObject, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const stream = responseHead(200, 'text/event-stream');
+const json = (status: number, body: object, headers: Record<string, string> = {}): Step[] => [
+  responseHead(status, 'application/json', headers),
+  JSON.stringify(body),
+  'END',
+];
+
+const ask = (more: object = {}, headers: Record<string, string> = {}) =>
+  gateway.call(
+    'POST',
+    '/messages',
+    { model: 'test/chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello' }], ...more },
+    headers,
+  );
+
+describe('before a stream', () => {
+  test.each([
+    [429, { 'retry-after': '7' }, 429, 'rate_limit_error', '7'],
+    [503, { 'retry-after': '3' }, 503, 'overloaded_error', '3'],
+    [529, {}, 503, 'overloaded_error', null],
+    [500, {}, 502, 'api_error', null],
+    [401, {}, 502, 'api_error', null],
+    [400, {}, 400, 'invalid_request_error', null],
+    [413, {}, 413, 'request_too_large', null],
+  ] as const)('a %i of the provider', async (upstream, headers, status, type, retry_after) => {
+    steps = json(upstream, { error: { message: 'so it is' } }, headers);
+    for (const is_stream of [false, true]) {
+      const response = await ask({ stream: is_stream });
+      const body = (await response.json()) as JsonObject;
+      expect([response.status, response.headers.get('retry-after')]).toEqual([status, retry_after]);
+      expect(body).toMatchObject({
+        type: 'error',
+        error: { type, error_type: expect.any(String), metadata: { provider_name: 'Scripted' } },
+        request_id: response.headers.get('x-generation-id'),
+      });
+      expect(response.headers.get('request-id')).toBe(body['request_id']);
+    }
+  });
+
+  test('a request that is too large, and one of another type', async () => {
+    const large = await ask({ system: 'x'.repeat(30_000) });
+    expect(large.status).toBe(413);
+    expect(await large.json()).toMatchObject({ type: 'error', error: { type: 'request_too_large' }, request_id: null });
+    const form = await ask({}, { 'content-type': 'text/plain' });
+    expect(form.status).toBe(400);
+    expect(await form.json()).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } });
+  });
+
+  test('an answer that the provider ended with an error', async () => {
+    steps = json(200, { choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'error' }] });
+    const response = await ask();
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } });
+  });
+
+  test('routing is told where it was asked for', async () => {
+    steps = json(500, { error: { message: 'so it is' } });
+    const response = await ask({}, { 'x-gateway-metadata': 'enabled' });
+    expect(await response.json()).toMatchObject({ type: 'error', gateway_metadata: { attempt: 1 } });
+  });
+});
+
+describe('in a stream', () => {
+  const read = async (more: object = {}) => {
+    const response = await ask({ stream: true, ...more });
+    expect(response.status).toBe(200);
+    return response.text();
+  };
+
+  test('silence is filled with pings, before the message and in it', async () => {
+    steps = [
+      stream,
+      { wait: 200 },
+      chunk({ content: 'a' }),
+      { wait: 200 },
+      chunk({}, 'stop'),
+      'data: [DONE]\n\n',
+      'END',
+    ];
+    const text = await read();
+    const { events } = checkMessagesStream(text);
+    const types = events.map(({ type }) => type);
+    expect(types[0]).toBe('ping');
+    expect(types.lastIndexOf('ping')).toBeGreaterThan(types.indexOf('content_block_delta'));
+    expect(text).not.toMatch(/^:/m);
+  });
+
+  test('a provider that fails behind a ping ends it with an error', async () => {
+    steps = [{ wait: 200 }, ...json(500, { error: { message: 'so it is' } })];
+    const { events, error } = checkMessagesStream(await read());
+    expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ping', 'error']));
+    expect(error).toMatchObject({ type: 'api_error', error_type: 'provider_unavailable' });
+  });
+
+  test('a provider that dies in the middle ends it with an error, and what it cost', async () => {
+    steps = [stream, chunk({ content: 'a word' }), { wait: 20 }, 'DESTROY'];
+    const { events, error, message } = checkMessagesStream(await read());
+    expect(error).toMatchObject({ type: 'api_error' });
+    expect(message!['content']).toEqual([{ type: 'text', text: 'a word' }]);
+    expect(Number(object(events.at(-1)!['usage'])['cost'])).toBeGreaterThan(0);
+  });
+
+  test('the official client throws what it is told', async () => {
+    steps = [stream, chunk({ content: 'a word' }), { wait: 20 }, 'DESTROY'];
+    const client = new Anthropic({ apiKey: gateway.key, baseURL: gateway.url, maxRetries: 0 });
+    const messages = [{ role: 'user' as const, content: 'Hello' }];
+    const failed = client.messages.stream({ model: 'test/chat', max_tokens: 16, messages }).finalMessage();
+    const error = await failed.then(
+      () => undefined,
+      (thrown: unknown) => thrown as APIError,
+    );
+    expect(error).toBeInstanceOf(APIError);
+    expect(error!.type).toBe('api_error');
+  });
+
+  test('what was sent upstream is told in a ping', async () => {
+    steps = [stream, chunk({ content: 'a' }, 'stop'), 'data: [DONE]\n\n', 'END'];
+    const { events } = checkMessagesStream(await read({ debug: { echo_upstream_body: true } }));
+    expect(events[0]).toMatchObject({ type: 'ping', debug: { echo_upstream_body: { model: 'm' } } });
+  });
+});
