@@ -85,3 +85,10 @@ test('a citation stands with the text that it ends in', () => {
     ['b', 2],
   ]);
 });
+
+test('the readable strings of several details add up to the whole one', () => {
+  const details = answers['reasoning and calls']!.choices[0].message.reasoning_details!;
+  const order = details.map((_, at) => ({ kind: 'reasoning' as const, at }));
+  const chunks = chunksOf(answer({ reasoning_details: details, ext: { wire: 'openai-chat', rest: {}, order } }));
+  expect(chunks.map(({ delta }) => delta.reasoning ?? '').join('')).toBe('one\n\ntwo');
+});

@@ -202,7 +202,7 @@ describe('reasoning', () => {
 });
 
 describe('calls', () => {
-  test.each(['functions.get_weather:0', 'a b', 'gwid_x', 'ü'])(
+  test.each(['functions.get_weather:0', 'a b', 'gwid_x', 'gwid_YSBi', 'ü'])(
     'an id %s is told in letters that the wire takes',
     (id) => {
       const message = messageOf([begin('openai-chat'), call(0, 0, id, '{}'), finish('tool_calls')]);
@@ -211,6 +211,11 @@ describe('calls', () => {
       expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
     },
   );
+
+  test('an id that only looks like one of ours stays', () => {
+    const content = [{ type: 'tool_use', id: 'gwid_x', name: 'f', input: {} }];
+    expect(backThroughDoor({ content }).tool_calls).toMatchObject([{ id: 'gwid_x' }]);
+  });
 
   test('an id without room gets a stand-in, always the same', () => {
     const idOf = () => {
