@@ -24,6 +24,8 @@ const EVENTS = [
 
 export interface MessagesUpstream {
   gateway: TestGateway;
+  /** What the upstream answers from now on, whole; undefined: its one sentence. */
+  answer(message: object | undefined): void;
   /** What reached the upstream last. */
   last(): Exchange;
   stop(): Promise<void>;
@@ -31,10 +33,11 @@ export interface MessagesUpstream {
 
 /** The model is `anthropic/claude`; the provider's settings are added to its own. */
 export async function startMessagesUpstream(provider: object = {}): Promise<MessagesUpstream> {
+  let message: object = MESSAGE;
   const upstream = await startWireServer(({ path, body }) => {
     if (path.includes('count_tokens')) return [responseHead(200, 'application/json'), '{"input_tokens":7}', 'END'];
     if (object(JSON.parse(body))['stream'] !== true) {
-      return [responseHead(200, 'application/json'), JSON.stringify(MESSAGE), 'END'];
+      return [responseHead(200, 'application/json'), JSON.stringify(message), 'END'];
     }
     const text = EVENTS.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
     return [responseHead(200, 'text/event-stream'), text, 'END'];
@@ -45,7 +48,7 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
       providers: {
         claudes: {
           dialect: 'anthropic-messages',
-          base_url: `${upstream.url}/v1`,
+          base_url: upstream.url,
           api_key: 'upstream-key',
           ...provider,
         },
@@ -60,6 +63,9 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
   });
   return {
     gateway,
+    answer(told) {
+      message = told ?? MESSAGE;
+    },
     last: () => upstream.exchanges.at(-1)!,
     async stop() {
       await gateway.stop();

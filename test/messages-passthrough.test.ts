@@ -1,0 +1,151 @@
+/** What a client of the Messages API sees of an upstream of its wire through a running gateway: headers, conversations, counts. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tokenCounter } from '../src/providers/anthropic-messages/token-counter.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
+import { type MessagesUpstream, startMessagesUpstream } from './messages-upstream.ts';
+
+let site: MessagesUpstream;
+beforeAll(async () => {
+  site = await startMessagesUpstream({ headers: { 'Anthropic-Beta': 'operators-own-2026-01-01' } });
+});
+afterAll(() => site.stop());
+
+const model = 'anthropic/claude';
+const hello = { role: 'user', content: 'Hello' };
+
+async function send(body: object, headers: Record<string, string> = {}, path = '/messages') {
+  const response = await site.gateway.call(
+    'POST',
+    path,
+    { model, max_tokens: 100, messages: [hello], ...body },
+    headers,
+  );
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.anything()]);
+  const { headers: sent, body: received, path: reached } = site.last();
+  return { answer: text, headers: sent, body: JSON.parse(received) as JsonObject, path: reached };
+}
+
+describe('the header anthropic-beta', () => {
+  test.each(['anthropic-beta', 'x-anthropic-beta'])(
+    'goes upstream by the name %s, beside what the operator asks for',
+    async (name) => {
+      const { headers } = await send(
+        {},
+        { [name]: 'files-api-2025-04-14, fast-mode-2026-02-01,interleaved-thinking-2025-05-14' },
+      );
+      expect(headers['anthropic-beta']).toBe(
+        'operators-own-2026-01-01,files-api-2025-04-14,interleaved-thinking-2025-05-14',
+      );
+      expect(headers).not.toHaveProperty('x-anthropic-beta');
+    },
+  );
+
+  test("without it the operator's stays; the client's version of the API is not asked for", async () => {
+    const { headers } = await send({}, { 'anthropic-version': '2099-01-01' });
+    expect([headers['anthropic-beta'], headers['anthropic-version']]).toEqual([
+      'operators-own-2026-01-01',
+      '2023-06-01',
+    ]);
+  });
+
+  test('what is left out is told', async () => {
+    const response = await site.gateway.call(
+      'POST',
+      '/messages',
+      { model, max_tokens: 10, messages: [hello] },
+      { 'anthropic-beta': 'fast-mode-2026-02-01', 'x-gateway-experimental-metadata': 'enabled' },
+    );
+    expect(await response.text()).toContain('fast-mode-2026-02-01 is not let through');
+  });
+});
+
+test('a conversation whose turns the gateway knows goes on as its client writes it', async () => {
+  const cache_control = { type: 'ephemeral' };
+  const tools = [{ name: 'f', input_schema: { type: 'object' } }];
+  const thought = { type: 'thinking', thinking: 'hm', signature: 'S' };
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
+  const body = {
+    model: 'claude',
+    stop_reason: 'tool_use',
+    stop_sequence: null,
+    usage: { input_tokens: 5, output_tokens: 2 },
+  };
+  site.answer({
+    id: 'msg_2',
+    type: 'message',
+    role: 'assistant',
+    ...body,
+    content: [thought, { type: 'text', text: 'a' }, call],
+  });
+  await send({ tools });
+  site.answer(undefined);
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] };
+  for (const content of [
+    [thought, { type: 'text', text: 'a' }, { ...call, cache_control }],
+    [{ type: 'text', text: 'a', cache_control }, call],
+    [call],
+  ]) {
+    const messages = [hello, { role: 'assistant', content }, result];
+    expect((await send({ tools, messages })).body['messages']).toEqual(messages);
+  }
+});
+
+describe('a question about tokens', () => {
+  test('goes to its own address with what it may hold', async () => {
+    const prompt = {
+      system: 'Be brief.',
+      tools: [{ name: 'f', input_schema: { type: 'object' } }],
+      tool_choice: { type: 'auto' },
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'low' },
+      context_management: { edits: [{ type: 'x' }] },
+    };
+    const { path, body, answer, headers } = await send(
+      { ...prompt, metadata: { user_id: 'u' }, stream: true, temperature: 1, service_tier: 'auto', session_id: 's' },
+      { 'anthropic-beta': 'context-management-2025-06-27' },
+      '/messages/count_tokens',
+    );
+    expect(path).toBe('/v1/messages/count_tokens');
+    expect(body).toEqual({ model: 'claude', messages: [hello], ...prompt });
+    expect(headers['anthropic-beta']).toContain('context-management-2025-06-27');
+    expect(JSON.parse(answer)).toEqual({ input_tokens: 7 });
+  });
+
+  test('has a model of its own on Vertex AI', () => {
+    const encoded = {
+      method: 'POST' as const,
+      path: '/models/claude-x:rawPredict',
+      headers: {},
+      body: { anthropic_version: 'vertex-2023-10-16', max_tokens: 5, messages: [] },
+      report: [],
+      state: {},
+    };
+    const asked = tokenCounter.request(encoded, { upstream_model: 'claude-x', quirks: { google_cloud: true } });
+    expect(asked.path).toBe('/models/count-tokens:rawPredict');
+    expect(asked.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
+  });
+
+  test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(
+    '%j is no count',
+    (told) => {
+      expect(() => tokenCounter.read(told as never)).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
+    },
+  );
+});
+
+test('a caller with a spend limit has its searches bounded', async () => {
+  const made = await fetch(`${site.gateway.base_url}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${site.gateway.management_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'bounded', limit: 1000 }),
+  });
+  const { key } = (await made.json()) as { key: string };
+  const tools = [
+    { type: 'web_search_20250305', name: 'web_search' },
+    { type: 'bash_20250124', name: 'bash' },
+  ];
+  const { body } = await send({ tools }, { authorization: `Bearer ${key}` });
+  expect(body['tools']).toEqual([{ ...tools[0], max_uses: 10 }, tools[1]]);
+  expect((await send({ tools })).body['tools']).toEqual(tools);
+});
