@@ -42,6 +42,12 @@ function kindOf(delta: Delta): Slot['kind'] | undefined {
   return delta.images?.length ? 'image' : undefined;
 }
 
+/** An item, and the same where it is a message. */
+interface Item {
+  writer: ItemWriter;
+  message: MessageWriter | undefined;
+}
+
 /** Makes the empty output of one answer. */
 export function createItems(options: ItemsOptions): Items {
   const { events, generation_id, hide_reasoning } = options;
@@ -52,9 +58,15 @@ export function createItems(options: ItemsOptions): Items {
   const context: ItemContext = {
     ...options,
     texts: [],
-    nextIndex: () => output.length,
+    nextIndex() {
+      if (former !== undefined) finish(former, 'completed');
+      former = undefined;
+      is_announced = true;
+      return output.length;
+    },
     idOf(prefix, told) {
-      const id = typeof told === 'string' && told !== '' && !ids.has(told) ? told : `${prefix}_${stem}${output.length}`;
+      const nth = output.length + (former === undefined ? 0 : 1);
+      const id = typeof told === 'string' && told !== '' && !ids.has(told) ? told : `${prefix}_${stem}${nth}`;
       ids.add(id);
       return id;
     },
@@ -62,73 +74,85 @@ export function createItems(options: ItemsOptions): Items {
   /** The block that the last chunk was of, and the item that it is a part of. */
   let n: number | undefined;
   let kind: Slot['kind'] | undefined;
-  let item: ItemWriter | undefined;
-  let message: MessageWriter | undefined;
+  let item: Item | undefined;
+  /** Whether the item has said anything. Until then the one before it is not over: blocks that say nothing are none (translation E5). */
+  let is_announced = false;
+  let former: Item | undefined;
   let has_picture = false;
   let is_resumed = false;
   /** Citations that came before there was a text to cite. */
   let early: Annotation[] = [];
 
-  function finishItem(status: ItemStatus): void {
+  function finish({ writer, message }: Item, status: ItemStatus): void {
     if (early.length > 0 && message !== undefined) {
       message.annotate(early);
       early = [];
     }
-    const made = item?.finish(status);
-    item = undefined;
-    message = undefined;
+    const made = writer.finish(status);
     if (made === undefined) return;
     const json = JSON.stringify(made);
     events.send('response.output_item.done', `,"output_index":${output.length},"item":${json}`);
     output.push(json);
   }
 
-  function makeItem(opening: Opening): ItemWriter {
+  /** Goes back to the item before one that said nothing. */
+  function leaveUnannounced(): void {
+    if (item === undefined || is_announced) return;
+    item = former;
+    former = undefined;
+    is_announced = item !== undefined;
+  }
+
+  function makeItem(opening: Opening): Item {
     switch (opening.kind) {
       case 'reasoning':
-        return createReasoning(context);
+        return { writer: createReasoning(context), message: undefined };
       case 'call':
-        return createCall(context);
+        return { writer: createCall(context), message: undefined };
       case 'image':
         has_picture = false;
-        return createImage(context);
+        return { writer: createImage(context), message: undefined };
       case 'native':
-        return createNative(context);
-      default:
-        message = createMessage(context);
-        return message;
+        return { writer: createNative(context), message: undefined };
+      default: {
+        const message = createMessage(context);
+        return { writer: message, message };
+      }
     }
   }
 
   function open(opening: Opening): void {
     kind = opening.kind;
-    if (is_resumed && message !== undefined) message.resume();
-    else if (item?.takes(opening) !== true) {
-      finishItem('completed');
+    leaveUnannounced();
+    if (is_resumed && item?.message !== undefined) item.message.resume();
+    else if (item?.writer.takes(opening) !== true) {
+      former = item;
       item = makeItem(opening);
+      is_announced = false;
     }
     is_resumed = false;
-    item?.open(opening);
+    item?.writer.open(opening);
   }
 
   /** Each picture is an item of its own. */
   function sayImages(chunk: ChatChunk): void {
     const { images = [] } = chunk.delta;
-    if (images.length === 0) item?.say(chunk);
+    if (images.length === 0) item?.writer.say(chunk);
     for (const image of images) {
       if (has_picture) open({ kind: 'image' });
-      item?.say({ ...chunk, delta: { images: [image] } });
+      item?.writer.say({ ...chunk, delta: { images: [image] } });
       has_picture = true;
     }
   }
 
   function say(chunk: ChatChunk): void {
     if (kind === 'image') sayImages(chunk);
-    else item?.say(chunk);
+    else item?.writer.say(chunk);
   }
 
   /** Citations of no block in particular. */
   function cite(annotations: readonly Annotation[] = []): void {
+    const message = item?.message ?? former?.message;
     if (message !== undefined) message.annotate(annotations);
     else if (context.texts.length === 0) early.push(...annotations);
   }
@@ -142,7 +166,7 @@ export function createItems(options: ItemsOptions): Items {
       }
       say(chunk);
       if (slot.close === undefined) return;
-      item?.close(slot.close);
+      item?.writer.close(slot.close);
       n = undefined;
       return;
     }
@@ -154,6 +178,12 @@ export function createItems(options: ItemsOptions): Items {
       n = undefined;
       say(chunk);
     }
+  }
+
+  function endItem(status: ItemStatus): void {
+    leaveUnannounced();
+    if (item !== undefined) finish(item, status);
+    item = undefined;
   }
 
   const order = createBlockOrder(release, ({ kind: opens, native }) => {
@@ -170,9 +200,9 @@ export function createItems(options: ItemsOptions): Items {
     },
     end(status) {
       order.flush();
-      finishItem(status);
+      endItem(status);
     },
-    breakOff: () => finishItem('incomplete'),
+    breakOff: () => endItem('incomplete'),
     output,
   };
 }

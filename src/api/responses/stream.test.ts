@@ -1,0 +1,410 @@
+import { describe, expect, test } from 'vitest';
+import { checkResponsesStream } from '../../../test/grammar/responses.ts';
+import { array, object } from '../../../test/readings/recordings.ts';
+import { contextOf, envelope, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { responsesRequest } from './door.ts';
+import { createResponseStream } from './stream.ts';
+
+const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({
+  delta,
+  ext: { slot: { n, ...event } },
+});
+const own = (rest: JsonObject): Ext => ({ wire: 'openai-responses', rest });
+const STOP: ChatChunk = { delta: {}, finish_reason: 'stop', native_finish_reason: 'end' };
+const text = (n: number, ...pieces: string[]): ChatChunk[] => [
+  chunk(n, {}, { open: { kind: 'text' } }),
+  ...pieces.map((content) => chunk(n, { content })),
+  chunk(n, {}, { close: {} }),
+];
+const calling = (n: number, index: number, name: string, ...pieces: string[]): ChatChunk[] => [
+  chunk(
+    n,
+    { tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name, arguments: '' } }] },
+    { open: { kind: 'call' } },
+  ),
+  ...pieces.map((told) => chunk(n, { tool_calls: [{ index, function: { arguments: told } }] })),
+  chunk(n, {}, { close: {} }),
+];
+const thinking = (n: number, ...details: ReasoningDetail[]): ChatChunk[] => [
+  chunk(n, {}, { open: { kind: 'reasoning' } }),
+  ...details.map((detail) => chunk(n, { reasoning_details: [detail] })),
+  chunk(n, {}, { close: {} }),
+];
+
+function told(
+  chunks: readonly ChatChunk[],
+  context = contextOf(),
+): { types: string[]; output: JsonObject[]; response: JsonObject } {
+  const { events, response } = checkResponsesStream(streamed([chunks], context));
+  return {
+    types: events.map(({ type }) => String(type).replace('response.', '')).slice(2),
+    output: array(response['output']).map(object),
+    response,
+  };
+}
+
+/** What a client that sends the output back has in its conversation. */
+function replayed(output: readonly JsonObject[]): Message {
+  const input = [{ role: 'user', content: 'Q' }, ...output, { role: 'user', content: 'More' }];
+  const body = { model: 'a/b', input } as unknown as Parameters<typeof responsesRequest>[0];
+  return responsesRequest(body, { envelope }).messages[1]!;
+}
+
+describe('the order of events', () => {
+  test('is the standard one: each part and item closed before the next opens', () => {
+    const { types } = told([
+      ...thinking(0, { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }),
+      ...text(1, 'A'),
+      ...calling(2, 0, 'look', '{}'),
+      { ...STOP, finish_reason: 'tool_calls' },
+    ]);
+    expect(types).toEqual([
+      'output_item.added',
+      'content_part.added',
+      'reasoning_text.delta',
+      'reasoning_text.done',
+      'content_part.done',
+      'output_item.done',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'output_item.added',
+      'function_call_arguments.delta',
+      'function_call_arguments.done',
+      'output_item.done',
+      'completed',
+    ]);
+  });
+
+  test('of blocks that an upstream tells at once is that of their opening', () => {
+    const [first, ...rest] = calling(0, 0, 'a', '{"x":', '1}');
+    const [second, ...others] = calling(1, 1, 'b', '{"y":', '2}');
+    const mixed = [first!, second!, others[0]!, rest[0]!, others[1]!, rest[1]!, others[2]!, rest[2]!];
+    const { output } = told([...mixed, { ...STOP, finish_reason: 'tool_calls' }]);
+    expect(output.map(({ call_id, arguments: all }) => [call_id, all])).toEqual([
+      ['call_0', '{"x":1}'],
+      ['call_1', '{"y":2}'],
+    ]);
+  });
+
+  test('is given up where more waits than may', () => {
+    const encoder = createResponseStream(contextOf());
+    encoder.open({ model: 'a/b', provider: 'A' });
+    const waiting = text(1, 'x'.repeat(limits.waiting_blocks_chars_max));
+    const tell = () => encoder.chunks([...text(0, 'A').slice(0, 2), ...waiting]);
+    expect(tell).toThrow(GatewayError);
+  });
+});
+
+describe('items', () => {
+  test('there are none of blocks that say nothing', () => {
+    const { output, types } = told([...text(0), ...thinking(1), ...text(2, ''), STOP]);
+    expect([output, types]).toEqual([[], ['completed']]);
+  });
+
+  test('have ids that are the same for the same answer, each its own', () => {
+    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{}'), ...text(2, 'B'), STOP];
+    const [first, again] = [told(chunks), told(chunks)];
+    expect(first.output).toEqual(again.output);
+    const stem = `1700000000${'a'.repeat(20)}`;
+    expect(first.output.map(({ id }) => id)).toEqual([`msg_${stem}0`, `fc_${stem}1`, `msg_${stem}2`]);
+    expect(first.response['id']).toBe(generation_id);
+  });
+
+  test('keep the ids of an upstream of this very wire, but not one of them twice', () => {
+    const named = (n: number, id: string) => [
+      chunk(n, { content: 'A' }, { open: { kind: 'text', ext: own({ id }) } }),
+      chunk(n, {}, { close: { ext: own({ id, status: 'completed' }) } }),
+    ];
+    const { output } = told([...named(0, 'msg_x'), ...calling(1, 0, 'a', '{}'), ...named(2, 'msg_x'), STOP]);
+    expect(output[0]!['id']).toBe('msg_x');
+    expect(output[2]!['id']).toMatch(/^msg_1700000000a+2$/);
+  });
+
+  test('of this wire are one message where their ids and phases are the same, two where not', () => {
+    const part = (n: number, rest: JsonObject, said: string) => [
+      chunk(n, { content: said }, { open: { kind: 'text', ext: own(rest) } }),
+      chunk(n, {}, { close: { ext: own(rest) } }),
+    ];
+    const { output } = told([
+      ...part(0, { id: 'msg_1', phase: 'commentary' }, 'A'),
+      ...part(1, { id: 'msg_1', phase: 'commentary' }, 'B'),
+      ...part(2, { id: 'msg_2', phase: 'final_answer' }, 'C'),
+      STOP,
+    ]);
+    const said = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
+    expect(said).toEqual([
+      ['msg_1', 'commentary', ['A', 'B']],
+      ['msg_2', 'final_answer', ['C']],
+    ]);
+  });
+
+  test.each<[string, ChatChunk['finish_reason'], string, unknown]>([
+    ['length', 'length', 'incomplete', { reason: 'max_output_tokens' }],
+    ['a filter', 'content_filter', 'incomplete', { reason: 'content_filter' }],
+    ['an error', 'error', 'failed', null],
+    ['the model itself', 'stop', 'completed', null],
+  ])('the last one of an answer that ended by %s says so', (_what, finish_reason, status, incomplete_details) => {
+    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason }];
+    const { output, response } = told(chunks as ChatChunk[]);
+    expect(response).toMatchObject({ status, incomplete_details });
+    expect(output.map((item) => item['status'])).toEqual(['completed', status === 'completed' ? status : 'incomplete']);
+    expect(whole(chunks as ChatChunk[])).toEqual(response);
+  });
+
+  test('an error of the upstream inside its answer is the error of the response', () => {
+    const error = { code: 429, message: 'Slow down' };
+    const { response } = told([...text(0, 'A'), { delta: {}, finish_reason: 'error', error }]);
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: 'rate_limit_exceeded', message: 'Slow down' },
+      error_type: 'rate_limit_exceeded',
+    });
+  });
+
+  test('of pictures are those of the tool for them, one each', () => {
+    const image = (data: string) => ({
+      type: 'image_url' as const,
+      image_url: { url: `data:image/png;base64,${data}` },
+    });
+    const chunks = [
+      chunk(0, { images: [image('AA=='), image('BB==')] }, { open: { kind: 'image' } }),
+      chunk(0, {}, { close: {} }),
+      STOP,
+    ];
+    const { output, response } = told(chunks);
+    expect(output).toMatchObject([
+      { type: 'image_generation_call', status: 'completed', result: 'AA==' },
+      { type: 'image_generation_call', status: 'completed', result: 'BB==' },
+    ]);
+    expect(whole(chunks)).toEqual(response);
+  });
+
+  test('are not made of what other wires keep for themselves, nor of sound', () => {
+    const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'server_tool_use' } };
+    const { output } = told([
+      chunk(0, {}, { open: { kind: 'native', native } }),
+      chunk(0, {}, { close: { native } }),
+      { delta: { audio: { data: 'AA==' } } },
+      ...text(1, 'A'),
+      STOP,
+    ]);
+    expect(output.map(({ type }) => type)).toEqual(['message']);
+  });
+});
+
+describe('citations', () => {
+  const cite = (start_index: number, end_index: number) => ({
+    type: 'url_citation' as const,
+    url_citation: { url: 'https://a.example', title: 'A', start_index, end_index },
+  });
+
+  test('count in their part, in code points', () => {
+    const chunks = [
+      ...text(0, 'Łódź 🎉 '),
+      chunk(1, { content: 'is nice' }, { open: { kind: 'text' } }),
+      chunk(1, { annotations: [cite(7, 14)] }, { close: {} }),
+      STOP,
+    ];
+    const { output, response } = told(chunks);
+    const [, part] = array(output[0]!['content']).map(object);
+    expect(part!['annotations']).toMatchObject([
+      { url: 'https://a.example', title: 'A', start_index: 0, end_index: 7 },
+    ]);
+    expect(whole(chunks)).toEqual(response);
+  });
+
+  test('that come after their text stand in the part that they are of', () => {
+    const late: ChatChunk = { delta: { annotations: [cite(1, 2), cite(4, 5), cite(0, 0)] } };
+    const { output } = told([...text(0, 'abc'), ...text(1, 'def'), late, STOP]);
+    const places = array(output[0]!['content']).map((part) =>
+      array(object(part)['annotations']).map((one) => [object(one)['start_index'], object(one)['end_index']]),
+    );
+    expect(places).toEqual([
+      [[1, 2]],
+      [
+        [1, 2],
+        [0, 0],
+      ],
+    ]);
+  });
+
+  test('that come before their text wait for it', () => {
+    const { output } = told([{ delta: { annotations: [cite(0, 0)] } }, ...text(0, 'abc'), STOP]);
+    expect(object(array(output[0]!['content'])[0])['annotations']).toHaveLength(1);
+  });
+});
+
+describe('reasoning', () => {
+  const signed: ReasoningDetail[] = [
+    { type: 'reasoning.text', text: 'Let me ', format: 'anthropic-claude-v1', id: null, index: 0 },
+    { type: 'reasoning.text', text: 'see', format: 'anthropic-claude-v1', id: null, index: 0 },
+    { type: 'reasoning.text', signature: 'sig', format: 'anthropic-claude-v1', id: null, index: 0 },
+    { type: 'reasoning.encrypted', data: 'opaque', format: 'anthropic-claude-v1', id: null, index: 1 },
+  ];
+
+  test('of another wire is readable, and its state comes back from a client that sends items as they are', () => {
+    const chunks = [
+      ...thinking(0, ...signed),
+      ...calling(1, 0, 'a', '{}'),
+      { ...STOP, finish_reason: 'tool_calls' as const },
+    ];
+    const { output } = told(chunks);
+    expect(output[0]).toMatchObject({
+      type: 'reasoning',
+      summary: [],
+      content: [{ type: 'reasoning_text', text: 'Let me see' }],
+      format: 'anthropic-claude-v1',
+      signature: 'sig',
+      encrypted_content: expect.stringMatching(/^gw1\./),
+    });
+    const details = [
+      { type: 'reasoning.text', text: 'Let me see', signature: 'sig', format: 'anthropic-claude-v1', id: null },
+      { type: 'reasoning.encrypted', data: 'opaque', format: 'anthropic-claude-v1', id: null },
+    ];
+    expect(replayed(output).reasoning_details).toMatchObject(details);
+    // Some clients send back no more than what is encrypted.
+    const { content: _, ...kept } = output[0]!;
+    expect(replayed([kept, output[1]!]).reasoning_details).toMatchObject(details);
+  });
+
+  test('of this wire has its own encrypted content, and says no format', () => {
+    const format = 'openai-responses-v1';
+    const chunks = [
+      chunk(
+        0,
+        { reasoning_details: [{ type: 'reasoning.summary', summary: 'So', format, index: 0 }] },
+        {
+          open: { kind: 'reasoning', ext: own({ id: 'rs_1' }) },
+        },
+      ),
+      chunk(0, { reasoning_details: [{ type: 'reasoning.encrypted', data: 'enc', format, id: 'rs_1', index: 1 }] }),
+      chunk(0, {}, { close: { ext: own({ id: 'rs_1' }) } }),
+      ...text(1, 'A'),
+      STOP,
+    ];
+    const { output } = told(chunks);
+    expect(output[0]).toEqual({
+      id: 'rs_1',
+      type: 'reasoning',
+      summary: [{ type: 'summary_text', text: 'So' }],
+      encrypted_content: 'enc',
+    });
+  });
+
+  test('is not shown to a client that wants none', () => {
+    const context = () => contextOf({}, { hide_reasoning: true });
+    const chunks = [...thinking(0, ...signed), ...text(1, 'A'), { delta: { reasoning: 'Hm' } }, STOP];
+    const { output, response } = told(chunks, context());
+    expect(output.map(({ type }) => type)).toEqual(['message']);
+    expect(whole(chunks, context())).toEqual(response);
+  });
+
+  test('a seal is an item of its own at the end, and comes back as it was', () => {
+    const seal: ReasoningDetail = {
+      type: 'reasoning.encrypted',
+      data: 'gw1.x.y',
+      id: `seal_${generation_id}`,
+      format: 'unknown',
+    };
+    const { output } = told([...text(0, 'A'), { delta: { reasoning_details: [{ ...seal, index: 0 }] } }, STOP]);
+    expect(output.map(({ type }) => type)).toEqual(['message', 'reasoning']);
+    expect(replayed(output).reasoning_details).toMatchObject([seal]);
+  });
+});
+
+describe('calls of custom tools', () => {
+  const tools = [
+    { type: 'custom', name: 'shell' },
+    { type: 'namespace', name: 'crm', tools: [{ type: 'function', name: 'find' }] },
+  ];
+  const pieces = (of: string, size: number) => of.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+
+  test.each([
+    ['plain', 'ls -l'],
+    ['with everything that is escaped', 'a "b" \\ \n\t é 🎉 \u0001 </script>'],
+    ['empty', ''],
+  ])('tell their input as text: %s', (_what, input) => {
+    for (const size of [1, 2, 3, 7, 100]) {
+      for (const told_as of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
+        const escaped = told_as.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        for (const all of [told_as, escaped]) {
+          const chunks = [
+            ...calling(0, 0, 'shell', ...pieces(all, size)),
+            { ...STOP, finish_reason: 'tool_calls' as const },
+          ];
+          const { output, response } = told(chunks, contextOf({ tools }));
+          expect(output).toMatchObject([{ type: 'custom_tool_call', call_id: 'call_0', name: 'shell', input }]);
+          expect(whole(chunks, contextOf({ tools }))).toEqual(response);
+        }
+      }
+    }
+  });
+
+  test.each(['{"command":"ls"}', 'ls', '{"input":{"a":1}}'])(
+    'whose arguments have another form tell them whole: %s',
+    (all) => {
+      const { output } = told([...calling(0, 0, 'shell', ...pieces(all, 2)), STOP], contextOf({ tools }));
+      expect(output[0]!['input']).toBe(all);
+    },
+  );
+
+  test('a function of a namespace is told by its own name in it', () => {
+    const { output } = told([...calling(0, 0, 'crm__find', '{}'), STOP], contextOf({ tools }));
+    expect(output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'find', arguments: '{}' }]);
+  });
+});
+
+describe('a stream that breaks', () => {
+  const broken = new GatewayError(502, 'A returned an error: gone', { metadata: { provider_name: 'A' } });
+
+  test('after its start closes what is open and fails, with what it used', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const body = streamed([text(0, 'A').slice(0, 2)], contextOf(), {
+      error: broken,
+      usage: usageOf(usage),
+    });
+    const { response } = checkResponsesStream(body);
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: 'server_error', message: 'A returned an error: gone' },
+      error_type: 'provider_unavailable',
+      usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+      output: [{ status: 'incomplete', content: [{ text: 'A' }] }],
+    });
+  });
+
+  test('before its start is created, and fails', () => {
+    const { events, response } = checkResponsesStream(createResponseStream(contextOf()).failed(broken, null));
+    expect(events.map(({ type }) => type)).toEqual(['response.created', 'response.in_progress', 'response.failed']);
+    expect(response).toMatchObject({ status: 'failed', model: 'asked', output: [] });
+  });
+
+  test('and is continued elsewhere goes on in the same part', () => {
+    const encoder = createResponseStream(contextOf());
+    const first = encoder.open({ model: 'a/b', provider: 'A' }) + encoder.chunks(text(0, 'One ').slice(0, 2));
+    const second = encoder.open({ model: 'a/b', provider: 'B' }) + encoder.chunks([...text(0, 'two'), STOP]);
+    const end = encoder.end({ type: 'end', usage: usageOf({}), classes: null, metadata: undefined, error: undefined });
+    const { response } = checkResponsesStream(first + second + end, { continued: true });
+    expect(response['output']).toMatchObject([{ content: [{ text: 'One two' }], status: 'completed' }]);
+  });
+});
+
+function usageOf(counts: object): Parameters<ReturnType<typeof createResponseStream>['end']>[0]['usage'] {
+  return {
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    total_tokens: 0,
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0, video_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, image_tokens: 0 },
+    is_byok: false,
+    ...counts,
+  };
+}
