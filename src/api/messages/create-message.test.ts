@@ -1,11 +1,15 @@
 /** What clients of the Messages API are told when something goes wrong, before a stream and in it, and in silence. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../src/schemas/json.ts';
-import { checkMessagesStream } from './grammar/messages.ts';
-import { startGateway, type TestGateway } from './harness.ts';
-import { object } from './readings/recordings.ts';
-import { responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
+import { checkMessagesStream } from '../../../test/grammar/messages.ts';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { object } from '../../../test/readings/recordings.ts';
+import { responseHead, type Step, startWireServer, type WireServer } from '../../../test/wire-server.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+
+/** Long enough that a busy machine tells a failure before it. */
+const HEARTBEAT_MS = 1_000;
+const SILENCE_MS = 1_500;
 
 let wire: WireServer;
 let gateway: TestGateway;
@@ -20,7 +24,7 @@ beforeAll(async () => {
       bundled_catalog: false,
       providers: { scripted },
       models: { 'test/chat': { endpoints } },
-      timeouts: { heartbeat_first_ms: 60, heartbeat_ms: 60, upstream_idle_ms_max: 2_000 },
+      timeouts: { heartbeat_first_ms: HEARTBEAT_MS, heartbeat_ms: HEARTBEAT_MS },
       ledger: { journal_sync: 'os' },
     }),
     environment: { GATEWAY_BODY_BYTES_MAX: '20000' },
@@ -110,9 +114,9 @@ describe('in a stream', () => {
   test('silence is filled with pings, before the message and in it', async () => {
     steps = [
       stream,
-      { wait: 200 },
+      { wait: SILENCE_MS },
       chunk({ content: 'a' }),
-      { wait: 200 },
+      { wait: SILENCE_MS },
       chunk({}, 'stop'),
       'data: [DONE]\n\n',
       'END',
@@ -126,7 +130,7 @@ describe('in a stream', () => {
   });
 
   test('a provider that fails behind a ping ends it with an error', async () => {
-    steps = [{ wait: 200 }, ...json(500, { error: { message: 'so it is' } })];
+    steps = [{ wait: SILENCE_MS }, ...json(500, { error: { message: 'so it is' } })];
     const { events, error } = checkMessagesStream(await read());
     expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['ping', 'error']));
     expect(error).toMatchObject({ type: 'api_error', error_type: 'provider_unavailable' });
