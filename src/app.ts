@@ -26,6 +26,9 @@ import { createOwnCredentials } from './api/own-credentials.ts';
 import { createProbes } from './api/probes.ts';
 import { recentOutcomes } from './api/recent-outcomes.ts';
 import { createResponse } from './api/responses/create-response.ts';
+import { deleteResponse } from './api/responses/delete-response.ts';
+import { getResponse } from './api/responses/get-response.ts';
+import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
@@ -68,6 +71,7 @@ import { ledgerOperations } from './storage/ledger-operations.ts';
 import type { Home } from './storage/organizations.ts';
 import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
+import { storedResponseStore } from './storage/stored-responses.ts';
 import { isUnavailable } from './storage/unavailable.ts';
 import { workspaceStore } from './storage/workspaces.ts';
 import type { Logger } from './telemetry/log.ts';
@@ -181,6 +185,15 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (change !== 'everything' && change.topic === 'workspace_gone') turns.forget(change.id);
   });
   const envelopes = createEnvelopes(options.secret);
+  const responses = createStoredResponses({
+    store: storedResponseStore(database.queries),
+    guardrails: guardrailStore(database.queries),
+    vault: createVault(options.secret),
+    retention_days: config.responses.retention_days,
+    now_ms: clock.now_ms,
+    log,
+  });
+  const stored = config.responses.store ? responses : undefined;
   const rates = createRateLimits({
     rules: () => served().config.rate_limits,
     store: rateWindowStore(database.queries, database.engine),
@@ -250,7 +263,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       countMessageTokens(api, { inference, clock, envelopes });
       createMessage(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
-      createResponse(api, { inference, clock, envelopes, heartbeat_first_ms, heartbeat_ms });
+      createResponse(api, { inference, clock, envelopes, stored, heartbeat_first_ms, heartbeat_ms });
+      getResponse(api, { stored });
+      deleteResponse(api, { stored });
       createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
@@ -308,6 +323,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await serveDocumentation(server);
   await server.ready();
   exchange.start();
+  responses.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -334,6 +350,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await upstream.close();
       await tokenizer.stop();
       await turns.stop();
+      await responses.stop();
       await exchange.stop();
       await rates.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);

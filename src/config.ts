@@ -81,6 +81,8 @@ export interface Config {
   media: MediaRules;
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
   reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
+  /** Whether responses are stored whose requests say so, and for how many days. */
+  responses: { store: boolean; retention_days: number };
   /** Endpoints that nobody calls are asked now and then, for so much a day; null: they are not. */
   probes: { usd_per_day: number; every_minutes: number; models: readonly string[] | undefined } | null;
   /** How many requests and tokens are let through to models. */
@@ -179,6 +181,10 @@ export function loadConfig(
     reasoning_state: {
       keep: read?.value.reasoning_state?.keep ?? 'store',
       hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
+    },
+    responses: {
+      store: read?.value.responses?.store ?? false,
+      retention_days: read?.value.responses?.retention_days ?? limits.stored_response_days,
     },
     probes: probesOf(read?.value.probes),
     rate_limits,

@@ -33,12 +33,17 @@ export const limits = {
   /** A client that takes longer to send its request is cut off. */
   client_request_ms_max: 120_000,
   messages_max: 10_000,
+  /** Parts of one item of the Responses API, and of all in a request. */
+  item_parts_max: 10_000,
+  input_parts_max: 50_000,
   models_max: 32,
   /** Prompts of one legacy completion; each is a call of its own. */
   completion_prompts_max: 64,
   completion_prompts_at_once: 8,
   /** Levels of what a client passes on to a provider. */
   option_levels_max: 100,
+  /** Levels of a schema that it is asked of whether it is strict. */
+  schema_levels_max: 100,
   stop_sequences_max: 4,
   /** Of the Messages API, which takes more of them. */
   messages_stop_sequences_max: 100,
@@ -211,6 +216,15 @@ export const limits = {
   turn_sweep_ms: 60_000,
   turn_sweep_rows_max: 10_000,
   turn_state_hours: 24,
+  /** Of a stored response with its conversation, as JSON; a longer one is not stored. */
+  stored_response_chars_max: 8 * 1024 * 1024,
+  /** Of all stored responses, as they are stored; beyond it the oldest go. */
+  stored_responses_chars_max: 8 * 1024 * 1024 * 1024,
+  stored_response_days: 30,
+  /** How long an answer waits to be stored; it is then told that it is not. */
+  stored_response_write_ms_max: 5_000,
+  stored_response_sweep_ms: 600_000,
+  stored_response_sweep_rows_max: 1_000,
   /** A count of tokens or searches above it is no count: what an upstream tells then is not believed. */
   usage_count_max: 1_000_000_000,
   /** What of an upstream's error text is shown to a client. */

@@ -38,7 +38,7 @@ function answerChecker() {
 }
 
 test('a client made from openapi.json can call every operation, and every answer is as the document says', async () => {
-  const gateway = await startGateway();
+  const gateway = await startGateway({ yaml: 'responses: { store: true }' });
   try {
     const definition = { ...(openapi as object), servers: [{ url: gateway.url }] };
     const api = new OpenAPIClientAxios({ definition: definition as never });
@@ -70,7 +70,12 @@ test('a client made from openapi.json can call every operation, and every answer
     const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
     await ordinary('post', `${v1}/route/explain`, null, asked);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
+    const kept = { model: 'sandbox/echo', input: 'hello', store: true };
+    const { id } = await ordinary('post', `${v1}/responses`, null, kept);
+    await ordinary('get', `${v1}/responses/{id}`, { id: String(id) });
+    await ordinary('delete', `${v1}/responses/{id}`, { id: String(id) });
     await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
+    await ordinary('post', `${v1}/messages/count_tokens`, null, asked);
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
     await ordinary('get', `${v1}/embeddings/models`);
     const data = readFileSync(new URL('audio/speech.wav', import.meta.url), 'base64');

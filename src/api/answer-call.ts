@@ -23,10 +23,13 @@ export interface StreamEncoder {
   failed(error: GatewayError, user_id: string | null): string;
 }
 
+/** The same, whose end may wait for something. */
+export type ClientStream = Omit<StreamEncoder, 'end'> & { end(end: StreamEnd): string | Promise<string> };
+
 /** How one call's answer looks in the API that its client speaks. */
 export interface ClientAnswer {
-  whole(answer: WholeAnswer): string;
-  stream(): StreamEncoder;
+  whole(answer: WholeAnswer): string | Promise<string>;
+  stream(): ClientStream;
   /** What is sent in silence: a comment or an event that clients pass over; it keeps proxies from closing a quiet stream. */
   heartbeat: string;
 }
@@ -68,7 +71,7 @@ async function streamed(
   const echoes = call.request.debug?.echo_upstream_body === true;
   const logFault = (fault: GatewayError) =>
     request.log.error({ request_id: request.id, err: fault.cause ?? fault }, 'stream failed');
-  const encode = (event: StreamEvent): string => {
+  const encode = (event: StreamEvent): string | Promise<string> => {
     switch (event.type) {
       case 'open': {
         const opened = encoder.open(event.served);

@@ -22,6 +22,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   routing: 'live',
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
+  responses: { needs_restart: 'responses' },
   probes: { needs_restart: 'probes' },
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
   rate_limits: 'live',

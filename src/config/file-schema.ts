@@ -452,6 +452,17 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with private_hosts and ports' },
       ),
     ),
+    responses: Type.Optional(
+      Type.Object(
+        {
+          store: Type.Optional(Type.Boolean({ description: 'true or false' })),
+          retention_days: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 3_650, description: 'a number of days, at most ten years' }),
+          ),
+        },
+        { ...strict, description: 'an object with store and retention_days' },
+      ),
+    ),
     reasoning_state: Type.Optional(
       Type.Object(
         {

@@ -5,8 +5,8 @@ import { boundUnread } from './unread.ts';
 
 export interface EventStream<T> {
   events: AsyncIterator<T>;
-  /** One event as the text of the wire; an empty text is not written. */
-  encode(event: T): string;
+  /** One event as the text of the wire, at once but where it must wait for something; an empty text is not written. */
+  encode(event: T): string | Promise<string>;
   /** The end of a stream whose source threw after the 200 was sent; `throw` tells it of an event that has no text. */
   encodeFailure(error: unknown): string;
   /** Sent in silence, at event boundaries: a comment or a ping of the wire. */
@@ -72,7 +72,8 @@ export async function sendEventStream<T>(
     const next = await stream.events.next();
     if (next.done) return undefined;
     try {
-      return stream.encode(next.value);
+      const text = stream.encode(next.value);
+      return typeof text === 'string' ? text : await text;
     } catch (error) {
       const last = await stream.events.throw?.(error);
       if (!committed || last === undefined || last.done) throw error;

@@ -1,46 +1,52 @@
+import { claimOf } from '../../http/bounded-bodies.ts';
+import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
 import { errors } from '../../schemas/error.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
 import { ResponseAnswer, ResponseEvent } from '../../schemas/responses-answer.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
+import { hidesReasoning } from '../hides-reasoning.ts';
 import { declaredTools } from './declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from './door.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
 import { responsesError } from './errors.ts';
-import { createResponseObject } from './response-object.ts';
+import { createResponseObject, type ResponseObject } from './response-object.ts';
+import { storedAnswer } from './stored-answer.ts';
+import type { StoredResponses } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
 
 export interface ResponsesOptions extends AnswerOptions {
   clock: Clock;
   envelopes: Envelopes;
+  /** Undefined: responses are not stored here. */
+  stored: StoredResponses | undefined;
 }
 
-function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean {
-  return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
+const secondsOf = (ms: number) => Math.floor(ms / 1000);
+
+function objectOf({ generation_id, request, accepted_ms }: Call, body: ResponsesRequestBody): ResponseObject {
+  const told = { id: generation_id, created_at: secondsOf(accepted_ms), model: request.model ?? '' };
+  return createResponseObject(told, body as unknown as JsonObject);
 }
 
 /** `POST /responses`: an answer of the model as a Response object, whole or as a stream of events. */
 export function createResponse(server: Server, options: ResponsesOptions): void {
-  const { clock, envelopes, inference } = options;
+  const { clock, envelopes, inference, stored } = options;
 
   function contextOf(call: Call, body: ResponsesRequestBody): ResponseContext {
-    const { generation_id, request, principal, accepted_ms } = call;
-    const seconds = (ms: number) => Math.floor(ms / 1000);
-    const created_at = seconds(accepted_ms);
-    const model = request.model ?? '';
+    const { generation_id, request, principal } = call;
     return {
       generation_id,
-      response: createResponseObject({ id: generation_id, created_at, model }, body as unknown as JsonObject),
+      response: objectOf(call, body),
       tools: declaredTools(body.tools),
       envelope: envelopes(principal.organization_id),
       hide_reasoning: hidesReasoning(request),
       shows_logprobs: request.logprobs === true,
-      now: () => seconds(clock.now_ms()),
+      now: () => secondsOf(clock.now_ms()),
     };
   }
 
@@ -59,12 +65,20 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
     },
     handler: async (request, reply) => {
       const { body } = request;
-      const envelope = envelopes(request.principal?.organization_id ?? '');
-      const call = callOf(request, responsesRequest(body, { envelope }), clock, { api_type: 'responses' });
+      const principal = request.principal as Principal;
+      const envelope = envelopes(principal.organization_id);
+      const input = await stored?.inputOf(body, principal, claimOf(request));
+      const given = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
+      const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
+      const call = callOf(request, inner, clock, { api_type: 'responses' });
       const context = contextOf(call, body);
       const answer: ClientAnswer = {
-        whole: (told) => encodeResponse(told, context),
-        stream: () => createResponseStream(context),
+        ...(stored === undefined || input === undefined || body.store !== true
+          ? { whole: (told) => encodeResponse(told, context), stream: () => createResponseStream(context) }
+          : storedAnswer(context, {
+              unstored: objectOf(call, { ...body, store: false }),
+              keep: (finished) => stored.keep(call.generation_id, principal, input, finished),
+            })),
         heartbeat: COMMENT_HEARTBEAT,
       };
       return answerCall(request, reply, call, answer, options);

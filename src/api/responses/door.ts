@@ -108,11 +108,15 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
 /** What this API has and a gateway that keeps nothing cannot do. */
 function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
   const { store, previous_response_id, background, conversation, prompt } = body;
-  if (store === true && !is_stored) throw new GatewayError(400, 'store must be false: responses are not stored');
+  if (store === true && !is_stored)
+    throw new GatewayError(
+      400,
+      'store must be false: responses are not stored here, unless an operator sets responses.store in gateway.yaml',
+    );
   if (previous_response_id != null && !is_stored) {
     throw new GatewayError(
       400,
-      'previous_response_id must be null: responses are not stored; send the conversation in input',
+      'previous_response_id must be null: responses are not stored here, unless an operator sets responses.store in gateway.yaml; send the conversation in input',
     );
   }
   if (background === true) throw new GatewayError(400, 'background must be false: responses are not made in advance');

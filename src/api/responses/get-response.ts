@@ -1,0 +1,34 @@
+import type { FastifyReply } from 'fastify';
+import { claimOf } from '../../http/bounded-bodies.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { ResponseAnswer } from '../../schemas/responses-answer.ts';
+import { responsesError } from './errors.ts';
+import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
+
+/** Serves `GET /responses/{id}`: a stored response, as its client got it. */
+export function getResponse(server: Server, { stored }: { stored: StoredResponses | undefined }): void {
+  server.route({
+    method: 'GET',
+    url: '/responses/:id',
+    config: { access: 'any', skin: responsesError },
+    schema: {
+      operationId: 'getResponse',
+      tags: ['Responses'],
+      summary: 'Gets a stored response.',
+      params: ResponseParams,
+      response: { 200: ResponseAnswer, ...errors(400, 401, 404, 429, 500, 503) },
+    },
+    handler: async (request, reply) => {
+      const found = await stored?.find(request.params.id, request.principal as Principal, claimOf(request));
+      if (found === undefined) throw notStored();
+      return sendJson(reply, JSON.stringify(found.response));
+    },
+  });
+}
+
+/** As it was written for its client, not by the schema. */
+function sendJson(reply: FastifyReply, json: string): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(json);
+}

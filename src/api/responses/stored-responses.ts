@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { deflateRaw, inflateRaw } from 'node:zlib';
+import Type from 'typebox';
+import type { Vault } from '../../accounts/vault.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Principal } from '../../http/principal.ts';
+import { limits } from '../../limits.ts';
+import type { Room } from '../../providers/room.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { GuardrailStore } from '../../storage/guardrails.ts';
+import type { StoredResponseStore } from '../../storage/stored-responses.ts';
+import type { ResponsesRequestBody } from './door.ts';
+
+/** At most, in UTF-8. */
+const BYTES_PER_CHAR = 3;
+
+const deflate = promisify(deflateRaw);
+const inflate = promisify(inflateRaw);
+
+/** A response with the conversation that it answered, as items. */
+export interface StoredResponse {
+  input: JsonObject[];
+  /** With the reasoning that its client was not shown. */
+  output: JsonObject[];
+  /** As its client got it. */
+  response: JsonObject;
+}
+
+/** An answer to keep, as JSON: the Response object, and the items that a request which goes on needs. */
+export interface FinishedResponse {
+  response: string;
+  output: readonly string[];
+}
+
+/** Keeps responses whose requests say so, for the workspace of their key. */
+export interface StoredResponses {
+  /**
+   * The input of a request that stores its response or goes on from another, with all that was before it; undefined of others.
+   * Throws `GatewayError` 400 where what it asks to keep must not be, or what it goes on from is not known.
+   */
+  inputOf(body: ResponsesRequestBody, principal: Principal, room: Room | undefined): Promise<JsonObject[] | undefined>;
+  /** Whether it is kept. An answer never fails for it. */
+  keep(id: string, principal: Principal, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
+  find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined>;
+  /** Whether there was one. */
+  delete(id: string, principal: Principal): Promise<boolean>;
+  /** From now on what has expired is deleted, whether or not anything is stored any more. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface StoredResponsesOptions {
+  store: StoredResponseStore;
+  guardrails: Pick<GuardrailStore, 'listHolding'>;
+  vault: Vault;
+  retention_days: number;
+  now_ms(): number;
+  log: { warn(facts: object, message: string): void };
+}
+
+/** Input as items: a text is a message of the user. */
+function inputItems(input: ResponsesRequestBody['input']): JsonObject[] {
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
+  return (input ?? []) as unknown as JsonObject[];
+}
+
+/** The response that a path names. */
+export const ResponseParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+
+/** There is none of this name, or it is of another workspace, or nothing is stored here. */
+export function notStored(): GatewayError {
+  return new GatewayError(404, 'No such response is stored in this workspace');
+}
+
+/** Where the row of a response opens, and nowhere else. */
+const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspace_id} ${id}`;
+
+/** Makes the keeper of responses: each row is one conversation, compressed and encrypted, so that deletes stay independent. */
+export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
+  const { store, guardrails, vault, retention_days, now_ms, log } = options;
+  const at = (ms: number) => new Date(ms).toISOString();
+  let sweeping: Promise<void> | undefined;
+  let sweeps: NodeJS.Timeout | undefined;
+
+  function sweep(): void {
+    sweeping ??= store
+      .sweep(at(now_ms()), limits.stored_responses_chars_max)
+      .catch((err) => log.warn({ err }, 'stored responses could not be swept; it is tried again'))
+      .finally(() => {
+        sweeping = undefined;
+      });
+  }
+
+  /** A store that hangs holds no answer up for long. */
+  async function inTime(work: Promise<void>): Promise<void> {
+    const waiting = new AbortController();
+    const late = sleep(limits.stored_response_write_ms_max, undefined, { signal: waiting.signal }).then(() => {
+      throw new Error(`the store did not answer within ${limits.stored_response_write_ms_max} ms`);
+    });
+    late.catch(() => undefined);
+    try {
+      await Promise.race([work, late]);
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  async function find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined> {
+    const sealed = await store.find(id, principal.workspace_id, at(now_ms()));
+    if (sealed === undefined) return undefined;
+    // Read, opened, inflated and parsed.
+    await room?.take(sealed.length * limits.body_copies);
+    try {
+      const bytes = Buffer.from(vault.open(sealed, placeOf(id, principal)), 'base64');
+      const json = await inflate(bytes, { maxOutputLength: limits.stored_response_chars_max * BYTES_PER_CHAR });
+      return JSON.parse(json.toString('utf8')) as StoredResponse;
+    } catch (err) {
+      log.warn({ err, generation_id: id }, 'a stored response cannot be read: it is as if it were not there');
+      return undefined;
+    }
+  }
+
+  async function admit({ provider }: ResponsesRequestBody, principal: Principal): Promise<void> {
+    const field =
+      provider?.zdr === true
+        ? 'provider.zdr'
+        : provider?.data_collection === 'deny'
+          ? 'provider.data_collection: deny'
+          : undefined;
+    if (field !== undefined) throw new GatewayError(400, `store must be false: ${field} leaves nothing to store`);
+    const holding = await guardrails.listHolding(principal);
+    const strict = holding.find((one) =>
+      [
+        one.enforce_zdr,
+        one.enforce_zdr_anthropic,
+        one.enforce_zdr_openai,
+        one.enforce_zdr_google,
+        one.enforce_zdr_other,
+      ].includes(true),
+    );
+    if (strict !== undefined) {
+      throw new GatewayError(400, 'store must be false: a guardrail of this key enforces zero data retention');
+    }
+  }
+
+  return {
+    async inputOf(body, principal, room) {
+      const { previous_response_id, input } = body;
+      if (body.store === true) await admit(body, principal);
+      const items = inputItems(input);
+      if (previous_response_id == null) return body.store === true ? items : undefined;
+      const former = await find(previous_response_id, principal, room);
+      if (former === undefined) {
+        throw new GatewayError(400, 'previous_response_id: no such response is stored in this workspace');
+      }
+      const all = [...former.input, ...former.output, ...items];
+      if (all.length > limits.messages_max) {
+        throw new GatewayError(
+          400,
+          `previous_response_id: the conversation has more than ${limits.messages_max} items`,
+        );
+      }
+      return all;
+    },
+
+    async keep(id, principal, input, { response, output }) {
+      const json = `{"input":${JSON.stringify(input)},"output":[${output.join(',')}],"response":${response}}`;
+      if (json.length > limits.stored_response_chars_max) {
+        log.warn({ generation_id: id, chars: json.length }, 'a response is too long to be stored');
+        return false;
+      }
+      try {
+        const text = (await deflate(json)).toString('base64');
+        const { workspace_id } = principal;
+        const sealed = vault.seal(text, placeOf(id, principal));
+        const expires_at = at(now_ms() + retention_days * 86_400_000);
+        await inTime(store.insert({ id, workspace_id, sealed, expires_at }));
+        return true;
+      } catch (err) {
+        log.warn({ err, generation_id: id }, 'a response could not be stored; its answer says so');
+        return false;
+      }
+    },
+
+    find,
+    delete: (id, { workspace_id }) => store.delete(id, workspace_id, at(now_ms())),
+    start() {
+      sweep();
+      sweeps = setInterval(sweep, limits.stored_response_sweep_ms).unref();
+    },
+    async stop() {
+      clearInterval(sweeps);
+      await sweeping;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { sql } from 'kysely';
+import { limits } from '../limits.ts';
+import type { Queries } from './database.ts';
+
+/** A response at rest, sealed. */
+export interface StoredResponseRow {
+  id: string;
+  workspace_id: string;
+  sealed: string;
+  expires_at: string;
+}
+
+/** Responses that were asked to be stored, of workspaces. */
+export function storedResponseStore(queries: Queries) {
+  /** Some at a time, so that no statement holds up others for long. */
+  const sweepWhere = async (before: string, compare: '<=' | '<'): Promise<void> => {
+    for (;;) {
+      const { numDeletedRows } = await queries
+        .deleteFrom('stored_responses')
+        .where('id', 'in', ({ selectFrom }) =>
+          selectFrom('stored_responses')
+            .select('id')
+            .where('expires_at', compare, before)
+            .orderBy('expires_at')
+            .limit(limits.stored_response_sweep_rows_max),
+        )
+        .executeTakeFirst();
+      if (numDeletedRows < BigInt(limits.stored_response_sweep_rows_max)) return;
+    }
+  };
+
+  /** Deletes the oldest beyond a length of all. */
+  const sweepChars = async (chars_max: number): Promise<void> => {
+    const { sum } = await queries
+      .selectFrom('stored_responses')
+      .select(sql<number | null>`CAST(SUM(chars) AS BIGINT)`.as('sum'))
+      .executeTakeFirstOrThrow();
+    let surplus = (sum ?? 0) - chars_max;
+    while (surplus > 0) {
+      const oldest = await queries
+        .selectFrom('stored_responses')
+        .select(['id', 'chars'])
+        .orderBy('expires_at')
+        .limit(limits.stored_response_sweep_rows_max)
+        .execute();
+      const ids: string[] = [];
+      for (const { id, chars } of oldest) {
+        if (surplus <= 0) break;
+        surplus -= chars;
+        ids.push(id);
+      }
+      if (ids.length === 0) return;
+      await queries.deleteFrom('stored_responses').where('id', 'in', ids).execute();
+    }
+  };
+
+  return {
+    /** Throws where its workspace is gone. */
+    insert: async (row: StoredResponseRow): Promise<void> => {
+      await queries
+        .insertInto('stored_responses')
+        .values({ ...row, chars: row.sealed.length })
+        .execute();
+    },
+
+    /** That of a workspace, unless it has expired. */
+    find: async (id: string, workspace_id: string, now: string): Promise<string | undefined> => {
+      const row = await queries
+        .selectFrom('stored_responses')
+        .select('sealed')
+        .where('id', '=', id)
+        .where('workspace_id', '=', workspace_id)
+        .where('expires_at', '>', now)
+        .executeTakeFirst();
+      return row?.sealed;
+    },
+
+    /** Whether there was one that had not expired. */
+    delete: async (id: string, workspace_id: string, now: string): Promise<boolean> => {
+      const { numDeletedRows } = await queries
+        .deleteFrom('stored_responses')
+        .where('id', '=', id)
+        .where('workspace_id', '=', workspace_id)
+        .where('expires_at', '>', now)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    },
+
+    /** Deletes what has expired, and the oldest beyond a length of all. */
+    sweep: async (now: string, chars_max: number): Promise<void> => {
+      await sweepWhere(now, '<=');
+      await sweepChars(chars_max);
+    },
+  };
+}
+
+export type StoredResponseStore = ReturnType<typeof storedResponseStore>;
