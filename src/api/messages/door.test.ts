@@ -108,7 +108,7 @@ describe('how to think, how hard, and in what form', () => {
       {
         response_format: {
           type: 'json_schema',
-          json_schema: { name: 'answer', strict: true, schema: { type: 'object' } },
+          json_schema: { name: 'answer', schema: { type: 'object' } },
         },
       },
     ],
@@ -118,7 +118,7 @@ describe('how to think, how hard, and in what form', () => {
       {
         response_format: {
           type: 'json_schema',
-          json_schema: { name: 'answer', strict: true, schema: { type: 'object' } },
+          json_schema: { name: 'answer', schema: { type: 'object' } },
         },
       },
     ],

@@ -7,6 +7,7 @@ import type { ChatRequest, InnerTool, Message, ReasoningOptions } from '../../sc
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
 import { openEnvelopes } from './opened-envelopes.ts';
+import { isStrict } from './strict-schema.ts';
 import { innerCallId } from './tool-ids.ts';
 
 export type MessagesRequestBody = Static<typeof MessagesBody>;
@@ -152,9 +153,10 @@ function thoughts({
   if (Object.keys(reasoning).length > 0) told.reasoning = reasoning;
   const format = output_config?.format ?? output_format ?? undefined;
   if (format !== undefined) {
+    const schema = format.schema as JsonObject;
     told.response_format = {
       type: 'json_schema',
-      json_schema: { name: 'answer', strict: true, schema: format.schema as JsonObject },
+      json_schema: { name: 'answer', ...(isStrict(schema) ? { strict: true } : {}), schema },
     };
   }
   return told;

@@ -1,0 +1,20 @@
+import { limits } from '../../limits.ts';
+
+/**
+ * Whether a schema is one that OpenAI's strict mode takes: objects say that they have no other properties, and require all that
+ * they have (https://platform.openai.com/docs/guides/structured-outputs). Anthropic's form lets properties be left out.
+ */
+export function isStrict(schema: unknown, levels_max: number = limits.schema_levels_max): boolean {
+  if (levels_max <= 0) return false;
+  if (Array.isArray(schema)) return schema.every((one) => isStrict(one, levels_max - 1));
+  if (typeof schema !== 'object' || schema === null) return true;
+  const { properties, required, additionalProperties, enum: _enum, const: _const, ...others } = schema as Schema;
+  if (properties !== undefined || others['type'] === 'object') {
+    if (additionalProperties !== false) return false;
+    const names = Object.keys(properties ?? {});
+    if (!names.every((name) => required?.includes(name))) return false;
+  }
+  return [...Object.values(properties ?? {}), ...Object.values(others)].every((one) => isStrict(one, levels_max - 1));
+}
+
+type Schema = Record<string, unknown> & { properties?: object; required?: unknown[]; additionalProperties?: unknown };
