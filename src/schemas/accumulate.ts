@@ -39,6 +39,8 @@ interface Block {
   kind: Slot['kind'];
   text: string;
   details: ReasoningDetail[];
+  /** The same by type and index; made once there are many. */
+  detailsByKey: Map<string, ReasoningDetail> | undefined;
   images: OutputImage[];
   call: ToolCall | undefined;
   ext: Ext | undefined;
@@ -73,6 +75,7 @@ export function createAccumulator(): Accumulator {
       kind,
       text: '',
       details: [],
+      detailsByKey: undefined,
       images: [],
       call: undefined,
       ext: undefined,
@@ -130,10 +133,10 @@ export function createAccumulator(): Accumulator {
       const slotted = ext?.slot === undefined ? undefined : addSlot(ext.slot);
       if (delta.content) blockOf('text', slotted).text += delta.content;
       if (delta.reasoning_details !== undefined) {
-        for (const detail of delta.reasoning_details) addDetail(reasoningBlock(detail, slotted).details, detail);
+        for (const detail of delta.reasoning_details) addDetail(reasoningBlock(detail, slotted), detail);
       } else if (delta.reasoning) {
         const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
-        addDetail(blockOf('reasoning', slotted).details, plain);
+        addDetail(blockOf('reasoning', slotted), plain);
       }
       if (delta.refusal) blockOf('refusal', slotted).text += delta.refusal;
       if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
@@ -187,15 +190,26 @@ export function joinReasoning(details: readonly ReasoningDetail[]): string | nul
   return joined;
 }
 
-function addDetail(details: ReasoningDetail[], delta: ReasoningDetail): void {
-  let detail: ReasoningDetail | undefined;
-  for (let i = details.length - 1; i >= 0 && detail === undefined; i -= 1) {
-    const candidate = details[i]!;
-    if (isSameDetail(candidate, delta)) detail = candidate;
-  }
+/** Up to so many details are searched; of more, which only histories have, each is found by its key. */
+const SEARCHED_MAX = 16;
+
+const keyOf = ({ type, index }: ReasoningDetail) => `${type} ${index}`;
+
+/** The last detail that a delta is of. */
+function findDetail(block: Block, delta: ReasoningDetail): ReasoningDetail | undefined {
+  const { details } = block;
+  if (details.length <= SEARCHED_MAX) return details.findLast((other) => isSameDetail(other, delta));
+  block.detailsByKey ??= new Map(details.map((other) => [keyOf(other), other]));
+  return block.detailsByKey.get(keyOf(delta));
+}
+
+function addDetail(block: Block, delta: ReasoningDetail): void {
+  const detail = findDetail(block, delta);
   // Without an index two encrypted parts cannot be deltas of one: each comes whole.
   if (detail === undefined || (delta.type === 'reasoning.encrypted' && delta.index === undefined)) {
-    details.push({ ...delta });
+    const added = { ...delta };
+    block.details.push(added);
+    block.detailsByKey?.set(keyOf(added), added);
     return;
   }
   if (detail.type === 'reasoning.text' && delta.type === 'reasoning.text') {
@@ -256,8 +270,9 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
       taken = block.native === undefined ? 0 : 1;
       if (block.native !== undefined) natives.push(block.native);
     } else if (block.kind === 'refusal') {
+      // There is one refusal in a message, however it was told.
+      taken = block.text === '' || refusal !== '' ? 0 : 1;
       refusal += block.text;
-      taken = block.text === '' ? 0 : 1;
     }
     if (taken === 0) continue;
     if (taken > 1) slot.span = taken;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { accumulate } from './accumulate.ts';
 import { chunksOf } from './chunks.ts';
-import type { ChatCompletion, Message } from './inner.ts';
+import type { ChatChunk, ChatCompletion, Message } from './inner.ts';
 
 const answer = (message: Partial<Message>, more: Partial<ChatCompletion['choices'][0]> = {}): ChatCompletion => ({
   choices: [
@@ -91,4 +91,13 @@ test('the readable strings of several details add up to the whole one', () => {
   const order = details.map((_, at) => ({ kind: 'reasoning' as const, at }));
   const chunks = chunksOf(answer({ reasoning_details: details, ext: { wire: 'openai-chat', rest: {}, order } }));
   expect(chunks.map(({ delta }) => delta.reasoning ?? '').join('')).toBe('one\n\ntwo');
+});
+
+test('a refusal that was told in two blocks is told once', () => {
+  const said = (n: number, refusal: string): ChatChunk => ({
+    delta: { refusal },
+    ext: { slot: { n, open: { kind: 'refusal', ext }, close: {} } },
+  });
+  const told = chunksOf(accumulate([said(0, 'no'), said(1, ', never')], 0));
+  expect(told.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
 });
