@@ -1,8 +1,6 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
-import { isSeal } from '../../inference/state/seal.ts';
-import { chunksOf } from '../../schemas/chunks.ts';
-import type { ChatCompletion, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { turnChunks } from '../turn-chunks.ts';
 import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer } from './errors.ts';
 import { ownRest, stopOf, usageOf } from './fields.ts';
@@ -58,16 +56,6 @@ function objectText(told: string): string {
   return JSON.stringify({ _raw: told });
 }
 
-/** The seal stands behind all blocks, and is none of the answer's. */
-function withoutSeal(completion: ChatCompletion): { turn: ChatCompletion; seal: ReasoningDetail | undefined } {
-  const [choice] = completion.choices;
-  const details = choice.message.reasoning_details ?? [];
-  const seal = details.at(-1);
-  if (seal === undefined || !isSeal(seal)) return { turn: completion, seal: undefined };
-  const message = { ...choice.message, reasoning_details: details.slice(0, -1) };
-  return { turn: { ...completion, choices: [{ ...choice, message }] }, seal };
-}
-
 /** The whole answer as a message (https://platform.claude.com/docs/en/api/messages): what its stream adds up to. */
 export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): string {
   const { completion, served, classes, usage, metadata } = answer;
@@ -76,12 +64,10 @@ export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): 
   const response = completion.ext;
   const sink = new ContentSink();
   const blocks = createBlockWriter(sink, envelope);
-  const { turn, seal } = withoutSeal(completion);
-  for (const chunk of chunksOf(turn)) {
+  for (const chunk of turnChunks(completion)) {
     const slot = chunk.ext?.slot;
     if (slot?.open === undefined || isShownBlock(slot.open)) blocks.add(chunk);
   }
-  if (seal !== undefined) blocks.add({ delta: { reasoning_details: [seal] } });
   blocks.end();
   const { context_management, stop_details = null, container = null, ...rest } = ownRest(response);
   const head = JSON.stringify({ ...rest, id: envelope.id, type: 'message', role: 'assistant', model: served.model });

@@ -27,9 +27,9 @@ export function itemsOf(context: ResponseContext, events: Events): Items {
 /** The whole answer as a Response object: what the last event of its stream would tell. */
 export function encodeResponse(answer: WholeAnswer, context: ResponseContext): string {
   const { completion, served, usage, metadata } = answer;
-  const [{ message, finish_reason, error, logprobs }] = completion.choices;
+  const [{ finish_reason, error }] = completion.choices;
   const items = itemsOf(context, NO_EVENTS);
-  for (const chunk of turnChunks(message, logprobs)) items.take(chunk);
+  for (const chunk of turnChunks(completion)) items.take(chunk);
   const ending = endingOf(finish_reason, error, undefined);
   items.end(itemStatusOf(ending));
   return context.response.finished({
