@@ -101,6 +101,7 @@ describe('what the wire itself refuses, or another client is spared, passes as i
       'a system message in the midst',
       { messages: [hello, { role: 'system', content: 'Be brief.', clear_at: 'never' }] },
     ],
+    ['a system message first', { messages: [{ role: 'system', content: 'Be brief.' }, hello] }],
     ['blank texts', { messages: [{ role: 'user', content: [{ type: 'text', text: ' ' }] }] }],
     ['stop sequences of white space', { stop_sequences: ['\n', 'END'] }],
     [

@@ -300,7 +300,7 @@ describe('what is said', () => {
         { type: 'tool_result', tool_use_id: 'c' },
       ]),
     ).toEqual([
-      { role: 'tool', tool_call_id: 'a', content: 'A', ext: rest({ is_error: true, cache_control }) },
+      { role: 'tool', tool_call_id: 'a', content: 'A', cache_control, ext: rest({ is_error: true }) },
       {
         role: 'tool',
         tool_call_id: 'b',
@@ -311,6 +311,24 @@ describe('what is said', () => {
       },
       { role: 'tool', tool_call_id: 'c', content: '' },
       { role: 'user', content: [{ type: 'text', text: 'so' }] },
+    ]);
+  });
+
+  test('a hint for the cache on the last block of a turn is the turn’s, on others the block’s', () => {
+    const blocks = [
+      { type: 'text', text: 'a', cache_control },
+      { type: 'tool_use', id: 'c', name: 'f', input: {}, cache_control },
+      { type: 'thinking', thinking: 'hm', signature: 'S' },
+    ];
+    const [message] = turn(blocks, 'assistant');
+    expect(message).toMatchObject({
+      content: 'a',
+      cache_control,
+      ext: { order: [{ kind: 'text', ext: rest({ cache_control }) }, { kind: 'call' }, {}] },
+    });
+    expect(message?.tool_calls?.[0]).not.toHaveProperty('ext');
+    expect(turn([{ type: 'text', text: 'a', cache_control }], 'assistant')).toEqual([
+      { role: 'assistant', content: 'a', cache_control },
     ]);
   });
 

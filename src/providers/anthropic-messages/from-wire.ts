@@ -101,12 +101,17 @@ function decodeAssistant(content: JsonValue | undefined): Message {
   if (typeof content === 'string') return { role: 'assistant', content };
   const turn = createTurn({ generation_id: '' });
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
-  for (const [index, value] of asArray(content).entries()) {
-    const block = asBlock(value);
-    if (block !== undefined) chunks.push(...turn.open(index, block), ...turn.close(index));
+  const blocks = asArray(content).flatMap((block) => asBlock(block) ?? []);
+  // The hint of its last block is the turn's: other wires know where that stands.
+  const last = blocks.findLastIndex(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
+  const hint = cacheOf(blocks[last] ?? {});
+  for (const [index, block] of blocks.entries()) {
+    const { cache_control: _, ...bare } = block;
+    const told = index === last && hint.cache_control !== undefined ? (bare as WireBlock) : block;
+    chunks.push(...turn.open(index, told), ...turn.close(index));
   }
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
-  return message;
+  return { ...message, ...hint };
 }
 
 function decodeToolResult(block: WireBlock): Message {
@@ -114,9 +119,7 @@ function decodeToolResult(block: WireBlock): Message {
   const content = block['content'];
   if (typeof content === 'string') message.content = content;
   else if (Array.isArray(content)) message.content = content.flatMap(decodePart);
-  const ext = extOf(remainder(block, ['type', 'tool_use_id', 'content']));
-  if (ext !== undefined) message.ext = ext;
-  return message;
+  return { ...message, ...hints(block, ['type', 'tool_use_id', 'content']) };
 }
 
 function decodePart(value: JsonValue): InnerPart[] {
@@ -173,10 +176,11 @@ function addressOf(source: JsonObject): string | undefined {
 
 /** The cache hint and whatever else a block carries. */
 function hints(block: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: Ext } {
-  const cache = asObject(block['cache_control']);
   const ext = extOf(remainder(block, [...known, 'cache_control']));
-  return {
-    ...(cache?.['type'] === 'ephemeral' ? { cache_control: cache as { type: 'ephemeral' } } : {}),
-    ...(ext === undefined ? {} : { ext }),
-  };
+  return { ...cacheOf(block), ...(ext === undefined ? {} : { ext }) };
+}
+
+function cacheOf(block: JsonObject): { cache_control?: CacheControl } {
+  const cache = asObject(block['cache_control']);
+  return cache?.['type'] === 'ephemeral' ? { cache_control: cache as { type: 'ephemeral' } } : {};
 }

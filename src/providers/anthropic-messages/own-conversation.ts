@@ -59,9 +59,9 @@ function isEmpty({ content, tool_calls, reasoning_details, ext }: Message): bool
 
 /** A turn that was written as a string stays one. */
 function encodeTurn(message: Message, field: string, encoding: Encoding): OwnMessage['content'] {
-  const { content, tool_calls, reasoning_details, ext } = message;
+  const { content, tool_calls, reasoning_details, cache_control, ext } = message;
   const isText = typeof content === 'string' && !tool_calls?.length && !reasoning_details?.length;
-  if (isText && ext === undefined) return content;
+  if (isText && ext === undefined && cache_control == null) return content;
   const ids = new Map<ToolCall, string>((tool_calls ?? []).map((call) => [call, wireCallId(call.id)]));
   return encodeAssistant(message, field, encoding, ids);
 }

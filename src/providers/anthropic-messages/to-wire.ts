@@ -102,7 +102,7 @@ export function encodeAssistant(
         return [];
     }
   });
-  return hintLast(blocks, message);
+  return hintLast(blocks, message, encoding.own);
 }
 
 /** A text block; undefined when there is nothing but white space, which the wire refuses. */
@@ -131,8 +131,8 @@ export function cacheHint(
 }
 
 /** The hint of a whole message stands on its last block that can have one. Blocks that change are replaced. */
-export function hintLast(blocks: WireBlock[], message: Message): WireBlock[] {
-  const hint = cacheHint(message.cache_control);
+export function hintLast(blocks: WireBlock[], message: Message, own = false): WireBlock[] {
+  const hint = cacheHint(message.cache_control, own);
   const at = blocks.findLastIndex(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
   const last = blocks[at];
   if (hint.cache_control === undefined || last === undefined || last['cache_control'] !== undefined) return blocks;
