@@ -71,9 +71,9 @@ test('a client made from openapi.json can call every operation, and every answer
     await ordinary('post', `${v1}/route/explain`, null, asked);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
     const kept = { model: 'sandbox/echo', input: 'hello', store: true };
-    const { id } = await ordinary('post', `${v1}/responses`, null, kept);
-    await ordinary('get', `${v1}/responses/{id}`, { id: String(id) });
-    await ordinary('delete', `${v1}/responses/{id}`, { id: String(id) });
+    const { id: response_id } = await ordinary('post', `${v1}/responses`, null, kept);
+    await ordinary('get', `${v1}/responses/{id}`, { id: String(response_id) });
+    await ordinary('delete', `${v1}/responses/{id}`, { id: String(response_id) });
     await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
     await ordinary('post', `${v1}/messages/count_tokens`, null, asked);
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
