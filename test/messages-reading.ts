@@ -1,9 +1,9 @@
 /** Messages answers made without a gateway: recorded bytes through a dialect into the Messages encoder. */
 import { BetaMessageStream } from '@anthropic-ai/sdk/lib/BetaMessageStream';
 import { MessageStream } from '@anthropic-ai/sdk/lib/MessageStream';
-import type { ReasoningShown } from '../src/api/messages/blocks.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
+import type { ReasoningShown } from '../src/api/messages/thinking.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';

@@ -7,11 +7,11 @@ import { MessagesAnswer, MessagesEvent, messagesErrors } from '../../schemas/mes
 import { type AnswerOptions, answerCall, type ClientAnswer } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { betasOf } from './betas.ts';
-import type { ReasoningShown } from './blocks.ts';
 import { messagesRequest } from './door.ts';
 import { encodeMessage } from './encode.ts';
 import { messagesError } from './errors.ts';
 import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
+import type { ReasoningShown } from './thinking.ts';
 
 export interface MessagesOptions extends AnswerOptions {
   clock: Clock;

@@ -5,9 +5,9 @@ import { GatewayError } from '../../errors.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, ReasoningDetail, ResponseExt, SlotEvent, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { ReasoningShown } from './blocks.ts';
 import { messagesRequest } from './door.ts';
 import { createMessagesStream } from './stream.ts';
+import type { ReasoningShown } from './thinking.ts';
 
 type Kind = NonNullable<SlotEvent['open']>['kind'];
 

@@ -4,15 +4,16 @@ import type { ChatChunk, FinishReason, ResponseExt } from '../../schemas/inner.t
 import type { JsonObject } from '../../schemas/json.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { createBlockOrder } from '../block-order.ts';
-import { type BlockOptions, type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
+import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer, messagesError } from './errors.ts';
 import { ownRest, stopOf, usageOf } from './fields.ts';
+import type { ThinkingOptions } from './thinking.ts';
 
 /** What is sent in silence: every client of this API passes pings over. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 
 /** What one answer's encoding knows of its call. */
-export interface MessagesEnvelope extends BlockOptions {
+export interface MessagesEnvelope extends ThinkingOptions {
   /** The generation's id, which is the message's. */
   id: string;
 }

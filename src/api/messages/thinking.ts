@@ -1,0 +1,149 @@
+import type { Envelope } from '../../inference/state/envelope.ts';
+import { isMarked } from '../../inference/state/signed-text.ts';
+import type { ReasoningDetail } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { BlockSink } from './blocks.ts';
+
+const OWN_FORMAT = 'anthropic-claude-v1';
+
+/** `omitted`: blocks without their text, so that what is opaque comes back; `hidden`: none. */
+export type ReasoningShown = 'shown' | 'omitted' | 'hidden';
+
+export interface ThinkingOptions {
+  envelope: Envelope;
+  reasoning: ReasoningShown;
+}
+
+/** Writes reasoning as blocks: that of this wire as it is, that of others with an envelope for what only they can read. */
+export interface ThinkingWriter {
+  /** `rest` is what remains of a block that came over this very wire. */
+  add(details: readonly ReasoningDetail[], rest: JsonObject): void;
+  /** Nothing more comes of the details so far. */
+  end(): void;
+}
+
+/** One of this wire's own details, which its clients send back as they are. */
+function isOwn(detail: ReasoningDetail): boolean {
+  return detail.format === OWN_FORMAT && detail.type !== 'reasoning.summary';
+}
+
+function isSameDetail(a: ReasoningDetail, b: ReasoningDetail): boolean {
+  return a.index === b.index && a.type === b.type && a.type !== 'reasoning.encrypted';
+}
+
+function readable(detail: ReasoningDetail): string {
+  if (detail.type === 'reasoning.text') return detail.text ?? '';
+  return detail.type === 'reasoning.summary' ? detail.summary : '';
+}
+
+function addPiece(detail: ReasoningDetail, piece: ReasoningDetail): void {
+  if (detail.type === 'reasoning.summary' && piece.type === 'reasoning.summary') detail.summary += piece.summary;
+  if (detail.type === 'reasoning.text' && piece.type === 'reasoning.text') {
+    if (piece.text != null) detail.text = (detail.text ?? '') + piece.text;
+    if (piece.signature != null) detail.signature = piece.signature;
+  }
+}
+
+/** The details without the text that their block shows, where it can only be one detail's. */
+function withoutShown(details: readonly ReasoningDetail[]): readonly ReasoningDetail[] {
+  if (details.filter((detail) => detail.type !== 'reasoning.encrypted').length !== 1) return details;
+  return details.map((detail): ReasoningDetail => {
+    if (detail.type === 'reasoning.encrypted') return detail;
+    return detail.type === 'reasoning.summary' ? { ...detail, summary: '' } : { ...detail, text: '' };
+  });
+}
+
+/** `start` ends whatever block is open before. */
+export function createThinkingWriter(
+  { start, sink, stop }: { start(block: JsonObject): void; sink: BlockSink; stop(): void },
+  { envelope, reasoning }: ThinkingOptions,
+): ThinkingWriter {
+  /** The open block of this wire's own. */
+  let own: ReasoningDetail | undefined;
+  /** What one envelope will stand for: details of other wires, or of which nothing is to be seen. */
+  let group: ReasoningDetail[] = [];
+  /** Whether some of the group's text was shown. */
+  let is_shown = false;
+
+  const startThinking = (rest: JsonObject = {}) => start({ ...rest, type: 'thinking', thinking: '', signature: '' });
+
+  function end(): void {
+    if (own !== undefined) stop();
+    own = undefined;
+    if (group.length === 0) return;
+    const data = envelope.wrap(is_shown ? withoutShown(group) : group);
+    const has_text = group.some((detail) => readable(detail) !== '');
+    if (!is_shown && data !== undefined) {
+      if (has_text) startThinking();
+      else start({ type: 'redacted_thinking', data });
+    }
+    if (has_text && data !== undefined) sink.signature(data);
+    if (is_shown || data !== undefined) stop();
+    group = [];
+    is_shown = false;
+  }
+
+  /** Whether a detail is one with the group: of the same item (translation R6). */
+  function isOfGroup(detail: ReasoningDetail): boolean {
+    const last = group.at(-1);
+    if (last === undefined || last.type === 'reasoning.encrypted' || last.format !== detail.format) return false;
+    return Boolean(detail.format?.endsWith('responses-v1'));
+  }
+
+  function collect(detail: ReasoningDetail): void {
+    const last = group.at(-1);
+    const goes_on = last !== undefined && isSameDetail(last, detail);
+    if (goes_on) addPiece(last, detail);
+    else {
+      if (!isOfGroup(detail)) end();
+      group.push({ ...detail });
+    }
+    const text = readable(detail);
+    if (reasoning === 'omitted' || text === '') return;
+    if (!is_shown) startThinking();
+    sink.thinking(is_shown && !goes_on ? `\n\n${text}` : text);
+    is_shown = true;
+  }
+
+  /** What another gateway marked as its own would be taken for ours when it comes back. */
+  function throughUs(opaque: string, detail: ReasoningDetail): string | undefined {
+    return isMarked(opaque) ? envelope.wrap([detail]) : opaque;
+  }
+
+  function addOwn(detail: ReasoningDetail, rest: JsonObject): void {
+    if (detail.type === 'reasoning.encrypted') {
+      end();
+      const data = throughUs(detail.data, detail);
+      if (data === undefined) return;
+      start({ ...rest, type: 'redacted_thinking', data });
+      stop();
+    } else if (detail.type === 'reasoning.text') {
+      if (own === undefined || !isSameDetail(own, detail)) {
+        end();
+        startThinking(rest);
+        own = detail;
+      }
+      if (detail.text) sink.thinking(detail.text);
+      const signature = detail.signature ? throughUs(detail.signature, { ...detail, text: '' }) : undefined;
+      if (signature !== undefined) sink.signature(signature);
+    }
+  }
+
+  /** Whether a detail goes into an envelope: also one of this wire's that has a text which is not to be seen. */
+  function isCollected(detail: ReasoningDetail): boolean {
+    const last = group.at(-1);
+    if (last !== undefined && isSameDetail(last, detail)) return true;
+    return !isOwn(detail) || (reasoning === 'omitted' && readable(detail) !== '');
+  }
+
+  return {
+    add(details, rest) {
+      if (reasoning === 'hidden') return;
+      for (const detail of details) {
+        if (isCollected(detail)) collect(detail);
+        else addOwn(detail, rest);
+      }
+    },
+    end,
+  };
+}
