@@ -58,6 +58,7 @@ const Part = Type.Union([InputText, InputImage, InputFile, InputAudio, InputVide
   title: 'ResponsesContentPart',
 });
 
+const parts = <T extends TSchema>(schema: T) => Type.Array(schema, { maxItems: limits.item_parts_max });
 const id = orNull(Type.String({ description: 'As the answer had it.' }));
 const status = orNull(Type.String({ description: '`completed`, `in_progress` or `incomplete`.' }));
 const call_id = Type.String({ minLength: 1 });
@@ -65,17 +66,18 @@ const call_id = Type.String({ minLength: 1 });
 const MessageItem = open({
   type: Type.Optional(Type.Literal('message')),
   role: Type.Enum(['user', 'assistant', 'system', 'developer']),
-  content: Type.Union([Type.String(), Type.Array(Part)]),
+  content: Type.Union([Type.String(), parts(Part)]),
   id,
   status,
   phase: orNull(Type.String({ description: '`commentary` or `final_answer`; of messages of the assistant.' })),
 });
+const ReasoningPart = open({ type: Type.Optional(Type.String()), text: Type.String() });
 const ReasoningItem = open({
   type: Type.Literal('reasoning'),
   id,
   status,
-  summary: orNull(Type.Array(open({ type: Type.Optional(Type.String()), text: Type.String() }))),
-  content: orNull(Type.Array(open({ type: Type.Optional(Type.String()), text: Type.String() }))),
+  summary: orNull(parts(ReasoningPart)),
+  content: orNull(parts(ReasoningPart)),
   encrypted_content: orNull(Type.String({ description: 'As the answer had it: unchanged.' })),
   signature: orNull(Type.String({ description: 'Of the text in `content`.' })),
   format: orNull(Type.String({ description: 'Which vendor made it, such as `anthropic-claude-v1`.' })),
@@ -89,7 +91,7 @@ const FunctionCallItem = open({
   arguments: Type.String({ description: 'A JSON string.' }),
   namespace: orNull(Type.String()),
 });
-const Output = Type.Union([Type.String(), Type.Array(Part)]);
+const Output = Type.Union([Type.String(), parts(Part)]);
 const FunctionCallOutputItem = open({
   type: Type.Literal('function_call_output'),
   id,

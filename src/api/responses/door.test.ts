@@ -202,6 +202,17 @@ describe('what breaks a rule is refused in words that name the field', () => {
     expect(refusalOf(body)).toBe(told);
   });
 
+  test('more parts than anybody needs', () => {
+    const items = (count: number, parts: number) =>
+      Array.from({ length: count }, () => ({
+        role: 'user',
+        content: Array.from({ length: parts }, () => ({ type: 'input_text', text: 'x' })),
+      }));
+    expect(refusalOf({ input: items(1, 10_001) })).toBe('input[0].content must have at most 10000 items');
+    expect(refusalOf({ input: items(6, 10_000) })).toBe('input must have at most 50000 parts in all');
+    expect(refusalOf({ input: items(10_001, 0) })).toBe('input must have at most 10000 items');
+  });
+
   test('what would be stored is refused, unless responses are stored', () => {
     expect(refusalOf({ input: 'Hi', store: true })).toMatch(/^store must be false/);
     expect(refusalOf({ input: 'Hi', previous_response_id: 'gen-1' })).toMatch(/^previous_response_id must be null/);

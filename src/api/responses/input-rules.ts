@@ -1,4 +1,5 @@
 import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 /** Parts that the assistant's messages hold: what else it made are items of their own. */
@@ -6,9 +7,14 @@ const OF_ASSISTANT: ReadonlySet<unknown> = new Set(['output_text', 'input_text',
 
 /** Rules of `input` that go beyond the shape of its items. Throws `GatewayError` 400 that names the field. */
 export function checkInput(input: readonly JsonObject[]): void {
+  let parts = 0;
   for (const [i, item] of input.entries()) {
     const field = `input[${i}]`;
-    const { type, role, content, output } = item;
+    const { type, role, content, output, summary } = item;
+    for (const list of [content, output, summary]) if (Array.isArray(list)) parts += list.length;
+    if (parts > limits.input_parts_max) {
+      throw new GatewayError(400, `input must have at most ${limits.input_parts_max} parts in all`);
+    }
     if (type === 'item_reference') {
       throw new GatewayError(
         400,

@@ -7,7 +7,6 @@ import type {
   ImagePart,
   InnerPart,
   Message,
-  ReasoningDetail,
   TextPart,
   ToolCall,
   VideoPart,
@@ -15,14 +14,8 @@ import type {
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { namespacedName } from './declared.ts';
-import { createTurn } from './turn.ts';
+import { createTurn, type History } from './turn.ts';
 import { asItem, extOf, nativeOf, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
-
-/** What reading a conversation may need beside it. */
-export interface InputContext {
-  /** The details that an item's `encrypted_content` carries through clients; undefined where it is the item's own. */
-  unwrap?: (text: string) => ReasoningDetail[] | undefined;
-}
 
 /**
  * The conversation of a Responses request as inner messages: what `input.ts` writes, read back. A client of the Responses
@@ -30,7 +23,7 @@ export interface InputContext {
  */
 export function decodeInput(
   { instructions, input }: { instructions?: JsonValue; input?: JsonValue },
-  context: InputContext = {},
+  history: History = {},
 ): Message[] {
   const messages: Message[] = [];
   if (typeof instructions === 'string') {
@@ -41,7 +34,7 @@ export function decodeInput(
   const foreign = new Set<JsonValue | undefined>();
   let turn: WireItem[] = [];
   const endTurn = (): void => {
-    if (turn.length > 0) messages.push(decodeTurn(turn, context));
+    if (turn.length > 0) messages.push(decodeTurn(turn, history));
     turn = [];
   };
   for (const value of asArray(input)) {
@@ -75,8 +68,8 @@ function isNameless(item: WireItem): boolean {
 }
 
 /** The items of an assistant turn are read as the answer they once were. */
-function decodeTurn(items: readonly WireItem[], { unwrap }: InputContext): Message {
-  const turn = createTurn({ generation_id: '', reasoning_format: UNTOLD_FORMAT }, unwrap);
+function decodeTurn(items: readonly WireItem[], history: History): Message {
+  const turn = createTurn({ generation_id: '', reasoning_format: UNTOLD_FORMAT }, history);
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
   for (const [index, item] of items.entries()) chunks.push(...turn.close(index, item));
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;

@@ -14,7 +14,7 @@ type Kind = 'summary' | 'text';
  * content that the item opens with is a shorter placeholder; only the finished item's counts (translation R3). `signature`
  * and `format` are the public API's own: a text's signature, and whose form the item has.
  */
-export function createReasoningReader(item: WireItem, { counts, state, unwrap }: TurnContext): ItemReader {
+export function createReasoningReader(item: WireItem, { counts, state, history }: TurnContext): ItemReader {
   const { status: _unfinished, ...known } = remainder(item, KNOWN);
   const opening = extOf(known);
   const slot = createSlot(counts, opening === undefined ? { kind: 'reasoning' } : { kind: 'reasoning', ext: opening });
@@ -86,7 +86,7 @@ export function createReasoningReader(item: WireItem, { counts, state, unwrap }:
     },
     end(finished) {
       if (finished === undefined) return slot.close();
-      const carried = unwrap?.(asText(finished['encrypted_content']));
+      const carried = history?.unwrap?.(asText(finished['encrypted_content']));
       // Of what was carried and is not to be believed, only what everybody may read is left.
       const told = carried === undefined ? finished : { ...finished, encrypted_content: '' };
       const chunks = carried?.length

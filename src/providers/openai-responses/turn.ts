@@ -34,8 +34,13 @@ export interface TurnContext {
   state: DecoderState;
   /** Call ids that are taken. */
   ids: Set<string>;
+  history: History | undefined;
+}
+
+/** What reading the turns of a client's conversation needs beside them. */
+export interface History {
   /** The details that an item's `encrypted_content` carries through clients; undefined where it is the item's own. */
-  unwrap: ((text: string) => ReasoningDetail[] | undefined) | undefined;
+  unwrap?: ((text: string) => ReasoningDetail[] | undefined) | undefined;
 }
 
 /**
@@ -75,12 +80,12 @@ interface OpenItem {
 }
 
 /** Makes an empty turn. */
-export function createTurn(state: DecoderState, unwrap?: TurnContext['unwrap']): Turn {
+export function createTurn(state: DecoderState, history?: History): Turn {
   const context: TurnContext = {
     counts: { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 },
     state,
     ids: new Set(state.call_ids),
-    unwrap,
+    history,
   };
   const items = new Map<JsonValue | undefined, OpenItem>();
   const itemsById = new Map<string, OpenItem>();
