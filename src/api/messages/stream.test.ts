@@ -145,6 +145,23 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual([...item, ...next].map(withoutNull));
   });
 
+  test('of an item whose second part begins with nothing has a blank line between the two', () => {
+    const format = 'openai-responses-v1';
+    const part = (index: number, told: string) => detail({ type: 'reasoning.text', text: told, format, index });
+    const more = (told: ReasoningDetail, event: Partial<SlotEvent>): ChatChunk => ({
+      delta: { reasoning_details: [told] },
+      ext: { slot: { n: 0, ...event } },
+    });
+    const message = messageOf([
+      begin('openai-responses'),
+      more(part(0, 'one'), { open: { kind: 'reasoning' } }),
+      more(part(1, ''), {}),
+      more(part(1, 'two'), { close: {} }),
+      ...end,
+    ]);
+    expect(message['content']).toMatchObject([{ thinking: 'one\n\ntwo' }, { type: 'text' }]);
+  });
+
   test('a signature of a call stands right before it, and comes back to it', () => {
     const id = 'functions.f:0';
     const signature = detail({ type: 'reasoning.encrypted', data: 'sig', format: 'google-gemini-v1', id });

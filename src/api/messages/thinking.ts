@@ -92,8 +92,9 @@ export function createThinkingWriter(
 
   function collect(detail: ReasoningDetail): void {
     const last = group.at(-1);
-    const goes_on = last !== undefined && isSameDetail(last, detail);
-    if (goes_on) addPiece(last, detail);
+    const is_more = last !== undefined && isSameDetail(last, detail);
+    const goes_on = is_more && readable(last) !== '';
+    if (is_more) addPiece(last, detail);
     else {
       if (!isOfGroup(detail)) end();
       group.push({ ...detail });
@@ -101,7 +102,7 @@ export function createThinkingWriter(
     const text = readable(detail);
     if (reasoning === 'omitted' || text === '') return;
     if (!is_shown) startThinking();
-    sink.thinking(is_shown && !goes_on ? `\n\n${text}` : text);
+    sink.thinking(is_shown && !has_begun ? `\n\n${text}` : text);
     is_shown = true;
   }
 
