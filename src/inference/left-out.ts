@@ -17,7 +17,8 @@ const SAID_ANYWAY: ReadonlySet<string> = new Set([
 export function leftOut({ ext }: ChatRequest, wire: Wire): Report[] {
   if (ext === undefined || ext.wire === wire) return [];
   const reason = 'this upstream has no such parameter';
-  return Object.keys(ext.rest)
+  const betas = ext.betas === undefined ? [] : ['anthropic-beta'];
+  return [...Object.keys(ext.rest), ...betas]
     .filter((field) => !SAID_ANYWAY.has(field))
     .slice(0, limits.reports_max)
     .map((field) => ({ kind: 'dropped', field, reason }));

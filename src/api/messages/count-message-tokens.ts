@@ -37,6 +37,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
       asked.stream = false;
       const call = callOf(request, asked, clock, { api_type: 'messages' });
+      request.log_facts = { model: asked.model };
       reply.header('request-id', request.id);
       return answerWhole(reply, call, async () => {
         const { input_tokens, rest, is_estimate } = await inference.countTokens(call);

@@ -140,11 +140,11 @@ describe('tools', () => {
       allowed_callers: ['direct'],
     };
     const cache_control = { type: 'ephemeral', ttl: '1h' };
-    const tool = { type: 'custom', name: 'f', description: 'd', input_schema, strict: true, cache_control, ...more };
+    const tool = { type: 'custom', name: 'f', description: 'd', input_schema, strict: false, cache_control, ...more };
     expect(ask({ tools: [tool] }).tools).toEqual([
       {
         type: 'function',
-        function: { name: 'f', description: 'd', parameters: input_schema, strict: true },
+        function: { name: 'f', description: 'd', parameters: input_schema, strict: false },
         cache_control,
         ext: rest(more),
       },
@@ -163,6 +163,22 @@ describe('tools', () => {
     expect(ask({ tools: [{ type, name: 'f', input_schema }] }).tools).toEqual([
       { type: 'function', function: { name: 'f', parameters: input_schema } },
     ]);
+  });
+
+  test('strictly where every wire can, else for this one alone', () => {
+    const closed = { ...input_schema, additionalProperties: false };
+    const [one, other] = ask({
+      tools: [
+        { name: 'f', input_schema: closed, strict: true },
+        { name: 'g', input_schema, strict: true },
+      ],
+    }).tools!;
+    expect(one).toEqual({ type: 'function', function: { name: 'f', parameters: closed, strict: true } });
+    expect(other).toEqual({
+      type: 'function',
+      function: { name: 'g', parameters: input_schema },
+      ext: rest({ strict: true }),
+    });
   });
 
   test("the gateway's are the gateway's", () => {

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { spokenToGateway } from '../../providers/gateway-fields.ts';
-import type { ChatRequest, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
+import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
 import { openEnvelopes } from './opened-envelopes.ts';
@@ -118,7 +118,17 @@ function toolOf(tool: JsonObject): InnerTool[] {
   if (typeof type === 'string' && type.includes(':')) {
     return [{ type, ...(parameters == null ? {} : { parameters: parameters as JsonObject }) }];
   }
-  return [decodeTool(tool) ?? []].flat();
+  const told = decodeTool(tool);
+  if (told === undefined) return [];
+  if (!isFunction(told) || told.function.strict !== true || isStrict(told.function.parameters)) return [told];
+  // Other wires would refuse it: for them it is a wish.
+  const { strict, ...wish } = told.function;
+  const { ext } = told;
+  return [{ ...told, function: wish, ext: { wire: 'anthropic-messages', rest: { ...ext?.rest, strict } } }];
+}
+
+function isFunction(tool: InnerTool): tool is FunctionTool {
+  return tool.type === 'function';
 }
 
 /** Other models to try are the gateway's business: an upstream would get around the rules for them. */
