@@ -93,7 +93,7 @@ export function createThinkingWriter(
   function collect(detail: ReasoningDetail): void {
     const last = group.at(-1);
     const is_more = last !== undefined && isSameDetail(last, detail);
-    const goes_on = is_more && readable(last) !== '';
+    const has_begun = is_more && readable(last) !== '';
     if (is_more) addPiece(last, detail);
     else {
       if (!isOfGroup(detail)) end();
