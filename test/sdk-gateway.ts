@@ -4,6 +4,7 @@ import { dialects } from '../src/providers/dialects.ts';
 import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
 import type { Wire } from '../src/schemas/inner.ts';
+import { checkStreamOf } from './grammar/check-stream.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 
 export const wires: readonly Wire[] = [...dialects.keys()];
@@ -71,13 +72,49 @@ function modelsAt(providers: ReturnType<typeof sandboxProviders>, faulty: readon
   return models;
 }
 
-/** Fails each test of the file in which an SDK warns: on the console, or as a warning of the process. */
+/** What broke a grammar since the last test. */
+const broken: string[] = [];
+const END = 'data: [DONE]\n\n';
+
+/** For an SDK's `fetch`: holds each stream that ends to the grammar of its API. `refuseWarnings` fails the test that broke one. */
+export const checkedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  const is_stream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  if (!is_stream || response.body === null) return response;
+  const path = new URL(String(input)).pathname.replace(/^(\/api)?\/v1/, '');
+  const decoder = new TextDecoder();
+  let text = '';
+  let is_checked = false;
+  const check = () => {
+    is_checked = true;
+    try {
+      checkStreamOf(path, init?.body, text);
+    } catch (error) {
+      broken.push(String(error));
+    }
+  };
+  const reading = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(bytes, control) {
+      text += decoder.decode(bytes, { stream: true });
+      // Some SDKs read no further than this.
+      if (text.endsWith(END)) check();
+      control.enqueue(bytes);
+    },
+    flush() {
+      if (!is_checked) check();
+    },
+  });
+  return new Response(response.body.pipeThrough(reading), response);
+};
+
+/** Fails each test of the file in which an SDK warns, on the console or as a warning of the process, or a stream breaks its grammar. */
 export function refuseWarnings(): void {
   const spies: MockInstance[] = [];
   const warned: string[] = [];
   const note = (...told: unknown[]) => void warned.push(told.map(String).join(' '));
   beforeEach(() => {
     warned.length = 0;
+    broken.length = 0;
     spies.push(
       vi.spyOn(console, 'warn').mockImplementation(note),
       vi.spyOn(console, 'error').mockImplementation(note),
@@ -86,6 +123,6 @@ export function refuseWarnings(): void {
   });
   afterEach(() => {
     for (const spy of spies.splice(0)) spy.mockRestore();
-    expect(warned).toEqual([]);
+    expect([...warned, ...broken]).toEqual([]);
   });
 }

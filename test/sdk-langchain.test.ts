@@ -11,7 +11,15 @@ import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Wire } from '../src/schemas/inner.ts';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 let served: SdkGateway;
 beforeAll(async () => {
@@ -43,7 +51,7 @@ describe.each(apis)('by %s', (_api, useResponsesApi) => {
       new ChatOpenAI({
         model: modelOf(wire, slug),
         apiKey: served.gateway.key,
-        configuration: { baseURL: served.gateway.base_url },
+        configuration: { baseURL: served.gateway.base_url, fetch: checkedFetch },
         maxRetries: 0,
         useResponsesApi,
         ...fields,

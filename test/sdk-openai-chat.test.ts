@@ -3,7 +3,15 @@ import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
 import type { ChatCompletionRunner } from 'openai/lib/ChatCompletionRunner';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
@@ -16,7 +24,7 @@ afterAll(() => served.stop());
 refuseWarnings();
 
 function clientOf(apiKey: string, path = '/api/v1', maxRetries = 0): OpenAI {
-  return new OpenAI({ baseURL: `${served.gateway.url}${path}`, apiKey, maxRetries });
+  return new OpenAI({ baseURL: `${served.gateway.url}${path}`, apiKey, maxRetries, fetch: checkedFetch });
 }
 
 const weather = {

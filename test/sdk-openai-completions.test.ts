@@ -2,13 +2,26 @@
 import { OpenAI as LangChainCompletions } from '@langchain/openai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['echo;split_bytes=1']);
-  openai = new OpenAI({ baseURL: served.gateway.base_url, apiKey: served.gateway.key, maxRetries: 0 });
+  openai = new OpenAI({
+    baseURL: served.gateway.base_url,
+    apiKey: served.gateway.key,
+    maxRetries: 0,
+    fetch: checkedFetch,
+  });
 });
 afterAll(() => served.stop());
 refuseWarnings();
@@ -121,7 +134,7 @@ describe.each(wires)('over %s', (wire) => {
     const client = new LangChainCompletions({
       model: modelOf(wire, 'echo'),
       apiKey: served.gateway.key,
-      configuration: { baseURL: served.gateway.base_url },
+      configuration: { baseURL: served.gateway.base_url, fetch: checkedFetch },
       maxRetries: 0,
     });
     expect(await client.invoke('Good morning, world.')).toBe('Good morning, world.');

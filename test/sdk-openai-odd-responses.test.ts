@@ -4,7 +4,15 @@ import { ResponsesToolRunner, runnerFunction } from 'openai/helpers/responses-to
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
@@ -16,7 +24,13 @@ afterAll(() => served.stop());
 refuseWarnings();
 
 function clientOf(options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI {
-  return new OpenAI({ baseURL: served.gateway.base_url, apiKey: served.gateway.key, maxRetries: 0, ...options });
+  return new OpenAI({
+    baseURL: served.gateway.base_url,
+    apiKey: served.gateway.key,
+    maxRetries: 0,
+    fetch: checkedFetch,
+    ...options,
+  });
 }
 
 type Ask = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>;
@@ -193,7 +207,7 @@ describe.each(wires)('over %s', (wire) => {
     const patient = clientOf({
       maxRetries: 2,
       fetch: async (url, init) => {
-        const response = await fetch(url, init);
+        const response = await checkedFetch(url, init);
         statuses.push([response.status, response.headers.get('retry-after')]);
         return response;
       },

@@ -1,7 +1,15 @@
 /** What people do with OpenAI's SDK beside the plain way: odd fields, retries, aborts, many at a time. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
@@ -13,7 +21,13 @@ afterAll(() => served.stop());
 refuseWarnings();
 
 function clientOf(options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI {
-  return new OpenAI({ baseURL: served.gateway.base_url, apiKey: served.gateway.key, maxRetries: 0, ...options });
+  return new OpenAI({
+    baseURL: served.gateway.base_url,
+    apiKey: served.gateway.key,
+    maxRetries: 0,
+    fetch: checkedFetch,
+    ...options,
+  });
 }
 
 type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
@@ -147,7 +161,7 @@ describe.each(wires)('over %s', (wire) => {
     const patient = clientOf({
       maxRetries: 2,
       fetch: async (url, init) => {
-        const response = await fetch(url, init);
+        const response = await checkedFetch(url, init);
         statuses.push([response.status, response.headers.get('retry-after')]);
         return response;
       },

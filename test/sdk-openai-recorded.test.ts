@@ -13,7 +13,7 @@ import {
   recordedAnswers,
   startRecordedGateway,
 } from './recorded-upstream.ts';
-import { refuseWarnings, wires } from './sdk-gateway.ts';
+import { checkedFetch, refuseWarnings, wires } from './sdk-gateway.ts';
 
 const all = wires.flatMap((wire) => recordedAnswers(wire));
 const isAnswer = ({ kind }: RecordedAnswer) => kind === 'whole' || kind === 'stream';
@@ -22,7 +22,12 @@ let recorded: RecordedGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   recorded = await startRecordedGateway(all);
-  openai = new OpenAI({ baseURL: recorded.gateway.base_url, apiKey: recorded.gateway.key, maxRetries: 0 });
+  openai = new OpenAI({
+    baseURL: recorded.gateway.base_url,
+    apiKey: recorded.gateway.key,
+    maxRetries: 0,
+    fetch: checkedFetch,
+  });
 });
 afterAll(() => recorded.stop());
 refuseWarnings();

@@ -4,7 +4,15 @@ import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import { toResponseInputItems } from 'openai/lib/responses/ResponseInputItems';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import {
+  checkedFetch,
+  modelOf,
+  refuseWarnings,
+  type SdkGateway,
+  startSdkGateway,
+  wireFacts,
+  wires,
+} from './sdk-gateway.ts';
 
 type Create = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>;
 type Events = OpenAI.Responses.ResponseStreamEvent[];
@@ -13,7 +21,12 @@ let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['echo;split_bytes=1']);
-  openai = new OpenAI({ baseURL: served.gateway.base_url, apiKey: served.gateway.key, maxRetries: 0 });
+  openai = new OpenAI({
+    baseURL: served.gateway.base_url,
+    apiKey: served.gateway.key,
+    maxRetries: 0,
+    fetch: checkedFetch,
+  });
 });
 afterAll(() => served.stop());
 refuseWarnings();
@@ -296,7 +309,12 @@ test.each<[string, Create, string]>([
 });
 
 test('a wrong key and an unknown model are errors of their classes', async () => {
-  const stranger = new OpenAI({ baseURL: served.gateway.base_url, apiKey: 'sk-gw-v1-wrong', maxRetries: 0 });
+  const stranger = new OpenAI({
+    baseURL: served.gateway.base_url,
+    apiKey: 'sk-gw-v1-wrong',
+    maxRetries: 0,
+    fetch: checkedFetch,
+  });
   await expect(stranger.responses.create(plain)).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
   const unknown = openai.responses.create({ ...plain, model: 'nobody/none' });
   await expect(unknown).rejects.toBeInstanceOf(OpenAI.BadRequestError);
