@@ -116,7 +116,21 @@ describe('what the wire itself refuses, or another client is spared, passes as i
         ],
       },
     ],
-    ['a name of a tool that is too long', { tools: [{ ...tool, name: 'f'.repeat(100) }] }],
+    [
+      'a name of a tool that is too long, also where it was called',
+      {
+        tools: [{ ...tool, name: 'f'.repeat(100) }],
+        messages: [
+          hello,
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f'.repeat(100), input: {} }] },
+          result,
+        ],
+      },
+    ],
+    [
+      'turns that say nothing',
+      { messages: [{ role: 'user', content: [] }, { role: 'assistant', content: [] }, hello] },
+    ],
     ['an effort above the model’s', { output_config: { effort: 'max', task_budget: { type: 'tokens', total: 5000 } } }],
     ['a form by the older name', { output_format: { type: 'json_schema', schema: { type: 'object' } } }],
     [
@@ -247,6 +261,10 @@ describe('what the gateway changes all the same, and says', () => {
       type: 'adaptive',
     });
   });
+});
+
+test('the decoder is told of the ids that the conversation has', () => {
+  expect(send({ messages: [hello, use, result] }).state.call_ids).toEqual(['toolu_1']);
 });
 
 describe('features in trial', () => {
