@@ -84,7 +84,7 @@ export const responsesFields = {
     value: 'u',
     goes: 'on',
     own: ['safety_identifier', hashUser('u')],
-    other: ['safety_identifier', 'u'],
+    other: ['user', hashUser('u')],
   },
   metadata: { value: { a: 'b' }, goes: 'to its own wire' },
   max_tool_calls: { value: 3, goes: 'to the gateway', inner: ['max_tool_calls', 3] },

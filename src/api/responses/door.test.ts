@@ -202,7 +202,12 @@ describe('what breaks a rule is refused in words that name the field', () => {
     expect(refusalOf(body)).toBe(told);
   });
 
-  test('more parts than anybody needs', () => {
+  test('more tools and parts than anybody needs', () => {
+    const namespace = { type: 'namespace', name: 'n', tools: Array(1024).fill(FUNCTION) };
+    expect(refusalOf({ input: 'Hi', tools: [namespace, FUNCTION] })).toBe(
+      'tools must have at most 1024 items, those of namespaces and of input among them',
+    );
+
     const items = (count: number, parts: number) =>
       Array.from({ length: count }, () => ({
         role: 'user',
@@ -313,6 +318,8 @@ describe('fields that have other names, or stand elsewhere', () => {
       { plugins: [{ id: 'web', max_results: 5 }] },
       {},
     ],
+    ['who is answered, by the newer name', { safety_identifier: 's' }, { user: 's' }, {}],
+    ['who is answered, by both names', { user: 'u', safety_identifier: 's' }, { user: 'u' }, {}],
     ['what is not known', { moderation: { model: 'm' }, later: 1 }, {}, { moderation: { model: 'm' }, later: 1 }],
   ];
   test.each(cases)('%s', (_name, body, fields, rest) => {
@@ -335,7 +342,6 @@ describe('fields that have other names, or stand elsewhere', () => {
     presence_penalty: 1,
     service_tier: 'flex',
     user: 'u',
-    safety_identifier: 's',
     metadata: { a: 'b' },
     session_id: 's',
     trace: { trace_id: 't' },

@@ -34,8 +34,6 @@ const SAME = [
   'frequency_penalty',
   'presence_penalty',
   'service_tier',
-  'user',
-  'safety_identifier',
   'metadata',
   'session_id',
   'trace',
@@ -63,6 +61,8 @@ const READ: ReadonlySet<string> = new Set<string>([
   'reasoning',
   'include',
   'top_logprobs',
+  'user',
+  'safety_identifier',
   'store',
   'previous_response_id',
   'background',
@@ -89,6 +89,9 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   if (body.max_output_tokens != null) request['max_completion_tokens'] = body.max_output_tokens;
   if (include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0) request['logprobs'] = true;
   if (request['logprobs'] === true && top_logprobs != null) request['top_logprobs'] = top_logprobs;
+  // The newer name of it; upstreams are told neither as it came.
+  const user = body.user ?? body.safety_identifier;
+  if (user != null) request['user'] = user;
   if (text?.verbosity != null) request['verbosity'] = text.verbosity;
   const format = formatOf(text?.format);
   if (format !== undefined) request['response_format'] = format;
