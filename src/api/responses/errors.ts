@@ -27,11 +27,11 @@ function clientTypeOf(status: number): string {
   return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
 
-/** The first field that broke a rule, as its 400 names it. */
+/** The field that is at fault, where the error names one. */
 function paramOf({ metadata }: GatewayError): string | null {
   const violations = metadata?.['violations'];
   const first: unknown = Array.isArray(violations) ? violations[0] : undefined;
-  const path = typeof first === 'object' && first !== null && 'path' in first ? first.path : undefined;
+  const path = typeof first === 'object' && first !== null && 'path' in first ? first.path : metadata?.['field'];
   return typeof path === 'string' ? path : null;
 }
 
