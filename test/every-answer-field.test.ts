@@ -188,6 +188,7 @@ function responseEventsOf(chunks: readonly ChatChunk[], body: JsonObject = {}): 
     tools: declaredTools([{ type: 'custom', name: 'custom' }]),
     envelope,
     hide_reasoning: false,
+    wants_summary: false,
     shows_logprobs: true,
     now: () => 2,
   });

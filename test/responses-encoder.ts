@@ -23,6 +23,7 @@ export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> 
     tools: declaredTools(body['tools'] as ResponsesRequestBody['tools']),
     envelope,
     hide_reasoning: false,
+    wants_summary: false,
     shows_logprobs: true,
     now: () => 1_700_000_001,
     ...more,

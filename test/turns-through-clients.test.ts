@@ -107,6 +107,7 @@ function responseContext(): ResponseContext {
     tools: declaredTools([]),
     envelope,
     hide_reasoning: false,
+    wants_summary: false,
     shows_logprobs: false,
     now: () => 0,
   };

@@ -45,6 +45,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       tools: declaredTools(body.tools),
       envelope: envelopes(principal.organization_id),
       hide_reasoning: hidesReasoning(request),
+      wants_summary: request.reasoning?.summary != null,
       shows_logprobs: request.logprobs === true,
       now: () => secondsOf(clock.now_ms()),
     };

@@ -14,6 +14,8 @@ export interface ResponseContext {
   envelope: Envelope;
   /** The client wants no reasoning shown. */
   hide_reasoning: boolean;
+  /** The client asked for a summary of the reasoning. */
+  wants_summary: boolean;
   shows_logprobs: boolean;
   /** Unix seconds. */
   now(): number;

@@ -35,6 +35,8 @@ export interface ItemContext {
   tools: DeclaredTools;
   envelope: Envelope;
   shows_logprobs: boolean;
+  /** The client asked for a summary of the reasoning. */
+  wants_summary: boolean;
   /** The texts of the parts so far: places of citations count in what they are joined. */
   texts: string[];
 }

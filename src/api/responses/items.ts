@@ -17,6 +17,7 @@ export interface ItemsOptions {
   tools: DeclaredTools;
   envelope: Envelope;
   hide_reasoning: boolean;
+  wants_summary: boolean;
   shows_logprobs: boolean;
 }
 

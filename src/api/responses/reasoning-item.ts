@@ -1,3 +1,4 @@
+import { isMarked } from '../../inference/state/signed-text.ts';
 import { asText } from '../../providers/json-shape.ts';
 import { OPENAI_FORMAT, restOf } from '../../providers/openai-responses/wire.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
@@ -78,7 +79,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
   function add(told: ReasoningDetail): void {
     remember(details, told);
     if (told.type === 'reasoning.text') {
-      if (told.text) say('text', told.index, told.text);
+      if (told.text) say(isSummary(told) ? 'summary' : 'text', told.index, told.text);
     } else if (told.type === 'reasoning.summary') {
       if (told.summary !== '') say('summary', told.index, told.summary);
     }
@@ -86,18 +87,26 @@ export function createReasoning(context: ItemContext): ItemWriter {
     begin();
   }
 
-  /** What only its maker can read, and the form of it. */
+  /** Clients of OpenAI read summaries alone: where one is asked for, what models of other APIs thought is told as one. */
+  function isSummary({ format }: ReasoningDetail): boolean {
+    return context.wants_summary && !isOfThisApi(format);
+  }
+
+  /** What only its maker can read, and the form of it; of another API always an envelope, without which clients send no item back. */
   function state(): JsonObject {
     const last = details.findLast(({ type }) => type === 'reasoning.encrypted');
     const format = details[0]?.format ?? 'unknown';
     const is_own = details.every((detail) => isOfThisApi(detail.format));
     const told: JsonObject = is_own && format === OPENAI_FORMAT ? {} : { format };
     if (details.length === 0) return {};
-    if (is_own) return last?.type === 'reasoning.encrypted' ? { ...told, encrypted_content: last.data } : told;
+    if (is_own && last?.type !== 'reasoning.encrypted') return told;
+    // What another gateway marked as its own would be taken for ours when it comes back.
+    if (is_own && last?.type === 'reasoning.encrypted' && !isMarked(last.data)) {
+      return { ...told, encrypted_content: last.data };
+    }
     const [signed, ...others] = details.filter((one) => one.type === 'reasoning.text' && one.signature);
     if (signed?.type === 'reasoning.text' && others.length === 0) told['signature'] = asText(signed.signature);
-    const is_opaque = signed !== undefined || last !== undefined;
-    const wrapped = is_opaque ? envelope.wrap(details) : undefined;
+    const wrapped = envelope.wrap(details);
     return wrapped === undefined ? told : { ...told, encrypted_content: wrapped };
   }
 
