@@ -28,6 +28,7 @@ import { recentOutcomes } from './api/recent-outcomes.ts';
 import { createResponse } from './api/responses/create-response.ts';
 import { deleteResponse } from './api/responses/delete-response.ts';
 import { getResponse } from './api/responses/get-response.ts';
+import { listInputItems } from './api/responses/list-input-items.ts';
 import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
@@ -266,6 +267,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       createResponse(api, { inference, clock, envelopes, stored, heartbeat_first_ms, heartbeat_ms });
       getResponse(api, { stored });
       deleteResponse(api, { stored });
+      listInputItems(api, { stored });
       createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });

@@ -73,6 +73,7 @@ test('a client made from openapi.json can call every operation, and every answer
     const kept = { model: 'sandbox/echo', input: 'hello', store: true };
     const { id: response_id } = await ordinary('post', `${v1}/responses`, null, kept);
     await ordinary('get', `${v1}/responses/{id}`, { id: String(response_id) });
+    await ordinary('get', `${v1}/responses/{id}/input_items`, { id: String(response_id) });
     await ordinary('delete', `${v1}/responses/{id}`, { id: String(response_id) });
     await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
     await ordinary('post', `${v1}/messages/count_tokens`, null, asked);

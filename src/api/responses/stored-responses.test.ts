@@ -1,54 +1,11 @@
-import { randomBytes } from 'node:crypto';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { askOf, messageOf, startStoring, streamed } from '../../../test/storing-gateway.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openDatabase } from '../../storage/database.ts';
-
-type Ask = (
-  method: string,
-  path: string,
-  body?: object,
-  key?: string,
-) => Promise<{ status: number; answer: JsonObject }>;
-
-function askOf(gateway: () => TestGateway): Ask {
-  return async (method, path, body, key = gateway().key) => {
-    const response = await gateway().call(method, path, body, { authorization: `Bearer ${key}` });
-    return { status: response.status, answer: (await response.json()) as JsonObject };
-  };
-}
-
-const messageOf = (answer: JsonObject) => String(object(answer['error'])['message']);
-
-/** The events of a stream, and the response that its last one tells. */
-async function streamed(gateway: TestGateway, body: object) {
-  const text = await (await gateway.call('POST', '/responses', { ...body, stream: true })).text();
-  const events = text
-    .split('\n\n')
-    .flatMap((event) => /^data: (\{.*)$/m.exec(event)?.[1] ?? [])
-    .map((json) => JSON.parse(json) as JsonObject);
-  expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
-  return { events, response: object(events.at(-1)?.['response']) };
-}
-
-/** A gateway that stores responses for two days. */
-function startStoring(
-  clock: { now_ms: () => number },
-  { data_dir, database_url }: { data_dir?: string | undefined; database_url?: string | undefined } = {},
-): Promise<TestGateway> {
-  return startGateway({
-    yaml: JSON.stringify({ responses: { store: true, retention_days: 2 } }),
-    clock: { ...clock, monotonic_ms: () => performance.now() },
-    environment: {
-      GATEWAY_SECRET: 'a-secret-of-the-test-long-enough-to-be-one',
-      ...(database_url === undefined ? {} : { DATABASE_URL: database_url }),
-    },
-    ...(data_dir === undefined ? {} : { data_dir }),
-  });
-}
 
 describe('where responses are not stored', () => {
   let gateway: TestGateway;
@@ -72,11 +29,9 @@ describe('where responses are not stored', () => {
 
 describe('stored responses', () => {
   let gateway: TestGateway;
-  let now_ms = Date.parse('2026-01-01T00:00:00Z');
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: () => now_ms }, { data_dir });
-  const open = () => openDatabase({ data_dir: gateway.data_dir });
+  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
   beforeAll(async () => {
     gateway = await start();
   });
@@ -87,45 +42,6 @@ describe('stored responses', () => {
     const { events } = await streamed(gateway, { ...body, debug: { echo_upstream_body: true } });
     return JSON.stringify(events.find(({ type }) => type === 'response.debug')?.['debug']);
   };
-
-  test('a whole answer is found as it was told, by its workspace alone, until it is deleted', async () => {
-    const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
-    expect(status).toBe(200);
-    expect(answer).toMatchObject({ status: 'completed', store: true });
-    const path = `/responses/${answer['id']}`;
-    expect(await ask('GET', path)).toEqual({ status: 200, answer });
-    const management = gateway.management_key;
-    const made = await ask(
-      'POST',
-      '/workspaces',
-      { name: 'Other', slug: `o${randomBytes(4).toString('hex')}` },
-      management,
-    );
-    const workspace_id = object(made.answer['data'])['id'];
-    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
-    for (const method of ['GET', 'DELETE']) {
-      const refused = await ask(method, path, undefined, String(key));
-      expect([refused.status, object(refused.answer['error'])['code']]).toEqual([404, 404]);
-    }
-    const stranger = { ...echo, input: 'Go on', previous_response_id: answer['id'] };
-    expect((await ask('POST', '/responses', stranger, String(key))).status).toBe(400);
-    const deleted = await ask('DELETE', path);
-    expect(deleted).toEqual({ status: 200, answer: { id: answer['id'], object: 'response.deleted', deleted: true } });
-    expect((await ask('GET', path)).status).toBe(404);
-    expect((await ask('DELETE', path)).status).toBe(404);
-  });
-
-  test('a streamed answer is stored when its last event is told', async () => {
-    const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
-    expect(response).toMatchObject({ status: 'completed', store: true });
-    expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
-  });
-
-  test('what is not asked for is not stored', async () => {
-    const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
-    expect(answer['store']).toBe(false);
-    expect((await ask('GET', `/responses/${answer['id']}`)).status).toBe(404);
-  });
 
   test('a conversation goes on, without its instructions, and each part of it stands alone', async () => {
     const first = await ask('POST', '/responses', { ...echo, input: 'One', instructions: 'Be brief' });
@@ -198,6 +114,25 @@ describe('stored responses', () => {
     expect(JSON.stringify(done['output'])).toContain('a cat');
   });
 
+  test('where the store refuses, an answer is given all the same, and says that it is not stored', async () => {
+    const other = await start();
+    const database = await openDatabase({ data_dir: other.data_dir });
+    try {
+      await sql`ALTER TABLE stored_responses RENAME TO elsewhere`.execute(database.queries);
+      const body = { ...echo, input: 'Hello' };
+      const whole = (await (await other.call('POST', '/responses', body)).json()) as JsonObject;
+      const { response } = await streamed(other, body);
+      for (const answer of [whole, response]) {
+        expect(answer).toMatchObject({ status: 'completed', store: false });
+        expect(JSON.stringify(answer['output'])).toContain('Hello');
+      }
+      expect(other.log_lines.filter((line) => line.includes('could not be stored'))).toHaveLength(2);
+    } finally {
+      await database.close();
+      await other.stop();
+    }
+  });
+
   test.each<[string, object]>([
     ['provider.zdr', { provider: { zdr: true } }],
     ['provider.data_collection', { provider: { data_collection: 'deny' } }],
@@ -244,88 +179,5 @@ describe('stored responses', () => {
     const { response } = await streamed(gateway, body);
     expect(response).toMatchObject({ status: 'completed', store: false });
     expect((await ask('GET', `/responses/${response['id']}`)).status).toBe(404);
-  });
-
-  test('nothing of it can be read in the store, and a row opens in its own place alone', async () => {
-    const word = `Secret${randomBytes(6).toString('hex')}`;
-    const [one, two] = [
-      (await ask('POST', '/responses', { ...echo, input: word })).answer,
-      (await ask('POST', '/responses', { ...echo, input: 'Other' })).answer,
-    ];
-    const database = await open();
-    try {
-      const rows = await database.queries.selectFrom('stored_responses').selectAll().execute();
-      expect(JSON.stringify(rows)).not.toContain(word);
-      expect(JSON.stringify(rows)).not.toContain(Buffer.from(word).toString('base64').slice(0, 12));
-      const sealed = rows.find(({ id }) => id === one['id'])!.sealed;
-      await database.queries
-        .updateTable('stored_responses')
-        .set({ sealed })
-        .where('id', '=', String(two['id']))
-        .execute();
-    } finally {
-      await database.close();
-    }
-    expect((await ask('GET', `/responses/${two['id']}`)).status).toBe(404);
-    expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(200);
-  });
-
-  test('it goes with its workspace', async () => {
-    const management = gateway.management_key;
-    const made = await ask(
-      'POST',
-      '/workspaces',
-      { name: 'Gone', slug: `g${randomBytes(4).toString('hex')}` },
-      management,
-    );
-    const workspace_id = String(object(made.answer['data'])['id']);
-    const { key, data } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
-    expect((await ask('POST', '/responses', { ...echo, input: 'x' }, String(key))).answer['store']).toBe(true);
-    await ask('DELETE', `/keys/${object(data)['hash']}`, undefined, management);
-    expect((await ask('DELETE', `/workspaces/${workspace_id}`, undefined, management)).status).toBe(200);
-    const database = await open();
-    try {
-      const rows = await database.queries.selectFrom('stored_responses').select('workspace_id').execute();
-      expect(rows.map((row) => row.workspace_id)).not.toContain(workspace_id);
-    } finally {
-      await database.close();
-    }
-  });
-
-  test('a restart finds it; after the retention nothing does', async () => {
-    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
-    const path = `/responses/${answer['id']}`;
-    const again = await start(gateway.data_dir);
-    try {
-      const read = await again.call('GET', path);
-      expect([read.status, await read.json()]).toEqual([200, answer]);
-    } finally {
-      await again.stop();
-    }
-    now_ms += 2 * 86_400_000;
-    expect((await ask('GET', path)).status).toBe(404);
-    const next = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
-    expect(next.status).toBe(400);
-  });
-});
-
-describeStores('a stored conversation', ({ freshUrl }) => {
-  test('is found, goes on and is deleted', async () => {
-    const database_url = await freshUrl();
-    const gateway = await startStoring({ now_ms: Date.now }, { database_url });
-    try {
-      const ask = askOf(() => gateway);
-      const body = { model: 'sandbox/echo', store: true, input: 'Hello' };
-      const { answer } = await ask('POST', '/responses', body);
-      expect(answer['store']).toBe(true);
-      const { response } = await streamed(gateway, { ...body, previous_response_id: answer['id'] });
-      for (const one of [answer, response]) {
-        expect(await ask('GET', `/responses/${one['id']}`)).toEqual({ status: 200, answer: one });
-        expect((await ask('DELETE', `/responses/${one['id']}`)).status).toBe(200);
-        expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(404);
-      }
-    } finally {
-      await gateway.stop();
-    }
   });
 });

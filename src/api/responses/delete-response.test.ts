@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../../test/harness.ts';
+import { object } from '../../../test/readings/recordings.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { askOf, startStoring, streamed } from '../../../test/storing-gateway.ts';
+import { openDatabase } from '../../storage/database.ts';
+
+describe('deleting stored responses', () => {
+  let gateway: TestGateway;
+  const ask = askOf(() => gateway);
+
+  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const open = () => openDatabase({ data_dir: gateway.data_dir });
+  beforeAll(async () => {
+    gateway = await start();
+  });
+  afterAll(() => gateway.stop());
+
+  const echo = { model: 'sandbox/echo', store: true };
+
+  test('it goes with its workspace', async () => {
+    const management = gateway.management_key;
+    const made = await ask(
+      'POST',
+      '/workspaces',
+      { name: 'Gone', slug: `g${randomBytes(4).toString('hex')}` },
+      management,
+    );
+    const workspace_id = String(object(made.answer['data'])['id']);
+    const { key, data } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
+    expect((await ask('POST', '/responses', { ...echo, input: 'x' }, String(key))).answer['store']).toBe(true);
+    await ask('DELETE', `/keys/${object(data)['hash']}`, undefined, management);
+    expect((await ask('DELETE', `/workspaces/${workspace_id}`, undefined, management)).status).toBe(200);
+    const database = await open();
+    try {
+      const rows = await database.queries.selectFrom('stored_responses').select('workspace_id').execute();
+      expect(rows.map((row) => row.workspace_id)).not.toContain(workspace_id);
+    } finally {
+      await database.close();
+    }
+  });
+});
+
+describeStores('a stored conversation', ({ freshUrl }) => {
+  test('is found, goes on and is deleted', async () => {
+    const database_url = await freshUrl();
+    const gateway = await startStoring({ now_ms: Date.now }, { database_url });
+    try {
+      const ask = askOf(() => gateway);
+      const body = { model: 'sandbox/echo', store: true, input: 'Hello' };
+      const { answer } = await ask('POST', '/responses', body);
+      expect(answer['store']).toBe(true);
+      const { response } = await streamed(gateway, { ...body, previous_response_id: answer['id'] });
+      for (const one of [answer, response]) {
+        expect(await ask('GET', `/responses/${one['id']}`)).toEqual({ status: 200, answer: one });
+        expect((await ask('DELETE', `/responses/${one['id']}`)).status).toBe(200);
+        expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(404);
+      }
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../../test/harness.ts';
+import { object } from '../../../test/readings/recordings.ts';
+import { askOf, startStoring, streamed } from '../../../test/storing-gateway.ts';
+import { openDatabase } from '../../storage/database.ts';
+
+describe('getting a stored response', () => {
+  let gateway: TestGateway;
+  let now_ms = Date.parse('2026-01-01T00:00:00Z');
+  const ask = askOf(() => gateway);
+
+  const start = (data_dir?: string) => startStoring({ now_ms: () => now_ms }, { data_dir });
+  const open = () => openDatabase({ data_dir: gateway.data_dir });
+  beforeAll(async () => {
+    gateway = await start();
+  });
+  afterAll(() => gateway.stop());
+
+  const echo = { model: 'sandbox/echo', store: true };
+
+  test('a whole answer is found as it was told, by its workspace alone, until it is deleted', async () => {
+    const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    expect(status).toBe(200);
+    expect(answer).toMatchObject({ status: 'completed', store: true });
+    const path = `/responses/${answer['id']}`;
+    expect(await ask('GET', path)).toEqual({ status: 200, answer });
+    const management = gateway.management_key;
+    const made = await ask(
+      'POST',
+      '/workspaces',
+      { name: 'Other', slug: `o${randomBytes(4).toString('hex')}` },
+      management,
+    );
+    const workspace_id = object(made.answer['data'])['id'];
+    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
+    for (const method of ['GET', 'DELETE']) {
+      const refused = await ask(method, path, undefined, String(key));
+      expect([refused.status, object(refused.answer['error'])['code']]).toEqual([404, 404]);
+    }
+    const stranger = { ...echo, input: 'Go on', previous_response_id: answer['id'] };
+    expect((await ask('POST', '/responses', stranger, String(key))).status).toBe(400);
+    const deleted = await ask('DELETE', path);
+    expect(deleted).toEqual({ status: 200, answer: { id: answer['id'], object: 'response.deleted', deleted: true } });
+    expect((await ask('GET', path)).status).toBe(404);
+    expect((await ask('DELETE', path)).status).toBe(404);
+  });
+
+  test('a streamed answer is stored when its last event is told', async () => {
+    const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
+    expect(response).toMatchObject({ status: 'completed', store: true });
+    expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
+  });
+
+  test('what is not asked for is not stored', async () => {
+    const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
+    expect(answer['store']).toBe(false);
+    expect((await ask('GET', `/responses/${answer['id']}`)).status).toBe(404);
+  });
+
+  test('nothing of it can be read in the store, and a row opens in its own place alone', async () => {
+    const word = `Secret${randomBytes(6).toString('hex')}`;
+    const [one, two] = [
+      (await ask('POST', '/responses', { ...echo, input: word })).answer,
+      (await ask('POST', '/responses', { ...echo, input: 'Other' })).answer,
+    ];
+    const database = await open();
+    try {
+      const rows = await database.queries.selectFrom('stored_responses').selectAll().execute();
+      expect(JSON.stringify(rows)).not.toContain(word);
+      expect(JSON.stringify(rows)).not.toContain(Buffer.from(word).toString('base64').slice(0, 12));
+      const sealed = rows.find(({ id }) => id === one['id'])!.sealed;
+      await database.queries
+        .updateTable('stored_responses')
+        .set({ sealed })
+        .where('id', '=', String(two['id']))
+        .execute();
+    } finally {
+      await database.close();
+    }
+    expect((await ask('GET', `/responses/${two['id']}`)).status).toBe(404);
+    expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(200);
+  });
+
+  test('a restart finds it; after the retention nothing does', async () => {
+    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const path = `/responses/${answer['id']}`;
+    const again = await start(gateway.data_dir);
+    try {
+      const read = await again.call('GET', path);
+      expect([read.status, await read.json()]).toEqual([200, answer]);
+    } finally {
+      await again.stop();
+    }
+    now_ms += 2 * 86_400_000;
+    expect((await ask('GET', path)).status).toBe(404);
+    const next = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
+    expect(next.status).toBe(400);
+  });
+});

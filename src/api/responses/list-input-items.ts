@@ -1,0 +1,76 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import { claimOf } from '../../http/bounded-bodies.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { responsesError } from './errors.ts';
+import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
+
+const InputItem = Type.Object(
+  { id: Type.String(), type: Type.String() },
+  { title: 'ResponsesInputItem', additionalProperties: true },
+);
+
+const InputItems = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(InputItem),
+    first_id: Type.Union([Type.String(), Type.Null()]),
+    last_id: Type.Union([Type.String(), Type.Null()]),
+    has_more: Type.Boolean(),
+  },
+  { title: 'ResponsesInputItems' },
+);
+
+/** The items with a type and an id each; those that came without have one of their place, the same whenever they are listed. */
+function listed(response_id: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
+  const stem = response_id.replace(/^gen-/, '').replaceAll('-', '');
+  return input.map((item, at) => {
+    const { id, type = 'message', role, content } = item;
+    const told = { ...item, id: typeof id === 'string' && id !== '' ? id : `in_${stem}${at}`, type: String(type) };
+    if (type !== 'message' || typeof content !== 'string') return told;
+    const part = { type: role === 'assistant' ? 'output_text' : 'input_text', text: content };
+    return { ...told, content: [part] };
+  });
+}
+
+/** Serves `GET /responses/{id}/input_items`: what a stored response answered, with all of the conversation before it. */
+export function listInputItems(server: Server, { stored }: { stored: StoredResponses | undefined }): void {
+  server.route({
+    method: 'GET',
+    url: '/responses/:id/input_items',
+    config: { access: 'any', skin: responsesError },
+    schema: {
+      operationId: 'listInputItems',
+      tags: ['Responses'],
+      summary: 'Lists the input items of a stored response.',
+      params: ResponseParams,
+      querystring: Type.Object({
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+        order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'By default the newest come first.' })),
+        after: Type.Optional(Type.String({ description: 'The id of the item after which the page begins.' })),
+      }),
+      response: { 200: InputItems, ...errors(400, 401, 404, 429, 500, 503) },
+    },
+    handler: async (request) => {
+      const { id } = request.params;
+      const { limit = 20, order = 'desc', after } = request.query;
+      const found = await stored?.find(id, request.principal as Principal, claimOf(request));
+      if (found === undefined) throw notStored();
+      const items = listed(id, found.input);
+      if (order === 'desc') items.reverse();
+      const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
+      if (after !== undefined && from === 0) throw new GatewayError(400, 'after: no item of this response has this id');
+      const data = items.slice(from, from + limit);
+      return {
+        object: 'list' as const,
+        data,
+        first_id: data[0]?.id ?? null,
+        last_id: data.at(-1)?.id ?? null,
+        has_more: from + limit < items.length,
+      };
+    },
+  });
+}
