@@ -263,4 +263,10 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
       else expect(finishes).toEqual(['other', 'error']);
     },
   );
+
+  test('many streams at once do not mix', async () => {
+    const prompts = Array.from({ length: 24 }, (_, i) => `Stream ${i} says ☕ ${'word '.repeat(i)}`.trim());
+    const texts = await Promise.all(prompts.map((prompt) => streamText({ ...call('echo', prompt), ...quiet }).text));
+    expect(texts).toEqual(prompts);
+  });
 }

@@ -32,7 +32,7 @@ const clients: Record<string, () => AiClient> = {
     model: (name) => createAnthropic({ baseURL: site.gateway.base_url, apiKey: site.gateway.key })(name),
     // The package bounds the output of models that it does not know at 4096 and warns of it.
     always: { maxOutputTokens: 8_000 },
-    reasoning: { providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 1_024 } } } },
+    reasoning: { providerOptions: { anthropic: { thinking: { type: 'adaptive', display: 'summarized' } } } },
     shows_reasoning: () => true,
     shows_late_errors: true,
     sends_files: true,
