@@ -10,7 +10,7 @@ import { notStored, ResponseParams, type StoredResponses } from './stored-respon
 
 const InputItem = Type.Object(
   { id: Type.String(), type: Type.String() },
-  { title: 'ResponsesInputItem', additionalProperties: true },
+  { title: 'ListedInputItem', additionalProperties: true },
 );
 
 const InputItems = Type.Object(
@@ -21,7 +21,7 @@ const InputItems = Type.Object(
     last_id: Type.Union([Type.String(), Type.Null()]),
     has_more: Type.Boolean(),
   },
-  { title: 'ResponsesInputItems' },
+  { title: 'ListedInputItems' },
 );
 
 /** The items with a type and an id each; those that came without have one of their place, the same whenever they are listed. */
