@@ -436,6 +436,14 @@ describe('reasoning of other wires comes out of its envelope', () => {
     expect(message?.reasoning_details?.map((detail) => 'summary' in detail && detail.summary)).toEqual(['one', 'two']);
   });
 
+  test('a text that only the block shows is put back where it can only be one detail’s', () => {
+    const opened = (thinking: string, ...details: ReasoningDetail[]) =>
+      turn([{ type: 'thinking', thinking, signature: wrap(...details) }], 'assistant')[0]?.reasoning_details;
+    expect(opened('shown', { ...of_google, text: '' })).toEqual([{ ...of_google, text: 'shown', index: 0 }]);
+    const silent = [summary, { ...summary, summary: 'two' }];
+    expect(opened('one\n\ntwo', ...silent)).toEqual(silent.map((detail, index) => ({ ...detail, index })));
+  });
+
   test.each([
     ['changed since', `${wrap(of_google)}x`],
     ["another organization's", createEnvelopes('secret')('other').wrap([of_google])!],
