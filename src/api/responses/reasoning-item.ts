@@ -94,16 +94,15 @@ export function createReasoning(context: ItemContext): ItemWriter {
 
   /** What only its maker can read, and the form of it; of another API always an envelope, without which clients send no item back. */
   function state(): JsonObject {
-    const last = details.findLast(({ type }) => type === 'reasoning.encrypted');
+    const encrypted = details.filter((detail) => detail.type === 'reasoning.encrypted');
+    const [only] = encrypted;
     const format = details[0]?.format ?? 'unknown';
     const is_own = details.every((detail) => isOfThisApi(detail.format));
     const told: JsonObject = is_own && format === OPENAI_FORMAT ? {} : { format };
     if (details.length === 0) return {};
-    if (is_own && last?.type !== 'reasoning.encrypted') return told;
-    // What another gateway marked as its own would be taken for ours when it comes back.
-    if (is_own && last?.type === 'reasoning.encrypted' && !isMarked(last.data)) {
-      return { ...told, encrypted_content: last.data };
-    }
+    if (is_own && only === undefined) return told;
+    // Of several the item has no place but for one; what another gateway marked as its own would be taken for ours when it comes back.
+    if (is_own && encrypted.length === 1 && !isMarked(only!.data)) return { ...told, encrypted_content: only!.data };
     const [signed, ...others] = details.filter((one) => one.type === 'reasoning.text' && one.signature);
     if (signed?.type === 'reasoning.text' && others.length === 0) told['signature'] = asText(signed.signature);
     const wrapped = envelope.wrap(details);
