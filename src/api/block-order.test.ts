@@ -69,11 +69,8 @@ describe('blocks of a turn', () => {
       call(0, 0, '1}'),
       call(1, 1, ':2}'),
       call(2, 2, '{}', opens('call')),
-      text(0, '', closes),
-      text(1, '', closes),
-      text(2, '', closes),
     ]);
-    expect(out).toEqual(['0{"a":', '01}', '0.', '1{"b"', '1:2}', '1.', '2{}', '2.']);
+    expect(out).toEqual(['0{"a":', '01}', '0.', '1{"b"', '1:2}', '1.', '2{}']);
     expect(held).toBe(0);
   });
 

@@ -322,6 +322,19 @@ describe('what is beside text', () => {
     ]);
   });
 
+  test('citations that come before their text are its own, and of no other', () => {
+    const chunks = [
+      begin('openai-chat'),
+      { delta: { annotations: [cites('https://a.example')] } },
+      text(0, 'a'),
+      text(1, 'b'),
+      finish('stop'),
+    ];
+    const { message } = checkMessagesStream(streamText([chunks]));
+    const cited = (message!['content'] as JsonObject[]).map(({ citations }) => (citations as unknown[])?.length ?? 0);
+    expect(cited).toEqual([1, 0]);
+  });
+
   test('citations of this wire are not told twice', () => {
     const citation = { type: 'page_location', cited_text: 'x', document_index: 0 };
     const chunks: ChatChunk[] = [
