@@ -32,8 +32,8 @@ export function modelOf(wire: Wire, slug: string): string {
   return `${wire}/${slug.replaceAll(/[;=]/g, '-')}`;
 }
 
-/** Starts a gateway in front of a sandbox of its own. `faulty` are models with faults that tests need besides. */
-export async function startSdkGateway(faulty: readonly string[] = []): Promise<SdkGateway> {
+/** Starts a gateway in front of a sandbox of its own. `faulty` are models with faults that tests need besides, `settings` go on top. */
+export async function startSdkGateway(faulty: readonly string[] = [], settings: object = {}): Promise<SdkGateway> {
   const sandbox = await startSandbox();
   const providers = sandboxProviders(sandbox.url);
   const file = {
@@ -41,6 +41,7 @@ export async function startSdkGateway(faulty: readonly string[] = []): Promise<S
     providers,
     models: { ...sandboxModels, ...sandboxVectorModels, ...modelsAt(providers, faulty) },
     ledger: { journal_sync: 'os' },
+    ...settings,
   };
   const gateway = await startGateway({ yaml: JSON.stringify(file) });
   return {

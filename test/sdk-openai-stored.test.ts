@@ -1,0 +1,75 @@
+/** OpenAI's SDK where an operator lets responses be stored: conversations go on from an id. */
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkedFetch, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+
+let served: SdkGateway;
+let openai: OpenAI;
+beforeAll(async () => {
+  served = await startSdkGateway([], { responses: { store: true } });
+  const { base_url: baseURL, key: apiKey } = served.gateway;
+  openai = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: checkedFetch });
+});
+afterAll(() => served.stop());
+refuseWarnings();
+
+const tools = ['get_weather', 'get_time'].map((name) => ({
+  type: 'function' as const,
+  name,
+  parameters: { type: 'object' },
+  strict: false,
+}));
+
+describe.each(wires)('over %s', (wire) => {
+  const ask = async (
+    more: Partial<Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>>,
+    streamed: boolean,
+  ): Promise<OpenAI.Responses.Response> => {
+    const request = { model: modelOf(wire, 'tools'), tools, store: true, ...more };
+    return streamed ? openai.responses.stream(request).finalResponse() : openai.responses.create(request);
+  };
+
+  test.each([false, true])('a tool loop goes on from ids alone: streamed %s', async (streamed) => {
+    const first = await ask({ input: 'How is it?', reasoning: { effort: 'low' } }, streamed);
+    expect(first).toMatchObject({ store: true });
+    const calls = first.output.filter((item) => item.type === 'function_call');
+    expect(calls.map(({ name }) => name)).toEqual(['get_weather', 'get_time']);
+    const input = calls.map(({ call_id, name }) => ({
+      type: 'function_call_output' as const,
+      call_id,
+      output: name === 'get_time' ? 'Noon' : 'Rain',
+    }));
+    const second = await ask({ previous_response_id: first.id, input }, streamed);
+    expect(second.output_text).toBe('The tools answered: Rain; Noon');
+    expect(second.previous_response_id).toBe(first.id);
+    const third = await ask(
+      { model: modelOf(wire, 'echo'), previous_response_id: second.id, input: 'And now?' },
+      streamed,
+    );
+    expect(third.output_text).toBe('And now?');
+    expect(third.usage!.input_tokens).toBeGreaterThan(second.usage!.input_tokens);
+  });
+
+  test('a stored response is retrieved as it was told, and is gone once it is deleted', async () => {
+    const told = await ask({ input: 'Hello', tool_choice: 'none' }, true);
+    const found = await openai.responses.retrieve(told.id);
+    expect([found.output_text, found.output, found.usage]).toEqual([told.output_text, plain(told.output), told.usage]);
+    await openai.responses.delete(told.id);
+    await expect(openai.responses.retrieve(told.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    await expect(openai.responses.delete(told.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    const next = ask({ previous_response_id: told.id, input: 'And now?' }, false);
+    await expect(next).rejects.toBeInstanceOf(OpenAI.BadRequestError);
+  });
+});
+
+/** Without what the SDK's own parser adds. */
+function plain(output: OpenAI.Responses.ResponseOutputItem[]) {
+  return output.map((item) =>
+    item.type !== 'message' ? item : { ...item, content: item.content.map((part) => ({ ...part, parsed: undefined })) },
+  );
+}
+
+test('what is not to be stored is not', async () => {
+  const { id } = await openai.responses.create({ model: 'openai-chat/echo', input: 'Hello', store: false });
+  await expect(openai.responses.retrieve(id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+});
