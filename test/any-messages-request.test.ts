@@ -281,7 +281,7 @@ describe('features in trial', () => {
     const betas = [
       'interleaved-thinking-2025-05-14',
       'files-api-2025-04-14',
-      'context-1m-2027-01-01',
+      'skills-2027-01-01',
       'claude-code-20250219',
     ];
     expect(header(betas)).toEqual({ sent: betas.join(','), dropped: [] });
@@ -292,7 +292,8 @@ describe('features in trial', () => {
     'fast-mode-2026-02-01',
     'server-side-fallback-2026-07-01',
     'message-batches-2024-09-24',
-    'context-1m',
+    'context-1m-2025-08-07',
+    'files-api',
     'to-come-2026-01-01',
     'a\r\nx-api-key: b',
   ])('%j does not', (beta) =>

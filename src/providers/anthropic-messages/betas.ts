@@ -4,7 +4,7 @@ import type { Encoding } from './to-wire.ts';
 
 /**
  * Features that a client may ask for in the header `anthropic-beta`: those that concern one answer and what it is made of. Not
- * those with prices of their own (fast mode), other models (fallbacks), or what outlives the request (batches, threads, agents).
+ * those with prices of their own (fast mode, longer contexts), other models (fallbacks), or what outlives the request (batches, threads, agents).
  * As of November 2026: https://platform.claude.com/docs/en/api/beta-headers and the types of the official SDK. The date is not
  * told, so that a newer version of a feature needs no release.
  */
@@ -15,7 +15,6 @@ const FEATURES: ReadonlySet<string> = new Set([
   'code-execution',
   'compact',
   'computer-use',
-  'context-1m',
   'context-management',
   'dev-full-thinking',
   'effort',
