@@ -1,6 +1,7 @@
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isForeign } from '../foreign-message.ts';
+import { OPENAI_FORMAT, UNTOLD_FORMAT } from '../openai-responses/wire.ts';
 import type { Quirks } from '../provider.ts';
 import { fitCallId, fitToolName } from '../tool-ids.ts';
 import { type Encoding, tell } from './encoding.ts';
@@ -154,7 +155,9 @@ function replayReasoning(
     detail.type === 'reasoning.encrypted' || (detail.type === 'reasoning.text' && detail.signature != null);
   if (way === 'reasoning_details') {
     const details = onceEach(options.strip_state ? told.filter((detail) => !isState(detail)) : told);
-    if (details.length > 0) set('reasoning_details', details as unknown as JsonValue[]);
+    // Where nobody said whose it is, it is most often OpenAI's.
+    const named = details.map((one) => (one.format === UNTOLD_FORMAT ? { ...one, format: OPENAI_FORMAT } : one));
+    if (named.length > 0) set('reasoning_details', named as unknown as JsonValue[]);
     return;
   }
   const plain = told.filter((detail) => detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown');
