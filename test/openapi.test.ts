@@ -195,3 +195,37 @@ test('answers and chunks of every kind of legacy completion are documented, fiel
     }
   }
 });
+
+test('answers and events of every kind of the Responses API are documented, field by field', async () => {
+  const event = undocumented('ResponseEvent');
+  const whole = undocumented('Response');
+  const failure = undocumented('ResponsesError');
+  const tools = [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }];
+  const custom = [{ type: 'custom', name: 'look' }];
+  const reasoning = { summary: 'auto' };
+  for (const model of [
+    'echo',
+    'tools',
+    'think',
+    'refuse',
+    'json',
+    'truncate',
+    'fail-mid-stream',
+    'fail-late',
+    'responses-think',
+  ]) {
+    for (const more of [
+      { tools, include: ['message.output_text.logprobs'] },
+      { tools: custom, reasoning },
+      { debug: { echo_upstream_body: true } },
+    ]) {
+      for (const stream of [true, false]) {
+        const body = { model: `sandbox/${model}`, input: 'Hello', ...more, stream };
+        for (const answer of await answersOf('/responses', body)) {
+          const faultsOf = 'sequence_number' in answer ? event : answer['object'] === 'response' ? whole : failure;
+          expect(faultsOf(answer), `${model} ${JSON.stringify(answer)}`).toBeUndefined();
+        }
+      }
+    }
+  }
+});

@@ -1,19 +1,97 @@
 /** What `POST /responses` answers (specification, section "Responses API items"; the public service's documentation; OpenAI's). */
-import Type from 'typebox';
+import Type, { type TObject, type TProperties, type TSchema } from 'typebox';
+import type { ErrorStatus } from '../errors.ts';
+import { errors } from './error.ts';
 
-const orNull = <T extends Parameters<typeof Type.Optional>[0]>(schema: T) => Type.Union([schema, Type.Null()]);
+const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const open = <T extends TProperties>(properties: T, options: object = {}) =>
+  Type.Object(properties, { additionalProperties: true, ...options });
+const anything = open({});
+const place = Type.Integer({ minimum: 0 });
 
-const Item = Type.Object(
+const id = Type.String({ description: "The provider's own where it speaks this API, else made by the gateway." });
+const status = Type.Enum(['in_progress', 'completed', 'incomplete']);
+
+const Annotation = open(
+  {
+    type: Type.String({ description: '`url_citation`, or another kind of an upstream that speaks this API.' }),
+    url: Type.Optional(Type.String()),
+    title: Type.Optional(Type.String()),
+    start_index: Type.Optional(
+      Type.Integer({ description: 'In the text of its part, in characters; 0 and 0 where it is not known.' }),
+    ),
+    end_index: Type.Optional(Type.Integer()),
+    content: Type.Optional(Type.String({ description: 'What was cited, where it is known.' })),
+    file_id: Type.Optional(Type.String()),
+    filename: Type.Optional(Type.String()),
+    index: Type.Optional(Type.Integer()),
+    container_id: Type.Optional(Type.String()),
+  },
+  { title: 'ResponsesAnnotation' },
+);
+const Logprobs = Type.Array(anything, { description: 'Of its tokens, where `include` asked for them.' });
+const OutputText = open({
+  type: Type.Literal('output_text'),
+  text: Type.String(),
+  annotations: Type.Array(Annotation),
+  logprobs: Logprobs,
+});
+const Refusal = open({ type: Type.Literal('refusal'), refusal: Type.String() });
+const SummaryText = open({ type: Type.Literal('summary_text'), text: Type.String() });
+const ReasoningText = open({ type: Type.Literal('reasoning_text'), text: Type.String() });
+
+const Message = open({
+  type: Type.Literal('message'),
+  id,
+  status,
+  role: Type.Literal('assistant'),
+  content: Type.Array(Type.Union([OutputText, Refusal])),
+  phase: Type.Optional(Type.String({ description: '`commentary` or `final_answer`.' })),
+});
+const Reasoning = open({
+  type: Type.Literal('reasoning'),
+  id,
+  status: Type.Optional(status),
+  summary: Type.Array(SummaryText),
+  content: Type.Optional(Type.Array(ReasoningText)),
+  encrypted_content: Type.Optional(
+    Type.String({ description: 'What its maker alone can read. Send it back unchanged: nothing is kept here.' }),
+  ),
+  format: Type.Optional(Type.String({ description: "Whose form it has, where it is not OpenAI's." })),
+  signature: Type.Optional(Type.String({ description: 'Of the text in `content`, where its maker signed it.' })),
+});
+const call = {
+  id,
+  status,
+  call_id: Type.String({ description: 'What the output of the call is sent back under.' }),
+  name: Type.String(),
+  namespace: Type.Optional(Type.String({ description: 'Which declared namespace the tool is in.' })),
+};
+const FunctionCall = open({
+  type: Type.Literal('function_call'),
+  ...call,
+  arguments: Type.String({ description: 'A JSON string.' }),
+});
+const CustomToolCall = open({ type: Type.Literal('custom_tool_call'), ...call, input: Type.String() });
+const Picture = open({
+  type: Type.Literal('image_generation_call'),
+  id,
+  status: Type.String(),
+  result: orNull(Type.String({ description: 'The picture in base64.' })),
+});
+const OwnItem = open(
   {
     type: Type.String({
-      description:
-        '`message`, `reasoning`, `function_call`, `custom_tool_call`, `image_generation_call`, or a kind of an item that the provider made for itself, such as `web_search_call`.',
+      not: { enum: ['message', 'reasoning', 'function_call', 'custom_tool_call', 'image_generation_call'] },
     }),
     id: Type.String(),
-    status: Type.Optional(Type.String({ description: '`in_progress`, `completed` or `incomplete`.' })),
+    status: Type.Optional(Type.String()),
   },
-  { title: 'ResponsesOutputItem', additionalProperties: true },
+  { description: 'What a provider that speaks this API made for itself, such as a `web_search_call`: as it came.' },
 );
+const Item = Type.Union([Message, Reasoning, FunctionCall, CustomToolCall, Picture, OwnItem], {
+  title: 'ResponsesOutputItem',
+});
 
 const Usage = Type.Object(
   {
@@ -36,9 +114,9 @@ const Usage = Type.Object(
   { title: 'ResponsesUsage' },
 );
 
-const anything = Type.Object({}, { additionalProperties: true });
+const error_type = Type.String({ description: 'The kind of error, more finely than its code or status.' });
 
-export const ResponseAnswer = Type.Object(
+export const ResponseAnswer = open(
   {
     id: Type.String({ description: 'The id of the generation.' }),
     object: Type.Literal('response'),
@@ -47,8 +125,13 @@ export const ResponseAnswer = Type.Object(
     status: Type.Enum(['completed', 'incomplete', 'failed', 'in_progress']),
     model: Type.String(),
     output: Type.Array(Item),
-    error: orNull(Type.Object({ code: Type.String(), message: Type.String() })),
-    error_type: Type.Optional(Type.String({ description: 'The kind of error, more finely than its code.' })),
+    error: orNull(
+      Type.Object({
+        code: Type.Enum(['server_error', 'rate_limit_exceeded', 'invalid_prompt', 'image_content_policy_violation']),
+        message: Type.String(),
+      }),
+    ),
+    error_type: Type.Optional(error_type),
     incomplete_details: orNull(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
     usage: orNull(Usage),
     service_tier: orNull(Type.String()),
@@ -73,31 +156,81 @@ export const ResponseAnswer = Type.Object(
     top_p: Type.Number(),
     truncation: Type.String(),
     user: orNull(Type.String()),
-    gateway_metadata: Type.Optional(
-      Type.Object(
-        {},
-        { additionalProperties: true, description: 'As `RoutingMetadata` has it; when it was asked for.' },
-      ),
+    gateway_metadata: Type.Optional(open({}, { description: 'As `RoutingMetadata` has it; when it was asked for.' })),
+    ...Object.fromEntries(
+      [
+        'billing',
+        'content_filters',
+        'moderation',
+        'prompt_cache_diagnostics',
+        'prompt_cache_retention',
+        'tool_usage',
+      ].map((name) => [
+        name,
+        Type.Optional(Type.Unknown({ description: 'Of an upstream that speaks this API, as it came.' })),
+      ]),
     ),
   },
+  { title: 'Response', description: 'What the request leaves out stands here with its default.' },
+);
+
+const event = <T extends TProperties>(types: string[], fields: T) =>
+  open({ type: Type.Enum(types.map((type) => `response.${type}`)), sequence_number: place, ...fields });
+const ofItem = { output_index: place, item_id: Type.String() };
+const ofPart = { ...ofItem, content_index: place };
+const ofSummary = { ...ofItem, summary_index: place };
+const delta = Type.String();
+const text = Type.String();
+
+export const ResponseEvent = Type.Union(
+  [
+    event(['created', 'in_progress', 'completed', 'incomplete', 'failed'], { response: ResponseAnswer }),
+    event(['output_item.added', 'output_item.done'], { output_index: place, item: Item }),
+    event(['content_part.added', 'content_part.done'], {
+      ...ofPart,
+      part: Type.Union([OutputText, Refusal, ReasoningText]),
+    }),
+    event(['output_text.delta'], { ...ofPart, delta, logprobs: Logprobs }),
+    event(['output_text.done'], { ...ofPart, text, logprobs: Logprobs }),
+    event(['output_text.annotation.added'], { ...ofPart, annotation_index: place, annotation: Annotation }),
+    event(['refusal.delta', 'reasoning_text.delta'], { ...ofPart, delta }),
+    event(['refusal.done'], { ...ofPart, refusal: Type.String() }),
+    event(['reasoning_text.done'], { ...ofPart, text }),
+    event(['reasoning_summary_part.added', 'reasoning_summary_part.done'], { ...ofSummary, part: SummaryText }),
+    event(['reasoning_summary_text.delta'], { ...ofSummary, delta }),
+    event(['reasoning_summary_text.done'], { ...ofSummary, text }),
+    event(['function_call_arguments.delta', 'custom_tool_call_input.delta'], { ...ofItem, delta }),
+    event(['function_call_arguments.done'], { ...ofItem, name: Type.String(), arguments: Type.String() }),
+    event(['custom_tool_call_input.done'], { ...ofItem, input: Type.String() }),
+    event(['image_generation_call.in_progress', 'image_generation_call.completed'], ofItem),
+    event(['debug'], { debug: Type.Object({ echo_upstream_body: anything }) }),
+    open(
+      { type: Type.String(), sequence_number: place, ...ofItem },
+      { description: "Of a provider's own item, such as `response.web_search_call.searching`: as it came." },
+    ),
+  ],
   {
-    title: 'Response',
-    additionalProperties: true,
-    description: 'What the request leaves out stands here with its default.',
+    title: 'ResponseEvent',
+    description:
+      'Numbered from 0 without gaps. `created` and `in_progress` are the first; each item is closed before the next opens; `completed`, `incomplete` or `failed` is the last before `[DONE]`.',
   },
 );
 
-export const ResponseEvent = Type.Object(
+const ErrorBody = errors(400)[400]!;
+const ResponsesError = Type.Object(
   {
-    type: Type.String({ description: 'Such as `response.output_text.delta` or `response.completed`.' }),
-    sequence_number: Type.Integer({ minimum: 0, description: 'From 0, without gaps.' }),
-    output_index: Type.Optional(Type.Integer({ minimum: 0 })),
-    item_id: Type.Optional(Type.String()),
-    content_index: Type.Optional(Type.Integer({ minimum: 0 })),
-    summary_index: Type.Optional(Type.Integer({ minimum: 0 })),
-    delta: Type.Optional(Type.String()),
-    item: Type.Optional(Item),
-    response: Type.Optional(ResponseAnswer),
+    ...ErrorBody.properties,
+    error: Type.Object({
+      ...(ErrorBody.properties['error'] as TObject).properties,
+      type: Type.String({ description: "As OpenAI's clients know it, such as `invalid_request_error`." }),
+      param: orNull(Type.String({ description: 'The field at fault, where one is.' })),
+    }),
+    error_type,
   },
-  { title: 'ResponseEvent', additionalProperties: true },
+  { title: 'ResponsesError' },
 );
+
+/** Declares the error statuses of an operation of the Responses API in its response schema. */
+export function responsesErrors(...statuses: ErrorStatus[]): Record<number, TObject> {
+  return Object.fromEntries(Object.keys(errors(...statuses)).map((code) => [code, ResponsesError]));
+}

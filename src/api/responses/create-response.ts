@@ -3,10 +3,9 @@ import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
-import { errors } from '../../schemas/error.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
-import { ResponseAnswer, ResponseEvent } from '../../schemas/responses-answer.ts';
+import { ResponseAnswer, ResponseEvent, responsesErrors } from '../../schemas/responses-answer.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
@@ -62,7 +61,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       description:
         'Answers with server-sent events when `stream` is true: each says its `type` and its `sequence_number`; `response.completed`, `response.incomplete` or `response.failed` is the last before `[DONE]`.',
       body: ResponsesBody,
-      response: { 200: ResponseAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
+      response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },
     handler: async (request, reply) => {
       const { body } = request;
