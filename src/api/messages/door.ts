@@ -52,7 +52,7 @@ export function messagesRequest(
   const rest: JsonObject = {};
   const request: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(given)) {
-    if (value == null || PLACED.has(field) || field === 'ext') continue;
+    if (value == null || PLACED.has(field)) continue;
     if (spokenToGateway.has(field)) request[field] = value;
     else rest[field] = value as JsonValue;
   }
