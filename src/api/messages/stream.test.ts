@@ -348,6 +348,7 @@ describe('what is beside text', () => {
       finish('stop', 'end_turn'),
     ];
     expect(messageOf(chunks)['content']).toEqual([{ type: 'text', text: 'a', citations: [citation] }]);
+    expect(checkMessagesStream(streamText([chunks])).events[1]).toMatchObject({ content_block: { citations: [] } });
   });
 
   test('blocks that only another wire knows, and pictures, are left out', () => {
@@ -475,6 +476,30 @@ describe('the stream', () => {
     });
     const chunks = [begin('openai-responses'), opened(0, 'a'), opened(1, 'b'), finish('stop')];
     expect(messageOf(chunks)['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
+  });
+
+  test('tells the end of a call as soon as it is known', () => {
+    const encoder = createMessagesStream(options);
+    encoder.open(SERVED);
+    expect(encoder.chunks([begin('cohere-chat'), call(0, 0, 'c', '{}')])).toMatch(/event: content_block_stop\n.*\n\n$/);
+  });
+
+  test('of deltas that name no block begins one where their kind changes', () => {
+    const chunks: ChatChunk[] = [
+      begin('openai-chat'),
+      { delta: { reasoning: 'h' } },
+      { delta: { reasoning: 'm' } },
+      { delta: { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{' } }] } },
+      { delta: { tool_calls: [{ index: 0, function: { arguments: '}' } }] } },
+      { delta: { content: 'a' } },
+      { delta: { content: 'b' } },
+      finish('tool_calls'),
+    ];
+    expect(checkMessagesStream(streamText([chunks])).message!['content']).toMatchObject([
+      { type: 'thinking', thinking: 'hm' },
+      { type: 'tool_use', id: 'c' },
+      { type: 'text', text: 'ab' },
+    ]);
   });
 
   test('does not wait for what it does not show', () => {
