@@ -119,6 +119,25 @@ describe('reasoning', () => {
     ]);
   });
 
+  test('of several details in one slot has a block for each', () => {
+    const format = 'anthropic-claude-v1';
+    const told = [
+      detail({ type: 'reasoning.text', text: 'one', signature: 's1', format, index: 0 }),
+      detail({ type: 'reasoning.text', text: 'two', signature: 's2', format, index: 1 }),
+      detail({ type: 'reasoning.summary', summary: 'three', format: 'unknown', index: 2 }),
+      detail({ type: 'reasoning.summary', summary: 'four', format: 'openai-responses-v1', index: 3 }),
+    ];
+    const message = messageOf([begin('openai-chat'), reasoning(0, ...told), ...end]);
+    expect(message['content']).toMatchObject([
+      { type: 'thinking', thinking: 'one', signature: 's1' },
+      { type: 'thinking', thinking: 'two', signature: 's2' },
+      { type: 'thinking', thinking: 'three' },
+      { type: 'thinking', thinking: 'four' },
+      { type: 'text' },
+    ]);
+    expect(detailsBack(message)).toEqual(told.map(withoutNull));
+  });
+
   test('of another wire goes through its client and back', () => {
     const signed = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'google-gemini-v1' });
     for (const told of [unknown, signed]) {

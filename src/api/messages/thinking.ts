@@ -68,7 +68,6 @@ export function createThinkingWriter(
   const startThinking = (rest: JsonObject = {}) => start({ ...rest, type: 'thinking', thinking: '', signature: '' });
 
   function end(): void {
-    if (own !== undefined) stop();
     own = undefined;
     if (group.length === 0) return;
     const data = envelope.wrap(is_shown ? withoutShown(group) : group);
