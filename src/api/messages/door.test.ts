@@ -70,7 +70,12 @@ describe('every field goes where it is meant to', () => {
   });
 
   test('betas of the headers and of the body, each once', () => {
-    expect(ask({ betas: ['b', 'c'] }, ['a', 'b']).ext).toMatchObject({ betas: ['a', 'b', 'c'], rest: {} });
+    expect(ask({ betas: ['b', 'c'] }, ['a', 'b']).ext).toEqual({
+      client: 'messages',
+      wire: 'anthropic-messages',
+      rest: {},
+      betas: ['a', 'b', 'c'],
+    });
     expect(ask({}).ext).not.toHaveProperty('betas');
   });
 });
