@@ -126,6 +126,7 @@ describe('reasoning', () => {
       detail({ type: 'reasoning.text', text: 'two', signature: 's2', format, index: 1 }),
       detail({ type: 'reasoning.summary', summary: 'three', format: 'unknown', index: 2 }),
       detail({ type: 'reasoning.summary', summary: 'four', format: 'openai-responses-v1', index: 3 }),
+      detail({ type: 'reasoning.summary', summary: 'five', format, index: 4 }),
     ];
     const message = messageOf([begin('openai-chat'), reasoning(0, ...told), ...end]);
     expect(message['content']).toMatchObject([
@@ -133,6 +134,7 @@ describe('reasoning', () => {
       { type: 'thinking', thinking: 'two', signature: 's2' },
       { type: 'thinking', thinking: 'three' },
       { type: 'thinking', thinking: 'four' },
+      { type: 'thinking', thinking: 'five' },
       { type: 'text' },
     ]);
     expect(detailsBack(message)).toEqual(told.map(withoutNull));
