@@ -12,7 +12,7 @@ import type { ChatChunk, ChatCompletion } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 
 export const generation_id = `gen-1700000000-${'a'.repeat(20)}`;
-export const served = { model: 'maker/model', provider: 'Host' };
+const served = { model: 'maker/model', provider: 'Host' };
 export const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 
 /** What an answer is told with to a client that asked so. */

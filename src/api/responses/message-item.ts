@@ -185,7 +185,8 @@ export function createMessage(context: ItemContext): MessageWriter {
       rest = { ...rest, ...known, ...(rest['id'] === undefined ? {} : { id: rest['id'] }) };
       const { annotations: _, ...further } = asObject(of_part) ?? {};
       part.rest = further;
-      for (const annotation of annotationsOf(toldOf(told.ext)).slice(part.annotations.length)) addAnnotation(part, annotation);
+      for (const annotation of annotationsOf(toldOf(told.ext)).slice(part.annotations.length))
+        addAnnotation(part, annotation);
     },
     annotate,
     resume() {
