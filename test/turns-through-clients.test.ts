@@ -237,6 +237,20 @@ function isSealed(shown: JsonObject): boolean {
   return texts.some((text) => envelope.unwrap(text)?.some(isSeal));
 }
 
+/** What a client of the Responses API was told, as it would say it in the Messages API. */
+function asBlocks({ output }: JsonObject): JsonObject[] {
+  return array(output)
+    .map(object)
+    .flatMap((item): JsonObject[] => {
+      if (item['type'] === 'reasoning') return [{ type: 'redacted_thinking', data: item['encrypted_content']! }];
+      if (item['type'] === 'message')
+        return array(item['content']).map((part) => ({ type: 'text', text: object(part)['text']! }));
+      if (item['type'] !== 'function_call') return [];
+      const input = JSON.parse(String(item['arguments'])) as JsonObject;
+      return [{ type: 'tool_use', id: item['call_id']!, name: item['name']!, input }];
+    });
+}
+
 /** The same where no client was between. */
 function conversationWith(message: Message): ChatRequest {
   const results = (message.tool_calls ?? []).map(
@@ -310,4 +324,32 @@ describe.each(WIRES)('recorded turns of %s', (wire, upstream_model) => {
       },
     );
   });
+
+  test.skipIf(recordings.length === 0 || wire === 'openai-responses' || wire === 'bedrock-converse')(
+    `come back as well where the client goes on in another API${whySkipped(recordings, wire)}`,
+    async () => {
+      let compared = 0;
+      for (const { recording } of recordings) {
+        const completion = wholeOf(dialect, recording);
+        if (completion === undefined) continue;
+        const { message } = completion.choices[0];
+        if (opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))).length === 0) continue;
+        const states = statesOf({ keeps: false });
+        const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
+        const told = {
+          completion: states.keeper(callOf(asked), candidate(wire), wire)!.whole(completion),
+          served,
+          classes: null,
+          usage: NO_USAGE,
+          metadata: undefined,
+        } as unknown as WholeAnswer;
+        const content = asBlocks(responsesClient.whole(told));
+        const { call } = await states.recall(callOf(messagesClient.next({ content })), true);
+        const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
+        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
+        compared += 1;
+      }
+      expect(compared).toBeGreaterThan(3);
+    },
+  );
 });
