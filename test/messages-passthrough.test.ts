@@ -126,6 +126,25 @@ describe('a question about tokens', () => {
     expect(asked.body).toEqual({ anthropic_version: 'vertex-2023-10-16', model: 'claude-x', messages: [] });
   });
 
+  test('is asked on Vertex AI, but for what would have to be fetched first', async () => {
+    const vertex = await startMessagesUpstream({ quirks: { google_cloud: true } });
+    try {
+      const count = async (content: unknown) => {
+        const body = { model, messages: [{ role: 'user', content }] };
+        const response = await vertex.gateway.call('POST', '/messages/count_tokens', body);
+        return response.json();
+      };
+      const image = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
+      expect(await count([image])).toEqual({ input_tokens: expect.any(Number), estimated: true });
+      expect(vertex.asked()).toBe(0);
+      expect(await count('Hello')).toEqual({ input_tokens: 7 });
+      expect(vertex.last().path).toBe('/v1/models/count-tokens:rawPredict');
+      expect(JSON.parse(vertex.last().body)).toMatchObject({ model: 'claude', anthropic_version: 'vertex-2023-10-16' });
+    } finally {
+      await vertex.stop();
+    }
+  });
+
   test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(
     '%j is no count',
     (told) => {

@@ -26,6 +26,8 @@ export interface MessagesUpstream {
   gateway: TestGateway;
   /** What the upstream answers from now on, whole; undefined: its one sentence. */
   answer(message: object | undefined): void;
+  /** How many requests reached the upstream. */
+  asked(): number;
   /** What reached the upstream last. */
   last(): Exchange;
   stop(): Promise<void>;
@@ -35,7 +37,7 @@ export interface MessagesUpstream {
 export async function startMessagesUpstream(provider: object = {}): Promise<MessagesUpstream> {
   let message: object = MESSAGE;
   const upstream = await startWireServer(({ path, body }) => {
-    if (path.includes('count_tokens')) return [responseHead(200, 'application/json'), '{"input_tokens":7}', 'END'];
+    if (/count[_-]tokens/.test(path)) return [responseHead(200, 'application/json'), '{"input_tokens":7}', 'END'];
     if (object(JSON.parse(body))['stream'] !== true) {
       return [responseHead(200, 'application/json'), JSON.stringify(message), 'END'];
     }
@@ -66,6 +68,7 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
     answer(told) {
       message = told ?? MESSAGE;
     },
+    asked: () => upstream.exchanges.length,
     last: () => upstream.exchanges.at(-1)!,
     async stop() {
       await gateway.stop();

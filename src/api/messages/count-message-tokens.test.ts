@@ -108,8 +108,8 @@ describe('errors are told as this API tells them', () => {
   });
 });
 
-test('429: it counts as one request', async () => {
-  const limited = await startGateway({ yaml: 'rate_limits: { per_key: { requests_per_minute: 2 } }' });
+test.each(['per_key', 'per_model'])('429: it counts as one request, %s', async (scope) => {
+  const limited = await startGateway({ yaml: `rate_limits: { ${scope}: { requests_per_minute: 2 } }` });
   try {
     const asked = { model: 'sandbox/echo' };
     const statuses = [];
