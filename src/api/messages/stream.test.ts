@@ -499,6 +499,12 @@ describe('the stream', () => {
     expect(messageOf(chunks)['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
   });
 
+  test('of which nothing came is a message without content', () => {
+    const encoder = createMessagesStream(options);
+    const stream = encoder.open(SERVED) + encoder.end({ ...ended, usage: no_usage });
+    expect(checkMessagesStream(stream).message).toMatchObject({ content: [], stop_reason: 'end_turn' });
+  });
+
   test('tells the end of a call as soon as it is known', () => {
     const encoder = createMessagesStream(options);
     encoder.open(SERVED);
