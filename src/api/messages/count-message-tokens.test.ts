@@ -119,3 +119,14 @@ test.each(['per_key', 'per_model'])('429: it counts as one request, %s', async (
     await limited.stop();
   }
 });
+
+test('no tokens are counted against rates', async () => {
+  const limited = await startGateway({ yaml: 'rate_limits: { per_key: { tokens_per_minute: 100 } }' });
+  try {
+    const statuses = [];
+    for (let i = 0; i < 4; i += 1) statuses.push((await count({ model: 'sandbox/echo' }, limited.key, limited)).status);
+    expect(statuses).toEqual([200, 200, 200, 200]);
+  } finally {
+    await limited.stop();
+  }
+});
