@@ -262,6 +262,44 @@ describe('state of another account', () => {
   });
 });
 
+describe('a turn that its client sends without its reasoning', () => {
+  const called = { id: 'toolu_01AbCdEfGh12', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
+  const chunks: ChatChunk[] = [
+    {
+      delta: { reasoning_details: [thinking('One', 'sig-1', 0)] },
+      ext: { slot: { n: 0, open: { kind: 'reasoning' } } },
+    },
+    { delta: { tool_calls: [{ index: 0, ...called }] }, ext: { slot: { n: 1, open: { kind: 'call' } } } },
+    { delta: {}, finish_reason: 'tool_calls' },
+  ];
+  const told: Message = { role: 'assistant', content: null, tool_calls: [called] };
+  const ext = { wire: 'anthropic-messages', client: 'messages', rest: {} } as const;
+
+  async function restored(asked: Partial<ChatRequest>, before: Message[] = []) {
+    const states = statesOf();
+    states.keeper(callOf({ messages: [question], ...asked }), at('anthropic'), 'anthropic-messages')!.add(chunks);
+    const messages = [question, ...before, told, question];
+    const { call } = await states.recall(callOf({ messages, ...asked }), true);
+    return call.request.messages.at(-2)?.reasoning_details;
+  }
+
+  test('has it again', async () => {
+    expect(await restored({})).toEqual([thinking('One', 'sig-1', 0)]);
+  });
+
+  test('stays as it is where the client speaks the wire of the turn, unless it was not shown the reasoning', async () => {
+    expect(await restored({ ext })).toBeUndefined();
+    expect(await restored({ ext, reasoning: { exclude: true } })).toEqual([thinking('One', 'sig-1', 0)]);
+  });
+
+  test('stays as it is where a message before it has the reasoning: each block is one', async () => {
+    const beside: Message = { role: 'assistant', content: null, reasoning_details: [thinking('One', 'sig-1', 0)] };
+    const said: Message = { role: 'assistant', content: 'Text' };
+    expect(await restored({}, [beside, said])).toBeUndefined();
+    expect(await restored({}, [beside, question])).toEqual([thinking('One', 'sig-1', 0)]);
+  });
+});
+
 test('a request that needs nothing is passed on as it is', async () => {
   const states = statesOf();
   const call = callOf({ messages: [question, { role: 'assistant', content: 'Hi' }, question] });

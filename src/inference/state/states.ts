@@ -79,6 +79,14 @@ function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean 
   return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
 }
 
+/** Whether the turn's reasoning stands in a message just before: some clients write each of its blocks as a message of its own. */
+function isToldBefore(messages: readonly Message[], at: number): boolean {
+  for (let i = at - 1; messages[i]?.role === 'assistant'; i -= 1) {
+    if (messages[i]?.reasoning_details?.length) return true;
+  }
+  return false;
+}
+
 /** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
 function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
@@ -201,7 +209,7 @@ export function createTurnStates({
         const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
         if (details == null) {
-          lost.set(place, at);
+          if (!isToldBefore(request.messages, at)) lost.set(place, at);
           return given;
         }
         const known = details.length === 0 ? undefined : vault.remembered(place);
