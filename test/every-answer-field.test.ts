@@ -12,6 +12,7 @@ import type { WholeAnswer } from '../src/inference/answer.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { Served, StreamEnd } from '../src/inference/stream-answer.ts';
+import { decodeTools } from '../src/providers/openai-responses/declared.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, Slot, TokenClasses, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
@@ -185,7 +186,7 @@ function responseEventsOf(chunks: readonly ChatChunk[], body: JsonObject = {}): 
   const stream = createResponseStream({
     generation_id: GENERATION,
     response: createResponseObject({ id: GENERATION, created_at: 1, model: 'a/b' }, body),
-    tools: declaredTools([{ type: 'custom', name: 'custom' }]),
+    tools: declaredTools(decodeTools([{ type: 'custom', name: 'custom' }])),
     envelope,
     hide_reasoning: false,
     wants_summary: false,

@@ -1,15 +1,16 @@
 /** Tells chunks to a client of the Responses API, without a gateway around. */
 import { declaredTools } from '../src/api/responses/declared-tools.ts';
-import type { ResponsesRequestBody } from '../src/api/responses/door.ts';
 import { encodeResponse, type ResponseContext } from '../src/api/responses/encode.ts';
 import { createResponseObject } from '../src/api/responses/response-object.ts';
 import { createResponseStream } from '../src/api/responses/stream.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { StreamEnd } from '../src/inference/stream-answer.ts';
+import { decodeTools } from '../src/providers/openai-responses/declared.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
+import { array } from './readings/recordings.ts';
 
 export const generation_id = `gen-1700000000-${'a'.repeat(20)}`;
 const served = { model: 'maker/model', provider: 'Host' };
@@ -20,7 +21,7 @@ export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> 
   return {
     generation_id,
     response: createResponseObject({ id: generation_id, created_at: 1_700_000_000, model: 'asked' }, body),
-    tools: declaredTools(body['tools'] as ResponsesRequestBody['tools']),
+    tools: declaredTools(decodeTools(array(body['tools']))),
     envelope,
     hide_reasoning: false,
     wants_summary: false,

@@ -41,7 +41,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
     return {
       generation_id,
       response: objectOf(call, body),
-      tools: declaredTools(body.tools),
+      tools: declaredTools(request.tools),
       envelope: envelopes(principal.organization_id),
       hide_reasoning: hidesReasoning(request),
       wants_summary: request.reasoning?.summary != null,

@@ -1,4 +1,5 @@
-import type { ResponsesRequestBody } from './door.ts';
+import { declaredTools as toolsByName } from '../../providers/openai-responses/declared.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
 
 /** Which kinds of calls the tools that a client declared ask for. */
 export interface DeclaredTools {
@@ -8,18 +9,14 @@ export interface DeclaredTools {
   inNamespace(name: string): { namespace: string; name: string } | undefined;
 }
 
-/** Reads the declarations of a request. Tools of a namespace are known to other wires as `namespace__name`. */
-export function declaredTools(tools: ResponsesRequestBody['tools']): DeclaredTools {
-  const custom = new Set<string>();
-  const inside = new Map<string, { namespace: string; name: string }>();
-  for (const tool of tools ?? []) {
-    if (tool.type === 'custom' && 'name' in tool) custom.add(String(tool.name));
-    if (tool.type !== 'namespace' || !('tools' in tool) || !Array.isArray(tool.tools)) continue;
-    for (const told of tool.tools as { type?: unknown; name?: unknown }[]) {
-      const known_as = `${String(tool.name)}__${String(told.name)}`;
-      inside.set(known_as, { namespace: String(tool.name), name: String(told.name) });
-      if (told.type === 'custom') custom.add(known_as);
-    }
-  }
-  return { isCustom: (name) => custom.has(name), inNamespace: (name) => inside.get(name) };
+/** Reads what a request declares, its items included. Tools of a namespace are known to other wires as `namespace__name`. */
+export function declaredTools(tools: ChatRequest['tools']): DeclaredTools {
+  const declared = toolsByName(tools);
+  return {
+    isCustom: (name) => declared.get(name)?.is_custom === true,
+    inNamespace(name) {
+      const tool = declared.get(name);
+      return tool?.namespace === undefined ? undefined : { namespace: tool.namespace, name: tool.name };
+    },
+  };
 }
