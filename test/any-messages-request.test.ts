@@ -182,6 +182,13 @@ describe('what the gateway changes all the same, and says', () => {
     ['a bound above the endpoint’s', { max_tokens: 5000 }, { max_tokens: 1000 }, ['clamped max_tokens']],
     ['no bound', { max_tokens: null }, { max_tokens: 1000 }, []],
     ['fast answers, at another price', { speed: 'fast' }, { speed: undefined }, ['dropped speed']],
+    [
+      'where it goes',
+      { api_base: 'https://a.example', n: 3, anthropic_version: 'x' },
+      { api_base: undefined, n: undefined, anthropic_version: undefined },
+      ['dropped api_base', 'dropped n', 'dropped anthropic_version'],
+    ],
+    ['a word that objects know', { constructor: 1, toString: 'x' }, {}, []],
     ['who pays', { billing_policy: { type: 'x' } }, { billing_policy: undefined }, ['dropped billing_policy']],
     ['other models', { fallbacks: [{ model: 'c/d' }] }, { fallbacks: undefined }, []],
     [

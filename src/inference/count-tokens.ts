@@ -1,9 +1,11 @@
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type TokenCounter, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import type { PreparedAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ChatWork, ChatWorkOptions } from './chat-work.ts';
 import { headersOf, readJson, start } from './exchange.ts';
@@ -40,8 +42,8 @@ export function createTokenCount(
   async function asked(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
     const counter = counterOf(wireOf(candidate));
     if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
-    const encoding = { strip_state: false, spend: undefined, media: NO_MEDIA };
-    const prepared = chat.prepare(call.request, candidate, encoding);
+    const prepared = preparedFor(call, candidate);
+    if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
     const limit_ms = limits.token_count_ms_max;
@@ -61,6 +63,16 @@ export function createTokenCount(
       return undefined;
     } finally {
       held.release();
+    }
+  }
+
+  /** Undefined where the wire cannot carry the request: the call would go to the next endpoint. */
+  function preparedFor(call: Call, candidate: Candidate): PreparedAttempt | undefined {
+    try {
+      return chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
+    } catch (error) {
+      if (error instanceof GatewayError && error.status === 400) return undefined;
+      throw error;
     }
   }
 

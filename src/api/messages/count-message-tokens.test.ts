@@ -67,6 +67,12 @@ test('an upstream that fails does not matter; one that finds fault with the prom
   expect(body).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } });
 });
 
+test('what the wire cannot carry is counted all the same: the call would go elsewhere', async () => {
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: 'AAAA' } };
+  const { body } = await count({ ...anthropic, messages: [{ role: 'user', content: [image] }] });
+  expect(body).toEqual({ input_tokens: expect.any(Number), estimated: true });
+});
+
 test('nothing is charged, held or recorded', async () => {
   const spent = async () => {
     const response = await gateway.call('GET', '/key');

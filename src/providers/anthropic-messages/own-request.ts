@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
+import { gatewayFields } from '../gateway-fields.ts';
 import { asObject } from '../json-shape.ts';
 import { lacksThinking } from './messages.ts';
 import { encodeOwnConversation, type OwnMessage } from './own-conversation.ts';
@@ -10,19 +11,20 @@ import { cacheHint, type Encoding } from './to-wire.ts';
 import { encodeOwnTools } from './tools.ts';
 import { restOf, type WireBlock, type WireThinkingConfig } from './wire.ts';
 
-/** What is not taken from a client, and why. What else has no place in the inner language returns as it came. */
-const DENIED: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    ['stream', 'model', 'store', 'background', 'conversation', 'previous_response_id', 'api_key', 'thread'].map(
-      (name) => [name, 'the gateway decides it'],
-    ),
-  ),
-  fallback_credit_token: 'it is the business of the account that is asked',
-  billing_policy: 'it is the business of the account that is asked',
-};
+/** Beside the gateway's own: what concerns the account that is asked, and what is kept there. */
+const DENIED: ReadonlySet<string> = new Set([
+  ...gatewayFields,
+  'anthropic_version',
+  'thread',
+  'fallback_credit_token',
+  'billing_policy',
+]);
 
-/** Tokens at other prices than those that are known (https://platform.claude.com/docs/en/about-claude/pricing). */
-const DEARER: Readonly<Record<string, string>> = { speed: 'standard', inference_geo: 'global' };
+/** Tokens at other prices than those that are known (https://platform.claude.com/docs/en/about-claude/pricing), but for these values. */
+const DEARER: ReadonlyMap<string, string> = new Map([
+  ['speed', 'standard'],
+  ['inference_geo', 'global'],
+]);
 
 /** With it a budget may be larger than the output bound (documentation page "Extended thinking", "Interleaved thinking"). */
 const INTERLEAVED = 'interleaved-thinking-2025-05-14';
@@ -48,8 +50,8 @@ export function encodeOwnRequest(
   const { thinking: told, output_config, output_format, tool_choice, ...others } = restOf(request.ext);
   const rest: JsonObject = {};
   for (const [field, value] of Object.entries(others)) {
-    const harmless = DEARER[field];
-    if (DENIED[field] !== undefined) encoding.report('dropped', field, DENIED[field]);
+    const harmless = DEARER.get(field);
+    if (DENIED.has(field)) encoding.report('dropped', field, 'the gateway decides it');
     else if (harmless !== undefined && value !== harmless) encoding.report('dropped', field, 'its price is not known');
     else rest[field] = value;
   }
