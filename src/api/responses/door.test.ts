@@ -176,6 +176,12 @@ describe('what breaks a rule is refused in words that name the field', () => {
       { input: 'Hi', x_search_filter: { to_date: '2026-02-30' } },
       'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
     ],
+    ...['2026-00-01', '2026-13-01', '2026-01-00', '2026-01-32', '2026-01-01T25:00:00Z'].map(
+      (to_date): [JsonObject, string] => [
+        { input: 'Hi', x_search_filter: { to_date } },
+        'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
+      ],
+    ),
     [
       { input: 'Hi', x_search_filter: { to_date: '2026-1-3' } },
       'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',

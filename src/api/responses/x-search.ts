@@ -22,7 +22,8 @@ function timeOf(date: string | null | undefined, field: string): number | undefi
   if (date == null) return undefined;
   const [, year, month, day] = ISO_DATE.exec(date) ?? [];
   const of_day = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  const is_day = of_day.getUTCMonth() === Number(month) - 1 && of_day.getUTCDate() === Number(day);
+  // A day too many is one of another month.
+  const is_day = of_day.getUTCMonth() === Number(month) - 1;
   const time = Date.parse(date);
   if (year === undefined || !is_day || Number.isNaN(time)) {
     throw new GatewayError(400, `${field} must be an ISO 8601 date such as 2026-01-31`);
