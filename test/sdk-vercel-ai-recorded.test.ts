@@ -57,10 +57,17 @@ const packages: Record<string, Package> = {
   },
 };
 
-/** The id of a call as two answers to one recording have it: some wires have none, and one is made for each answer. */
+/**
+ * The id of a call as two answers to one recording have it: some wires have none, and one is made for each answer. What
+ * Messages clients would not take as an id they are shown in another form.
+ */
 function callId(id: string): string {
-  return /^call_[0-9A-Za-z]{24}$/.test(id) ? 'made' : id;
+  const shown = id.startsWith('gwid_') ? Buffer.from(id.slice('gwid_'.length), 'base64url').toString() : id;
+  return /^call_[0-9A-Za-z]{24}$/.test(shown) ? 'made' : shown;
 }
+
+/** This package tells the summary of a compaction as text, and adds the tokens it took to those of the answer. */
+const COMPACTED = 'anthropic--events-anthropic-compaction-1.json';
 
 interface Told {
   text: string;
@@ -103,7 +110,7 @@ function wanted(reading: ClientReading, { thoughts }: Package): Told {
   };
 }
 
-describe.each(Object.entries(packages))('%s', (_name, one) => {
+describe.each(Object.entries(packages))('%s', (package_name, one) => {
   const { model, providerOptions = {} } = one;
   const asked = (name: string) => ({
     model: model(name),
@@ -116,7 +123,9 @@ describe.each(Object.entries(packages))('%s', (_name, one) => {
   describe.each(wires)('over %s', (wire) => {
     const answers = all.filter((answer) => answer.wire === wire);
     const whole = answers.filter(({ kind }) => kind === 'whole');
-    const streams = answers.filter(({ kind }) => kind === 'stream');
+    const streams = answers.filter(
+      ({ kind, name }) => kind === 'stream' && !(package_name === 'anthropic()' && name === COMPACTED),
+    );
 
     describe.skipIf(answers.length === 0)(`recorded answers${whySkipped(answers, wire)}`, () => {
       test.each(whole)('a whole one: $name', async (answer) => {
