@@ -83,6 +83,7 @@ test('a conversation whose turns the gateway knows goes on as its client writes 
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] };
   for (const content of [
     [thought, { type: 'text', text: 'a' }, { ...call, cache_control }],
+    [thought, { type: 'text', text: 'a', cache_control }, call],
     [{ type: 'text', text: 'a', cache_control }, call],
     [call],
   ]) {
@@ -153,13 +154,30 @@ describe('a question about tokens', () => {
   );
 });
 
-test('a caller with a spend limit has its searches bounded', async () => {
+/** A key that may spend so many USD. */
+async function keyWith(limit: number): Promise<string> {
   const made = await fetch(`${site.gateway.base_url}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${site.gateway.management_key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'bounded', limit: 1000 }),
+    body: JSON.stringify({ name: 'bounded', limit }),
   });
-  const { key } = (await made.json()) as { key: string };
+  return ((await made.json()) as { key: string }).key;
+}
+
+test('a spend limit lowers the output bound, but not to a budget for thinking that the client named', async () => {
+  const thinking = { type: 'enabled', budget_tokens: 2000 };
+  const ask = { max_tokens: 4000, thinking };
+  const { body } = await send(ask, { authorization: `Bearer ${await keyWith(0.003)}` });
+  expect(body['thinking']).toEqual(thinking);
+  expect(body['max_tokens']).toBeGreaterThan(2000);
+  expect(body['max_tokens']).toBeLessThan(3000);
+  const headers = { authorization: `Bearer ${await keyWith(0.0015)}` };
+  const refused = await site.gateway.call('POST', '/messages', { model, messages: [hello], ...ask }, headers);
+  expect(refused.status).toBe(402);
+});
+
+test('a caller with a spend limit has its searches bounded', async () => {
+  const key = await keyWith(1000);
   const tools = [
     { type: 'web_search_20250305', name: 'web_search' },
     { type: 'bash_20250124', name: 'bash' },

@@ -290,6 +290,14 @@ describe('anthropic-messages', () => {
     expect(got).toBe(status);
     expect(JSON.parse(text)).toMatchObject({ type: 'error', error: { message: expect.stringContaining(message) } });
   });
+
+  test('counts tokens as it bills them, and refuses what the question has no place for', async () => {
+    const { model, messages } = askAnthropic('echo');
+    const { usage } = await anthropic.messages.create(askAnthropic('echo'));
+    expect(await anthropic.messages.countTokens({ model, messages })).toEqual({ input_tokens: usage.input_tokens });
+    const { status, text } = await post('/v1/messages/count_tokens', askAnthropic('echo'));
+    expect([status, text]).toEqual([400, expect.stringContaining('max_tokens: Extra inputs are not permitted')]);
+  });
 });
 
 describe('faults', () => {
