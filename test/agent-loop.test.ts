@@ -492,8 +492,10 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     const told = passed.map(({ body }, nth) => tellers[wires[nth]!](body));
     for (const { tools } of told) expect(tools).toEqual(TOOLS.map(({ name }) => name));
     // Each wire has again what it made itself, as it made it.
-    expect(told[3]!.state.length).toBeGreaterThan(0);
-    expect(told[5]!.state.length).toBeGreaterThan(0);
+    expect(told.map(({ state }) => state.length)).toEqual([0, 1, 0, 1, 0, 1]);
+    expect(told[1]!.state).toEqual([BYPASS]);
+    expect(told[5]!.state[0]).toMatch(/^gAAAA/);
+    expect(JSON.stringify(passed[3]!.body)).not.toContain('redacted_thinking');
     expect(told[5]!.results).toHaveLength(3 * TOOL_COUNT);
     expect(JSON.stringify(passed.map(({ body }) => body))).not.toContain('gw1.');
   });
