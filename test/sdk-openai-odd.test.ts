@@ -101,6 +101,14 @@ describe.each(wires)('over %s', (wire) => {
     expect(await said(ask('echo', { messages, tools }))).toBe('The tools answered: Noon');
   });
 
+  test('only the tools that are allowed are called', async () => {
+    const tools = ['get_weather', 'get_time'].map((name) => ({ type: 'function' as const, function: { name } }));
+    const allowed_tools = { mode: 'required' as const, tools: [tools[1]!] };
+    const choice = { type: 'allowed_tools' as const, allowed_tools };
+    const { choices } = await openai.chat.completions.create(ask('tools', { tools, tool_choice: choice }));
+    expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
+  });
+
   test('a file reaches the model, or no endpoint of its wire takes files', async () => {
     const content = [
       { type: 'file' as const, file: { filename: 'a.pdf', file_data: pdf } },

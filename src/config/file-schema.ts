@@ -66,6 +66,7 @@ const QuirksSection = Type.Object(
     reasoning_efforts: Type.Optional(names('a list of effort levels, weakest first')),
     prefill_prefix: Type.Optional(flag),
     tool_choice_any: Type.Optional(flag),
+    allowed_tools: Type.Optional(flag),
     tool_call_id: Type.Optional(oneOf(['mistral9'])),
     random_seed: Type.Optional(flag),
     assistant_between: Type.Optional(flag),

@@ -54,6 +54,8 @@ export interface Quirks {
   prefill_prefix?: boolean;
   /** Mistral: `tool_choice: "any"` stands for `required`. */
   tool_choice_any?: boolean;
+  /** OpenAI's own: `tool_choice: {type: "allowed_tools"}` is understood; other servers are sent those tools alone. */
+  allowed_tools?: boolean;
   /** Tool call ids must match this: `mistral9` is nine of [A-Za-z0-9]. */
   tool_call_id?: 'mistral9';
   /** Mistral: `random_seed` in place of `seed`. */

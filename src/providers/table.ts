@@ -113,7 +113,7 @@ const laboratories: readonly ProviderRow[] = [
     source: 'openai',
     parameters: openAi,
     // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is refused by reasoning models.
-    quirks: { output_bound_field: 'max_completion_tokens' },
+    quirks: { output_bound_field: 'max_completion_tokens', allowed_tools: true },
     abort_stops_billing: true,
   },
   {
@@ -382,6 +382,7 @@ const clouds: readonly ProviderRow[] = [
     quirks: {
       output_bound_field: 'max_completion_tokens',
       api_key_header: 'api-key',
+      allowed_tools: true,
       reasoning_format: 'azure-openai-responses-v1',
     },
     abort_stops_billing: true,

@@ -36,7 +36,15 @@ function itemTokens(item: JsonObject): number {
 
 function toolChoice(choice: JsonValue | undefined): Prompt['tool_choice'] {
   if (choice === 'none' || choice === 'required') return choice;
-  return isObject(choice) && choice['type'] === 'function' ? { name: textOf(choice['name']) } : 'auto';
+  if (!isObject(choice)) return 'auto';
+  if (choice['type'] === 'allowed_tools') return choice['mode'] === 'required' ? 'required' : 'auto';
+  return choice['type'] === 'function' ? { name: textOf(choice['name']) } : 'auto';
+}
+
+/** Whether a tool may be called at all. */
+function isAllowed(tool: JsonObject, choice: JsonValue | undefined): boolean {
+  if (!isObject(choice) || choice['type'] !== 'allowed_tools') return true;
+  return objectsOf(choice['tools']).some(({ name }) => name === tool['name']);
 }
 
 function wantedSchema(body: JsonObject): JsonObject | undefined {
@@ -63,10 +71,12 @@ function readPrompt(body: JsonObject): Prompt {
     files: countParts(user?.['content'], ['input_file']),
     tool_results: results,
     prefill: last?.['role'] === 'assistant' ? partsText(last['content']) : '',
-    tools: tools.map((tool) => ({
-      name: textOf(tool['name']),
-      parameters: isObject(tool['parameters']) ? tool['parameters'] : {},
-    })),
+    tools: tools
+      .filter((tool) => isAllowed(tool, body['tool_choice']))
+      .map((tool) => ({
+        name: textOf(tool['name']),
+        parameters: isObject(tool['parameters']) ? tool['parameters'] : {},
+      })),
     tool_choice: toolChoice(body['tool_choice']),
     parallel: body['parallel_tool_calls'] !== false,
     schema: wantedSchema(body),

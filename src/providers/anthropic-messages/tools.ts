@@ -1,6 +1,7 @@
-import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat, ToolChoice } from '../../schemas/inner.ts';
+import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { allowedTools } from '../allowed-tools.ts';
+import { asObject } from '../json-shape.ts';
 import { constrainSchema } from './schema.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
 import { restOf, WIRE, type WireBlock, type WireTool, type WireToolChoice } from './wire.ts';
@@ -106,17 +107,6 @@ function isNative(tool: InnerTool): tool is Native {
 
 function isFunction(tool: InnerTool): tool is FunctionTool {
   return tool.type === 'function';
-}
-
-/** The names that `tool_choice: {type: "allowed_tools"}` leaves; both the flat and the nested form are in use. */
-export function allowedTools(choice: ToolChoice | null | undefined): ReadonlySet<string> | undefined {
-  if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return undefined;
-  const list = asObject(choice['allowed_tools']) ?? choice;
-  const names = asArray(list['tools']).map((entry) => {
-    const tool = asObject(entry);
-    return asObject(tool?.['function'])?.['name'] ?? tool?.['name'];
-  });
-  return new Set(names.filter((name) => typeof name === 'string'));
 }
 
 function encodeChoice(request: ChatRequest, hasTools: boolean, encoding: Encoding): WireToolChoice | undefined {

@@ -1,7 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { allowedTools } from '../allowed-tools.ts';
 import { constrainSchema } from '../anthropic-messages/schema.ts';
-import { allowedTools } from '../anthropic-messages/tools.ts';
 import { asObject } from '../json-shape.ts';
 import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';

@@ -69,6 +69,9 @@ describe('what needs no change is shared, never copied', () => {
   });
 });
 
+const called = (name: string) => ({ type: 'function' as const, function: { name } });
+const allowed = (mode: string) => ({ type: 'allowed_tools', allowed_tools: { mode, tools: [called('b')] } });
+
 describe('one field at a time', () => {
   test.each<[string, Partial<ChatRequest>, Quirks, object]>([
     ['the newer output bound wins', { max_tokens: 5, max_completion_tokens: 6 }, {}, { max_completion_tokens: 6 }],
@@ -94,6 +97,30 @@ describe('one field at a time', () => {
     ['stream options need a stream', { stream: false, stream_options: { include_usage: true } }, {}, { stream: false }],
     ['null is absent', { temperature: null, stop: null, tools: null, stream: null }, {}, {}],
     ['a tool choice needs tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}, {}],
+    [
+      'tools that are not allowed are not sent',
+      { tools: [called('a'), called('b')], tool_choice: allowed('required') },
+      {},
+      { tools: [called('b')], tool_choice: 'required' },
+    ],
+    [
+      'one of the tools that are allowed must be called, in Mistral’s word',
+      { tools: [called('a'), called('b')], tool_choice: allowed('required') },
+      { tool_choice_any: true },
+      { tools: [called('b')], tool_choice: 'any' },
+    ],
+    [
+      'allowed tools may be called or not',
+      { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
+      {},
+      { tools: [called('b')], tool_choice: 'auto' },
+    ],
+    [
+      'OpenAI knows which tools are allowed',
+      { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
+      { allowed_tools: true },
+      { tools: [called('a'), called('b')], tool_choice: allowed('auto') },
+    ],
     ['a seed may have another name', { seed: 3 }, { random_seed: true }, { random_seed: 3 }],
     [
       'metadata goes with stored completions',
