@@ -145,6 +145,9 @@ describe('reasoning', () => {
     for (const told of [unknown, signed]) {
       const message = messageOf([begin('gemini-generate-content'), reasoning(0, told), ...end]);
       expect(message['content']).toMatchObject([{ type: 'thinking', thinking: 'hm' }, { type: 'text' }]);
+      // What the block shows does not travel twice.
+      const [block] = message['content'] as JsonObject[];
+      expect(envelope.unwrap(String(block!['signature']))).toEqual([{ ...told, text: '' }]);
       expect(detailsBack(message)).toEqual([withoutNull(told)]);
     }
   });
