@@ -136,13 +136,15 @@ describe('items', () => {
     const { output } = told([
       ...part(0, { id: 'msg_1', phase: 'commentary' }, 'A'),
       ...part(1, { id: 'msg_1', phase: 'commentary' }, 'B'),
-      ...part(2, { id: 'msg_2', phase: 'final_answer' }, 'C'),
+      ...part(2, { id: 'msg_2', phase: 'commentary' }, 'C'),
+      ...part(3, { id: 'msg_2', phase: 'final_answer' }, 'D'),
       STOP,
     ]);
     const said = output.map(({ id, phase, content }) => [id, phase, array(content).map((one) => object(one)['text'])]);
     expect(said).toEqual([
       ['msg_1', 'commentary', ['A', 'B']],
-      ['msg_2', 'final_answer', ['C']],
+      ['msg_2', 'commentary', ['C']],
+      [expect.stringMatching(/^msg_1700000000a+2$/), 'final_answer', ['D']],
     ]);
   });
 

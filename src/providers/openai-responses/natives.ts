@@ -25,7 +25,8 @@ const MIME: Readonly<Record<string, string>> = { jpeg: 'image/jpeg', webp: 'imag
  * keeps the rest of the item, its type included, which brings it back as the item it was.
  */
 export function createImageReader(item: WireItem, counts: Counts): ItemReader {
-  const slot = createSlot(counts, { kind: 'image' });
+  const known = extOf(remainder(item, ['result', 'status']));
+  const slot = createSlot(counts, known === undefined ? { kind: 'image' } : { kind: 'image', ext: known });
 
   function pictureOf(told: WireItem): ChatChunk[] {
     const data = asText(told['result']);
