@@ -227,6 +227,30 @@ describe.each(wires)('%s', (wire) => {
     });
   });
 
+  describe.skipIf(isAbsent)(`a stream that answers a prompt, in both of its forms${why}`, () => {
+    test.concurrent.each(streams)('$name', async (replay) => {
+      const { text, refusal, reasoning, calls, finish } = readStream(await streamOf(replay));
+      // Nobody can ask for calls with a prompt.
+      if (calls.length > 0) return;
+      for (const [path, form] of [
+        ['/completions', 'completions'],
+        ['/chat/completions', 'prompt'],
+      ] as const) {
+        for (const size of [replay.bytes.length, Math.max(PART_BYTES, Math.ceil(replay.bytes.length / 100))]) {
+          const prompt = `${replay.model} ${splitting.size}`;
+          splitting.set(prompt, (bytes) => slices(bytes, size));
+          const response = await gateway.call('POST', path, { model: replay.model, prompt, stream: true });
+          const choices = checkChatStream(await response.text(), { form })
+            .flatMap((chunk) => array(chunk['choices']))
+            .map(object);
+          const joined = (name: string) => choices.map((choice) => choice[name] ?? '').join('');
+          expect([joined('text'), joined('reasoning')]).toEqual([text + refusal, reasoning]);
+          expect(choices.at(-1)?.['finish_reason']).toBe(finish);
+        }
+      }
+    });
+  });
+
   describe.skipIf(isAbsent)(`a stream in small parts${why}`, () => {
     test.concurrent.each(streams)('$name', async (replay) => {
       const size = replay.bytes.length <= SINGLE_BYTES_MAX ? 1 : PART_BYTES;

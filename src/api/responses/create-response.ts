@@ -77,7 +77,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
           ? { whole: (told) => encodeResponse(told, context), stream: () => createResponseStream(context) }
           : storedAnswer(context, {
               unstored: objectOf(call, { ...body, store: false }),
-              keep: (finished) => stored.keep(call.generation_id, principal, input, finished),
+              keep: (finished) => stored.keep(call, input, finished),
             })),
         heartbeat: COMMENT_HEARTBEAT,
       };

@@ -52,6 +52,14 @@ describeStores('a stored conversation', ({ freshUrl }) => {
       const { answer } = await ask('POST', '/responses', body);
       expect(answer['store']).toBe(true);
       const { response } = await streamed(gateway, { ...body, previous_response_id: answer['id'] });
+      for (const odd of ['a%00b', '%F0%9F%98%80', 'x'.repeat(101)]) {
+        for (const method of ['GET', 'DELETE']) {
+          const { status } = await ask(method, `/responses/${odd}`);
+          expect(status).toBe(odd.length > 100 ? 400 : 404);
+        }
+      }
+      const odd = await ask('POST', '/responses', { ...body, previous_response_id: 'a\u0000\ud800' });
+      expect(odd.status).toBe(400);
       for (const one of [answer, response]) {
         expect(await ask('GET', `/responses/${one['id']}`)).toEqual({ status: 200, answer: one });
         expect((await ask('DELETE', `/responses/${one['id']}`)).status).toBe(200);

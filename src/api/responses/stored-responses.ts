@@ -5,9 +5,11 @@ import Type from 'typebox';
 import type { Vault } from '../../accounts/vault.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
+import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { Room } from '../../providers/room.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { isStorable } from '../../schemas/text.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
 import type { StoredResponseStore } from '../../storage/stored-responses.ts';
 import type { ResponsesRequestBody } from './door.ts';
@@ -33,6 +35,9 @@ export interface FinishedResponse {
   output: readonly string[];
 }
 
+/** The call whose response is kept, under the id of its generation. */
+export type KeptCall = Pick<Call, 'generation_id' | 'principal' | 'room'>;
+
 /** Keeps responses whose requests say so, for the workspace of their key. */
 export interface StoredResponses {
   /**
@@ -41,7 +46,7 @@ export interface StoredResponses {
    */
   inputOf(body: ResponsesRequestBody, principal: Principal, room: Room | undefined): Promise<JsonObject[] | undefined>;
   /** Whether it is kept. An answer never fails for it. */
-  keep(id: string, principal: Principal, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
+  keep(call: KeptCall, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
   find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined>;
   /** Whether there was one. */
   delete(id: string, principal: Principal): Promise<boolean>;
@@ -107,6 +112,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   }
 
   async function find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined> {
+    if (!isStorable(id)) return undefined;
     const sealed = await store.find(id, principal.workspace_id, at(now_ms()));
     if (sealed === undefined) return undefined;
     // Read, opened, inflated and parsed.
@@ -164,13 +170,15 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       return all;
     },
 
-    async keep(id, principal, input, { response, output }) {
+    async keep({ generation_id: id, principal, room }, input, { response, output }) {
       const json = `{"input":${JSON.stringify(input)},"output":[${output.join(',')}],"response":${response}}`;
       if (json.length > limits.stored_response_chars_max) {
         log.warn({ generation_id: id, chars: json.length }, 'a response is too long to be stored');
         return false;
       }
       try {
+        // Compressed, encoded, sealed and sent.
+        await room?.take(json.length * limits.body_copies);
         const text = (await deflate(json)).toString('base64');
         const { workspace_id } = principal;
         const sealed = vault.seal(text, placeOf(id, principal));
@@ -184,7 +192,9 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     },
 
     find,
-    delete: (id, { workspace_id }) => store.delete(id, workspace_id, at(now_ms())),
+    async delete(id, { workspace_id }) {
+      return isStorable(id) && store.delete(id, workspace_id, at(now_ms()));
+    },
     start() {
       sweep();
       sweeps = setInterval(sweep, limits.stored_response_sweep_ms).unref();
