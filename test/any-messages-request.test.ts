@@ -243,6 +243,19 @@ describe('what the gateway changes all the same, and says', () => {
     expect(told).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
   });
 
+  test('nor where the turn’s thinking was not to be believed, and left out at the door', () => {
+    const turn = {
+      role: 'assistant',
+      content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }, ...use.content],
+    };
+    const body = { model: 'm', max_tokens: 900, thinking, tools: [tool], messages: [hello, turn, result] };
+    const envelope = { ...NO_ENVELOPE, unwrap: (text: string) => (text.startsWith('gw1.') ? [] : undefined) };
+    const request = messagesRequest(body as never, { envelope, betas: [] });
+    const encoded = anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks: {} }, OPTIONS);
+    expect(encoded.body['messages']).toEqual([hello, use, result]);
+    expect(encoded.body).not.toHaveProperty('thinking');
+  });
+
   test('what routing found an endpoint not to take is not brought back', () => {
     const request = ask({
       messages: [hello],

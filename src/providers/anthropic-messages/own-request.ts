@@ -1,5 +1,5 @@
 import { limits } from '../../limits.ts';
-import type { ChatRequest } from '../../schemas/inner.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
@@ -56,7 +56,11 @@ export function encodeOwnRequest(
     else rest[field] = value;
   }
   let thinking = thinkingOf(request, told as WireThinkingConfig | undefined, max_tokens, endpoint, encoding);
-  if (thinking?.type === 'enabled' && encoding.lost_reasoning && lacksThinking(conversation.messages.map(listed))) {
+  if (
+    thinking?.type === 'enabled' &&
+    (encoding.lost_reasoning || request.messages.some(lostBefore)) &&
+    lacksThinking(conversation.messages.map(listed))
+  ) {
     thinking = undefined;
     encoding.report('changed', 'thinking', 'thinking disabled: signatures missing');
   }
@@ -80,6 +84,11 @@ export function encodeOwnRequest(
     ...cacheHint(request.cache_control, true),
   };
   return { body, call_ids: conversation.call_ids };
+}
+
+/** Whether a turn's reasoning was left out on the way here: what did not verify, or another account's. */
+function lostBefore({ reasoning_details }: Message): boolean {
+  return reasoning_details?.length === 0;
 }
 
 function listed({ role, content }: OwnMessage): { role: string; content: readonly WireBlock[] } {
