@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
-import { errors } from '../../schemas/error.ts';
+import { responsesErrors } from '../../schemas/responses-answer.ts';
 import { responsesError } from './errors.ts';
 import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
 
@@ -22,7 +22,7 @@ export function deleteResponse(server: Server, { stored }: { stored: StoredRespo
           object: Type.Literal('response.deleted'),
           deleted: Type.Literal(true),
         }),
-        ...errors(400, 401, 404, 429, 500, 503),
+        ...responsesErrors(400, 401, 404, 429, 500, 503),
       },
     },
     handler: async (request) => {

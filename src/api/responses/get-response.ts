@@ -2,8 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
-import { errors } from '../../schemas/error.ts';
-import { ResponseAnswer } from '../../schemas/responses-answer.ts';
+import { ResponseAnswer, responsesErrors } from '../../schemas/responses-answer.ts';
 import { responsesError } from './errors.ts';
 import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
 
@@ -18,7 +17,7 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
       tags: ['Responses'],
       summary: 'Gets a stored response.',
       params: ResponseParams,
-      response: { 200: ResponseAnswer, ...errors(400, 401, 404, 429, 500, 503) },
+      response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },
     handler: async (request, reply) => {
       const found = await stored?.find(request.params.id, request.principal as Principal, claimOf(request));

@@ -3,8 +3,8 @@ import { GatewayError } from '../../errors.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
-import { errors } from '../../schemas/error.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { responsesErrors } from '../../schemas/responses-answer.ts';
 import { responsesError } from './errors.ts';
 import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
 
@@ -52,7 +52,7 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
         order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'By default the newest come first.' })),
         after: Type.Optional(Type.String({ description: 'The id of the item after which the page begins.' })),
       }),
-      response: { 200: InputItems, ...errors(400, 401, 404, 429, 500, 503) },
+      response: { 200: InputItems, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },
     handler: async (request) => {
       const { id } = request.params;
