@@ -25,7 +25,7 @@ export type PromptAnswer = { answer: WholeAnswer } | { error: GatewayError };
 const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 
 /** Adds up what has the same form: counts, and costs to the nano-USD. What one of them does not tell is not told. */
-export function sumUsage(all: readonly AnswerUsage[]): AnswerUsage | undefined {
+function sumUsage(all: readonly AnswerUsage[]): AnswerUsage | undefined {
   const [first, ...others] = all;
   if (first === undefined) return undefined;
   const add = (a: unknown, b: unknown): unknown => {
