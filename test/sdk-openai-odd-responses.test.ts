@@ -166,7 +166,7 @@ describe.each(wires)('over %s', (wire) => {
   test('only the tools that are allowed are called', async () => {
     const tools = [clock, { ...clock, name: 'get_weather' }];
     const choice = { type: 'allowed_tools' as const, mode: 'required' as const, tools: [tools[1]!] };
-    const { output } = await openai.responses.create(ask('tools', { tools, tool_choice: choice }));
+    const { output } = await openai.responses.create(ask('echo', { tools, tool_choice: choice }));
     expect(output.filter(({ type }) => type === 'function_call')).toMatchObject([{ name: 'get_weather' }]);
   });
 

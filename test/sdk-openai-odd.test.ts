@@ -105,7 +105,7 @@ describe.each(wires)('over %s', (wire) => {
     const tools = ['get_weather', 'get_time'].map((name) => ({ type: 'function' as const, function: { name } }));
     const allowed_tools = { mode: 'required' as const, tools: [tools[1]!] };
     const choice = { type: 'allowed_tools' as const, allowed_tools };
-    const { choices } = await openai.chat.completions.create(ask('tools', { tools, tool_choice: choice }));
+    const { choices } = await openai.chat.completions.create(ask('echo', { tools, tool_choice: choice }));
     expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
   });
 

@@ -275,13 +275,18 @@ describe.each(wires)('over %s', (wire) => {
     expect(final.status).toBe('failed');
   });
 
-  test.each<[string, new (...args: never[]) => Error]>([
-    ['fail-429', OpenAI.RateLimitError],
-    ['fail-503', OpenAI.InternalServerError],
-    ['fail-500-html', OpenAI.InternalServerError],
-  ])("an upstream's failure is an error of its class: %s", async (slug, wanted) => {
-    await expect(openai.responses.create(ask(slug))).rejects.toBeInstanceOf(wanted);
-    await expect(openai.responses.create({ ...ask(slug), stream: true })).rejects.toBeInstanceOf(wanted);
+  test.each<[string, new (...args: never[]) => Error, string]>([
+    ['fail-429', OpenAI.RateLimitError, 'rate_limit_error'],
+    ['fail-503', OpenAI.InternalServerError, 'server_error'],
+    ['fail-500-html', OpenAI.InternalServerError, 'server_error'],
+  ])("an upstream's failure is an error of its class: %s", async (slug, wanted, type) => {
+    for (const stream of [false, true]) {
+      const error = await openai.responses
+        .create({ ...ask(slug), stream })
+        .then(undefined, (thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(wanted);
+      expect(error).toMatchObject({ type });
+    }
   });
 });
 
