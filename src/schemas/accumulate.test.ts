@@ -226,3 +226,23 @@ test('the answer so far may be asked at any time without changing what comes', (
   expect(early.choices[0]).toMatchObject({ message: { content: 'a' }, logprobs: { content: [1] } });
   expect(later.choices[0].message.tool_calls![0]!.function.arguments).toBe('{');
 });
+
+test('many details of one block are told apart as few are, whatever order their pieces come in', () => {
+  const open = { delta: {}, ext: { slot: { n: 0, open: { kind: 'reasoning' as const } } } };
+  const piece = (index: number, text: string): ChatChunk => ({
+    delta: { reasoning_details: [{ type: 'reasoning.text', text, format: 'unknown', index }] },
+    ext: { slot: { n: 0 } },
+  });
+  for (const count of [3, 16, 17, 60]) {
+    const indexes = Array.from({ length: count }, (_, index) => index);
+    const chunks = [
+      open,
+      ...indexes.map((index) => piece(index, 'a')),
+      ...indexes.toReversed().map((index) => piece(index, 'b')),
+    ];
+    const { reasoning_details } = accumulate(chunks, 0).choices[0].message;
+    expect(reasoning_details).toEqual(
+      indexes.map((index) => ({ type: 'reasoning.text', text: 'ab', format: 'unknown', index })),
+    );
+  }
+});

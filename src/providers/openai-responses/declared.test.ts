@@ -4,6 +4,7 @@ import type { ChatRequest, FunctionTool, Message } from '../../schemas/inner.ts'
 import type { JsonObject } from '../../schemas/json.ts';
 import { openaiChat } from '../openai-chat/index.ts';
 import type { Quirks } from '../provider.ts';
+import { providerRows } from '../table.ts';
 import { declaredTools, decodeToolChoice, decodeTools, toolsOfItems } from './declared.ts';
 import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';
@@ -174,6 +175,11 @@ describe('fields of this API', () => {
     expect(send({ tools, x_search_filter: filter }, { x_search: true }).body['tools']).toEqual([
       { ...sent, enable_video_understanding: true },
     ]);
+  });
+
+  test('which is at xAI', () => {
+    const searching = providerRows.filter(({ quirks }) => quirks?.x_search === true);
+    expect(searching.map(({ slug }) => slug)).toEqual(['xai']);
   });
 
   test('elsewhere it is left out, and that is told', () => {
