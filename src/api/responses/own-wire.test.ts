@@ -1,7 +1,7 @@
 /** What an upstream of this very wire streams comes out as it went in: kinds of items that no recording has. */
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
-import { generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
+import { contextOf, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
 import { openaiResponses } from '../../providers/openai-responses/index.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -100,4 +100,32 @@ test.each(cases)('%s', (_what, opening, between, finished) => {
   const bare = told.map(({ sequence_number: _, ...event }) => event);
   expect(bare.slice(2, -1)).toEqual(events.slice(1, -1));
   expect(last).toEqual(whole(chunks));
+});
+
+test('what the upstream tells of itself stands beside what the gateway tells, but not in its place', () => {
+  const response = {
+    id: 'resp_1',
+    model: 'gpt-internal',
+    status: 'completed',
+    output: [],
+    reasoning: { effort: 'medium', context: 'all_turns' },
+    temperature: 0.7,
+    top_p: 0.98,
+    tools: [{ type: 'web_search' }],
+    instructions: 'Of the operator.',
+    billing: { payer: 'developer' },
+  };
+  const chunks = decode([{ type: 'response.completed', response }]);
+  const asked = contextOf({ temperature: 0.2, reasoning: { effort: 'high' } });
+  const { response: told } = checkResponsesStream(streamed([chunks], asked));
+  expect(told).toMatchObject({
+    id: generation_id,
+    model: 'maker/model',
+    billing: { payer: 'developer' },
+    temperature: 0.2,
+    top_p: 0.98,
+    reasoning: { effort: 'high', summary: null, context: 'all_turns' },
+    tools: [],
+    instructions: null,
+  });
 });

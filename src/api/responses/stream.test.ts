@@ -181,7 +181,10 @@ describe('items', () => {
       chunk(0, {}, { close: {} }),
       STOP,
     ];
-    const { output, response } = told(chunks);
+    const { output, response, types } = told(chunks);
+    const events = ['in_progress', 'completed'].map((one) => `image_generation_call.${one}`);
+    const each = ['output_item.added', ...events, 'output_item.done'];
+    expect(types).toEqual([...each, ...each, 'completed']);
     expect(output).toMatchObject([
       { type: 'image_generation_call', status: 'completed', result: 'AA==' },
       { type: 'image_generation_call', status: 'completed', result: 'BB==' },
