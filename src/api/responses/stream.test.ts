@@ -94,12 +94,20 @@ describe('the order of events', () => {
     ]);
   });
 
-  test('is given up where more waits than may', () => {
+  test('is given up where more waits than may: the answer fails with what was told', () => {
     const encoder = createResponseStream(contextOf());
-    encoder.open({ model: 'a/b', provider: 'A' });
+    const begun = encoder.open({ model: 'a/b', provider: 'A' });
     const waiting = text(1, 'x'.repeat(limits.waiting_blocks_chars_max));
-    const tell = () => encoder.chunks([...text(0, 'A').slice(0, 2), ...waiting]);
-    expect(tell).toThrow(GatewayError);
+    let thrown: unknown;
+    try {
+      encoder.chunks([...text(0, 'A').slice(0, 2), ...waiting]);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(GatewayError);
+    const end = { type: 'end', usage: usageOf({}), classes: null, metadata: undefined } as const;
+    const { response } = checkResponsesStream(begun + encoder.end({ ...end, error: thrown as GatewayError }));
+    expect(response).toMatchObject({ status: 'failed', output: [{ status: 'incomplete', content: [{ text: 'A' }] }] });
   });
 });
 
@@ -394,7 +402,8 @@ describe('a stream that breaks', () => {
 
   test('and is continued elsewhere goes on in the same part', () => {
     const encoder = createResponseStream(contextOf());
-    const first = encoder.open({ model: 'a/b', provider: 'A' }) + encoder.chunks(text(0, 'One ').slice(0, 2));
+    // Each upstream counts its blocks for itself.
+    const first = encoder.open({ model: 'a/b', provider: 'A' }) + encoder.chunks(text(1, 'One ').slice(0, 2));
     const second = encoder.open({ model: 'a/b', provider: 'B' }) + encoder.chunks([...text(0, 'two'), STOP]);
     const end = encoder.end({ type: 'end', usage: usageOf({}), classes: null, metadata: undefined, error: undefined });
     const { response } = checkResponsesStream(first + second + end, { continued: true });
