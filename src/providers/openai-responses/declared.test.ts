@@ -163,6 +163,15 @@ describe('fields of this API', () => {
     expect(chat.report).toMatchObject([{ kind: 'dropped', field: 'metadata' }]);
   });
 
+  test('a mark for the prompt cache stays as its client wrote it', () => {
+    const prompt_cache_breakpoint = { mode: 'explicit', ttl: '12h' };
+    const content = [{ type: 'input_text', text: 'Long.', prompt_cache_breakpoint }];
+    const messages = decodeInput({ input: [{ role: 'user', content }] });
+    for (const quirks of [{}, { cache_control: true }]) {
+      expect(send({ messages }, quirks).body['input']).toEqual([{ type: 'message', role: 'user', content }]);
+    }
+  });
+
   const filter = { allowed_x_handles: ['a'], from_date: '2026-01-01', excluded_x_handles: null };
   const sent = { type: 'x_search', allowed_x_handles: ['a'], from_date: '2026-01-01' };
 
