@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { contextOf, envelope, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
+import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { responsesRequest } from './door.ts';
@@ -327,9 +328,16 @@ describe('reasoning', () => {
       id: `seal_${generation_id}`,
       format: 'unknown',
     };
-    const { output } = told([...text(0, 'A'), { delta: { reasoning_details: [{ ...seal, index: 0 }] } }, STOP]);
+    const { output, response } = told([
+      ...text(0, 'A'),
+      { delta: { reasoning_details: [{ ...seal, index: 0 }] } },
+      STOP,
+    ]);
     expect(output.map(({ type }) => type)).toEqual(['message', 'reasoning']);
     expect(replayed(output).reasoning_details).toMatchObject([seal]);
+    const completion = accumulate([...text(0, 'A'), STOP], 0);
+    completion.choices[0].message.reasoning_details = [{ ...seal, index: 0 }];
+    expect(encoded(completion)).toEqual(response);
   });
 });
 
