@@ -148,7 +148,8 @@ describe.each(wires)('over %s', (wire) => {
     else expect(await answer).toBe('[1 file] What is this?');
   });
 
-  test('a tool of free text is called, and its result answered', async () => {
+  // The sandbox's own Responses wire calls functions alone; test/sdk-openai-recorded.test.ts has a recorded call of free text.
+  test.skipIf(wire === 'openai-responses')('a tool of free text is called, and its result answered', async () => {
     const tools = [{ type: 'custom' as const, name: 'shell', description: 'Runs a command.' }];
     const request = ask('tools', { tools });
     const streamed: OpenAI.Responses.Response = await openai.responses.stream(request).finalResponse();
