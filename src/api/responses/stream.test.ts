@@ -170,6 +170,16 @@ describe('items', () => {
     expect(whole(chunks as ChatChunk[])).toEqual(response);
   });
 
+  test('have the probabilities of their tokens only where those were asked for', () => {
+    const likely = { content: [{ token: 'A', logprob: -0.1, bytes: null, top_logprobs: [] }] };
+    const chunks = text(0, 'A').map((one) => (one.delta.content ? { ...one, logprobs: likely } : one));
+    for (const shows_logprobs of [true, false]) {
+      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs }));
+      const logprobs = shows_logprobs ? [{ token: 'A', logprob: -0.1, top_logprobs: [] }] : [];
+      expect(output).toMatchObject([{ content: [{ text: 'A', logprobs }] }]);
+    }
+  });
+
   test('an error of the upstream inside its answer is the error of the response', () => {
     const error = { code: 429, message: 'Slow down' };
     const { response } = told([...text(0, 'A'), { delta: {}, finish_reason: 'error', error }]);
