@@ -56,7 +56,7 @@ export function recordedAnswers(wire: Wire): RecordedAnswer[] {
 /** Some dialects tell from a model's name what it takes and what its reasoning state is. */
 function familyOf(wire: Wire, recording: Recording): string {
   if (wire === 'gemini-generate-content') return 'gemini-3-flash';
-  if (wire === 'bedrock-converse') return isClaude(recording) ? 'bedrock-claude' : 'bedrock';
+  if (wire === 'bedrock-converse') return isClaude(recording) ? 'claude-sonnet-4-5' : 'bedrock';
   return wire;
 }
 

@@ -106,6 +106,34 @@ describe.each(wires)('recorded %s', (wire) => {
       }
     });
 
+    test.each([...whole, ...streams])('what only its provider can read goes back to it: $name', async (answer) => {
+      const { details } = await chatReading(recorded, answer);
+      const opaque = details
+        .flatMap(({ signature, data }) => [signature, data])
+        .filter((one) => typeof one === 'string');
+      const first = await anthropic.messages.stream(request(answer)).finalMessage();
+      const calls = first.content.filter((block) => block.type === 'tool_use');
+      if (opaque.length === 0 || first.content.length === 0) return;
+      const results = calls.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'Done.' }));
+      await anthropic.messages.create({
+        ...request(answer),
+        stream: true,
+        thinking: { type: 'adaptive' },
+        tools: [...new Set(calls.map(({ name }) => name))].map((name) => ({ name, input_schema: { type: 'object' } })),
+        messages: [
+          { role: 'user', content: 'Go on.' },
+          { role: 'assistant', content: first.content },
+          { role: 'user', content: results.length > 0 ? results : 'And now?' },
+        ],
+      });
+      const sent = recorded.upstream.exchanges.at(-1)!.body;
+      for (const state of opaque) {
+        // Amazon's wire has what is redacted in Base64 once more.
+        const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
+        expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
+      }
+    });
+
     test.runIf(wire === 'anthropic-messages').each(whole)('whole, as without the gateway: $name', async (answer) => {
       const through = await anthropic.messages.create(request(answer));
       expect(own(through)).toEqual(own(await direct.messages.create(request(answer))));

@@ -97,7 +97,7 @@ describe.each(wires)('over %s', (wire) => {
     });
     expect(textOf(answer)).toBe('Good morning, world.');
     expect(answer.id.length).toBeGreaterThan(4);
-    expect(answer._request_id).toEqual(expect.any(String));
+    expect(answer._request_id).toBe(answer.id);
     expect(answer.usage.input_tokens).toBeGreaterThan(3);
     expect(answer.usage.output_tokens).toBe(thinks_unasked ? 12 : 4);
   });

@@ -5,7 +5,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenRouter } from '@openrouter/ai-sdk-provider';
-import { generateText, type LanguageModel, type StepResult, streamText, type ToolSet } from 'ai';
+import { generateText, type LanguageModel, type ModelMessage, type StepResult, streamText, type ToolSet } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { partsOf, takeWarnings } from './ai-sdk-rules.ts';
 import type { ClientReading } from './readings/client.ts';
@@ -29,6 +29,8 @@ function settings() {
 interface Package {
   model(name: string): LanguageModel;
   providerOptions?: NonNullable<Parameters<typeof generateText>[0]['providerOptions']>;
+  /** What asks for reasoning in a further turn; absent: this package keeps no state of it. */
+  thinking?: NonNullable<Parameters<typeof generateText>[0]['providerOptions']>;
   /** What of the reasoning the package shows; absent: none. */
   thoughts?(reading: ClientReading): string;
 }
@@ -48,11 +50,17 @@ const packages: Record<string, Package> = {
   'openai()': {
     model: (name) => createOpenAI(settings())(name),
     providerOptions: { openai: { store: false, reasoningSummary: 'auto', forceReasoning: true } },
+    thinking: { openai: { store: false, reasoningEffort: 'low', forceReasoning: true } },
     thoughts: summaries,
   },
-  'anthropic()': { model: (name) => createAnthropic(settings())(name), thoughts: readable },
+  'anthropic()': {
+    model: (name) => createAnthropic(settings())(name),
+    thinking: { anthropic: { thinking: { type: 'adaptive' } } },
+    thoughts: readable,
+  },
   'openrouter()': {
     model: (name) => createOpenRouter({ ...settings(), compatibility: 'strict' })(name),
+    thinking: { openrouter: { reasoning: { effort: 'low' } } },
     thoughts: readable,
   },
 };
@@ -140,6 +148,50 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
         expect(told(await streamed.finalStep)).toEqual(wanted(await chatReading(recorded, answer), one));
         expect(takeWarnings()).toEqual([]);
       });
+
+      const streamed = [...whole, ...streams];
+      test.runIf(one.thinking).each(streamed)(
+        'what only its provider can read goes back to it: $name',
+        async (answer) => {
+          const { details } = await chatReading(recorded, answer);
+          const opaque = details.flatMap(
+            ({ signature, data }) => (typeof signature === 'string' ? signature : data) ?? [],
+          );
+          const first = streamText({ ...asked(answer.model), onError: () => undefined });
+          await partsOf(first.stream);
+          const { toolCalls, response } = await first.finalStep;
+          // The public service's package keeps what it cannot show only beside calls.
+          const is_lost = package_name === 'openrouter()' && toolCalls.length === 0;
+          if (opaque.length === 0 || response.messages.length === 0 || is_lost) return;
+          const results = toolCalls
+            .filter(({ providerExecuted }) => providerExecuted !== true)
+            .map(({ toolCallId, toolName }) => ({
+              type: 'tool-result' as const,
+              toolCallId,
+              toolName,
+              output: { type: 'text' as const, value: 'Done.' },
+            }));
+          const messages: ModelMessage[] = [
+            { role: 'user', content: 'Go on.' },
+            ...response.messages,
+            results.length > 0 ? { role: 'tool', content: results } : { role: 'user', content: 'And now?' },
+          ];
+          const { prompt: _, ...rest } = asked(answer.model);
+          const second = streamText({ ...rest, messages, providerOptions: one.thinking!, onError: () => undefined });
+          await partsOf(second.stream);
+          const sent = recorded.upstream.exchanges.at(-1)!.body;
+          for (const state of opaque) {
+            // Amazon's wire has what is redacted in Base64 once more.
+            const forms = [JSON.stringify(state).slice(1, -1), Buffer.from(String(state)).toString('base64')];
+            expect(forms.filter((form) => sent.includes(form))).not.toEqual([]);
+          }
+          // Where the provider ran a tool itself the package warns that it sends no result of it.
+          const warned = takeWarnings().filter(
+            (warning) => !/Results for|provider executed tool result/.test(JSON.stringify(warning)),
+          );
+          expect(warned).toEqual([]);
+        },
+      );
     });
   });
 });
