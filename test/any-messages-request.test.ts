@@ -243,6 +243,14 @@ describe('what the gateway changes all the same, and says', () => {
     expect(told).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
   });
 
+  test('also where there was no state: the turn is another model’s, which did not think', () => {
+    const asked = { thinking, tools: [tool], messages: [hello, use, result] };
+    expect(send(asked).body['thinking']).toEqual(thinking);
+    const { body, told } = send(asked, { strip_state: true });
+    expect(body).not.toHaveProperty('thinking');
+    expect(told).toEqual(['changed thinking']);
+  });
+
   test('nor where the turn’s thinking was not to be believed, and left out at the door', () => {
     const turn = {
       role: 'assistant',

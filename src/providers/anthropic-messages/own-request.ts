@@ -58,7 +58,7 @@ export function encodeOwnRequest(
   let thinking = thinkingOf(request, told as WireThinkingConfig | undefined, max_tokens, endpoint, encoding);
   if (
     thinking?.type === 'enabled' &&
-    (encoding.lost_reasoning || request.messages.some(lostBefore)) &&
+    (encoding.strip_state || encoding.lost_reasoning || request.messages.some(lostBefore)) &&
     lacksThinking(conversation.messages.map(listed))
   ) {
     thinking = undefined;
