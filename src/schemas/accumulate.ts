@@ -1,3 +1,4 @@
+import { append } from './append.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -140,12 +141,12 @@ export function createAccumulator(): Accumulator {
       }
       if (delta.refusal) blockOf('refusal', slotted).text += delta.refusal;
       if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
-      if (delta.images !== undefined) blockOf('image', slotted).images.push(...delta.images);
+      if (delta.images !== undefined) append(blockOf('image', slotted).images, delta.images);
       if (delta.audio !== undefined) {
         if (audio === undefined) blockOf('audio', slotted);
         audio = mergeAudio(audio, delta.audio);
       }
-      if (delta.annotations !== undefined) annotations.push(...delta.annotations);
+      if (delta.annotations !== undefined) append(annotations, delta.annotations);
       if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
       if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;
       if (chunk.logprobs != null) logprobs = mergeLogprobs(logprobs, chunk.logprobs);
@@ -260,7 +261,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
     } else if (block.kind === 'image') {
       slot.at = images.length;
       taken = block.images.length;
-      images.push(...block.images);
+      append(images, block.images);
     } else if (block.kind === 'call') {
       slot.at = calls.length;
       taken = block.call === undefined ? 0 : 1;
@@ -333,7 +334,7 @@ function mergeLogprobs(former: JsonValue | undefined, delta: JsonValue): JsonVal
   if (!isObject(former)) return copyLists(delta);
   for (const [key, value] of Object.entries(delta)) {
     const before = former[key];
-    if (Array.isArray(before) && Array.isArray(value)) before.push(...value);
+    if (Array.isArray(before) && Array.isArray(value)) append(before, value);
     else if (value !== null || before === undefined) former[key] = Array.isArray(value) ? [...value] : value;
   }
   return former;

@@ -1,5 +1,6 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';
+import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { createCall } from './call-item.ts';
@@ -155,7 +156,7 @@ export function createItems(options: ItemsOptions): Items {
   function cite(annotations: readonly Annotation[] = []): void {
     const message = item?.message ?? former?.message;
     if (message !== undefined) message.annotate(annotations);
-    else if (context.texts.length === 0) early.push(...annotations);
+    else if (context.texts.length === 0) append(early, annotations);
   }
 
   function release(chunk: ChatChunk): void {

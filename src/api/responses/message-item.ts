@@ -1,6 +1,7 @@
 import { asArray, asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { countCodePoints } from '../../providers/slot.ts';
+import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
@@ -99,7 +100,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     }
     texts[to.texts_before] = to.text;
     const told = context.shows_logprobs ? logprobsOf(logprobs) : [];
-    to.logprobs.push(...told);
+    append(to.logprobs, told);
     if (!events.are_read) return;
     const shown = told.length === 0 ? '[]' : JSON.stringify(told);
     events.send('response.output_text.delta', `${to.place},"delta":${JSON.stringify(text)},"logprobs":${shown}`);

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { decodeToolChoice, decodeTools, toolsOfItems } from '../../providers/openai-responses/declared.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from './door.ts';
@@ -12,7 +13,7 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
   const made: Tools = {};
   const given = (tools ?? []) as unknown as JsonObject[];
   const declared = decodeTools(given.map((tool, i) => flat(tool, `tools[${i}]`)));
-  declared.push(...toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
+  append(declared, toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
   if (declared.length > limits.tools_max) {
     const rule = `must have at most ${limits.tools_max} items, those of namespaces and of input among them`;
     throw new GatewayError(400, `tools ${rule}`);

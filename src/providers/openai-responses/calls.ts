@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { asText, remainder } from '../json-shape.ts';
@@ -68,9 +69,9 @@ export function createCallReader(item: WireItem, context: TurnContext): ItemRead
       const chunks = finished === undefined ? [] : begin(finished);
       if (slot === undefined) return chunks;
       if (isCustom && hasFragments) chunks.push(slot.say({ tool_calls: [{ index, function: { arguments: '"}' } }] }));
-      chunks.push(...sayWhole(finished ?? item));
+      append(chunks, sayWhole(finished ?? item));
       const ext = finished === undefined ? undefined : extOf(rest(finished));
-      chunks.push(...slot.close({}, ext === undefined ? {} : { ext }));
+      append(chunks, slot.close({}, ext === undefined ? {} : { ext }));
       return chunks;
     },
   };

@@ -1,4 +1,5 @@
 import { accumulate } from '../../schemas/accumulate.ts';
+import { append } from '../../schemas/append.ts';
 import type {
   AudioPart,
   CacheControl,
@@ -71,7 +72,7 @@ function isNameless(item: WireItem): boolean {
 function decodeTurn(items: readonly WireItem[], history: History): Message {
   const turn = createTurn({ generation_id: '', reasoning_format: UNTOLD_FORMAT }, history);
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
-  for (const [index, item] of items.entries()) chunks.push(...turn.close(index, item));
+  for (const [index, item] of items.entries()) append(chunks, turn.close(index, item));
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
   return withNamespaces(message);
 }

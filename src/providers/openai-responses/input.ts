@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { asText } from '../json-shape.ts';
@@ -34,7 +35,7 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding): I
   messages.forEach((message, i) => {
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      items.push(...encodeAssistant(message, field, encoding, callIds));
+      append(items, encodeAssistant(message, field, encoding, callIds));
       for (const call of message.tool_calls ?? []) {
         items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
       }
@@ -43,7 +44,7 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding): I
     } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
       instructions = message.content;
     } else {
-      items.push(...encodeMessage(message, field, encoding));
+      append(items, encodeMessage(message, field, encoding));
     }
   });
   return { items, instructions, call_ids };

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
@@ -98,7 +99,7 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
             ...sayEncrypted(told),
           ];
       const ext = extOf(remainder(finished, KNOWN));
-      chunks.push(...slot.close({}, ext === undefined ? {} : { ext }));
+      append(chunks, slot.close({}, ext === undefined ? {} : { ext }));
       return chunks;
     },
   };

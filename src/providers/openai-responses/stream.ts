@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
@@ -87,7 +88,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const chunks = begin(response);
     if (response['status'] === 'failed') return [...chunks, ...fail(response)];
     isFinished = true;
-    chunks.push(...turn.finish(response['output']));
+    append(chunks, turn.finish(response['output']));
     const last: ChatChunk = {
       delta: {},
       finish_reason: finishReason(response, turn),

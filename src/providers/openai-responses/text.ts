@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Delta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
@@ -62,12 +63,12 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
   function endPart(index: number, told: JsonObject, rest: JsonObject): ChatChunk[] {
     const part = partAt(index, told['type'] === 'refusal' ? 'refusal' : 'text');
     const chunks = part.isSaid ? [] : say(part, asText(told['text'] ?? told['refusal']), told['logprobs']);
-    for (const value of asArray(told['annotations']).slice(part.annotations)) chunks.push(...annotate(part, value));
+    for (const value of asArray(told['annotations']).slice(part.annotations)) append(chunks, annotate(part, value));
     const remembered = remainder(told, PART_KNOWN);
     const ext = extOf(extOf(remembered) === undefined ? rest : { ...rest, part: remembered });
     // An empty text is one all the same: it stands on the wire.
     if (!part.slot.isOpen()) chunks.push(part.slot.say({}));
-    chunks.push(...part.slot.close({}, ext === undefined ? {} : { ext }));
+    append(chunks, part.slot.close({}, ext === undefined ? {} : { ext }));
     return chunks;
   }
 
@@ -90,10 +91,10 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
       const rest = finished === undefined ? known : remainder(finished, ITEM_KNOWN);
       for (const [index, value] of contentOf(finished).entries()) {
         if (!isSpoken(value)) continue;
-        chunks.push(...endPart(index, value, rest));
+        append(chunks, endPart(index, value, rest));
         parts.delete(index);
       }
-      for (const part of parts.values()) chunks.push(...part.slot.close());
+      for (const part of parts.values()) append(chunks, part.slot.close());
       return chunks;
     },
   };

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asText } from '../json-shape.ts';
@@ -99,7 +100,7 @@ export function createTurn(state: DecoderState, history?: History): Turn {
     const held: OpenItem = { reader, id: asText(item['id']), isClosed: false };
     items.set(index, held);
     if (held.id !== '') itemsById.set(held.id, held);
-    chunks.push(...reader.begin());
+    append(chunks, reader.begin());
     return chunks;
   }
 
@@ -111,7 +112,7 @@ export function createTurn(state: DecoderState, history?: History): Turn {
 
   function close(index: JsonValue | undefined, item: WireItem): ChatChunk[] {
     const chunks = items.has(index) ? [] : open(index, item);
-    chunks.push(...end(items.get(index)!, item));
+    append(chunks, end(items.get(index)!, item));
     return chunks;
   }
 
@@ -128,7 +129,7 @@ export function createTurn(state: DecoderState, history?: History): Turn {
       // The rest of an unknown item is not lost: the finished item tells it.
       if (implied === undefined) return [];
       const chunks = open(index, { type: implied[1], id: asText(event['item_id']) });
-      chunks.push(...items.get(index)!.reader.add(event));
+      append(chunks, items.get(index)!.reader.add(event));
       return chunks;
     },
     close,
@@ -139,9 +140,9 @@ export function createTurn(state: DecoderState, history?: History): Turn {
         if (item === undefined) continue;
         // Some servers count their events otherwise than their list: the id is the surer name.
         const held = itemsById.get(asText(item['id']));
-        chunks.push(...(held === undefined ? close(index, item) : end(held, item)));
+        append(chunks, held === undefined ? close(index, item) : end(held, item));
       }
-      for (const held of items.values()) chunks.push(...end(held, undefined));
+      for (const held of items.values()) append(chunks, end(held, undefined));
       return chunks;
     },
   };
