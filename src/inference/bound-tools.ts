@@ -1,7 +1,8 @@
+import { append } from '../schemas/append.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
-import type { ChatRequest, InnerTool, Native } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import type { ChatRequest, InnerPart, InnerTool, Message, Native } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
 const WIRE = 'anthropic-messages';
 
@@ -32,20 +33,110 @@ export function boundTools(
   const bounded = tools.flatMap((tool, i): InnerTool[] => {
     if (tool.type !== 'native' || (tool as Native).wire !== WIRE) return [tool];
     const { block } = tool as Native;
-    const type = String(block['type']);
-    if (type.startsWith('advisor_')) {
-      report.push({
-        kind: 'dropped',
-        field: `tools[${i}]`,
-        reason: 'a spend limit cannot hold money for what another model makes',
-      });
-      return [];
-    }
-    if (!type.startsWith('web_search_') || typeof block['max_uses'] === 'number') return [tool];
-    const max_uses = limits.web_searches_assumed;
-    const reason = `${max_uses}: a request that counts against a spend limit has a bound of searches`;
-    report.push({ kind: 'changed', field: `tools[${i}].max_uses`, reason });
-    return [{ ...(tool as Native), block: { ...block, max_uses } }];
+    const told = boundDeclaration(block, `tools[${i}]`, report);
+    if (told === undefined) return [];
+    return told === block ? [tool] : [{ ...(tool as Native), block: told }];
   });
   return bounded.every((tool, i) => tool === tools[i]) && bounded.length === tools.length ? tools : bounded;
+}
+
+/** The same declaration where nothing is to change; undefined: not for such a caller. */
+function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
+  const type = String(declared['type']);
+  if (type.startsWith('advisor_')) {
+    const reason = 'a spend limit cannot hold money for what another model makes';
+    report.push({ kind: 'dropped', field, reason });
+    return undefined;
+  }
+  if (!type.startsWith('web_search_') || typeof declared['max_uses'] === 'number') return declared;
+  const max_uses = limits.web_searches_assumed;
+  const reason = `${max_uses}: a request that counts against a spend limit has a bound of searches`;
+  report.push({ kind: 'changed', field: `${field}.max_uses`, reason });
+  return { ...declared, max_uses };
+}
+
+/**
+ * The same for tools that a conversation brings along (`tool_addition`, alone or as a compaction remembers it): what is not for
+ * such a caller is left out of it. The given list where nothing is to change.
+ */
+export function boundConversation(messages: readonly Message[], report: Report[]): Message[] {
+  const given = messages as Message[];
+  const bounded = given.map((message, i): Message => {
+    const field = `messages[${i}]`;
+    const { content, ext } = message;
+    const parts = Array.isArray(content) ? content.flatMap((part) => boundPart(part, field, report)) : content;
+    const natives = ext?.natives?.map((native) => boundNative(native, field, report) ?? { ...native, block: NOTHING });
+    const is_same =
+      (!Array.isArray(content) || (Array.isArray(parts) && isSame(content, parts))) &&
+      (natives === undefined || isSame(ext!.natives!, natives));
+    if (is_same) return message;
+    return {
+      ...message,
+      ...(parts === undefined ? {} : { content: parts }),
+      ...(natives === undefined ? {} : { ext: { ...ext!, natives } }),
+    };
+  });
+  return isSame(given, bounded) ? given : bounded;
+}
+
+/** Holds the place of a block that is not sent: natives are found by their places. */
+const NOTHING: JsonObject = { type: 'text', text: '' };
+
+function isSame<T>(given: readonly T[], made: readonly T[]): boolean {
+  return given.length === made.length && given.every((one, i) => one === made[i]);
+}
+
+function boundPart(part: InnerPart, field: string, report: Report[]): InnerPart[] {
+  if (part.type !== 'native') return [part];
+  const bounded = boundNative(part, field, report);
+  return bounded === undefined ? [] : [bounded];
+}
+
+function boundNative(native: Native, field: string, report: Report[]): Native | undefined {
+  if (native.wire !== WIRE) return native;
+  const block = boundBlock(native.block, field, report);
+  if (block === undefined) return undefined;
+  return block === native.block ? native : { ...native, block };
+}
+
+function boundBlock(block: JsonObject, field: string, report: Report[]): JsonObject | undefined {
+  const { tool, tool_changes } = block;
+  if (Array.isArray(tool_changes)) {
+    const kept = tool_changes.flatMap((change): JsonValue[] => {
+      const bounded = isObject(change) ? boundBlock(change, field, report) : change;
+      return bounded === undefined ? [] : [bounded];
+    });
+    return isSame(tool_changes, kept) ? block : { ...block, tool_changes: kept };
+  }
+  if (!isObject(tool) || !isObject(tool['definition'])) return block;
+  const definition = boundDeclaration(tool['definition'], field, report);
+  if (definition === undefined) return undefined;
+  return definition === tool['definition'] ? block : { ...block, tool: { ...tool, definition } };
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The tools that a body's conversation brings along, beside those of the request: blocks of Anthropic's that add a tool
+ * (https://platform.claude.com/docs/en/api/beta-headers, `inline-tools`), and items of OpenAI's that hold a list of them.
+ */
+export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
+  const brought: JsonObject[] = [];
+  const blocks = (Array.isArray(messages) ? messages : []).flatMap((message): JsonValue[] => {
+    const content = isObject(message) ? message['content'] : undefined;
+    return Array.isArray(content) ? content : [];
+  });
+  for (const block of blocks.filter(isObject)) {
+    const changes = Array.isArray(block['tool_changes']) ? block['tool_changes'] : [];
+    for (const { tool } of [block, ...changes.filter(isObject)]) {
+      if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
+    }
+  }
+  for (const item of (Array.isArray(input) ? input : []).filter(isObject)) {
+    const is_bringing = item['type'] === 'additional_tools' || item['type'] === 'tool_search_output';
+    if (is_bringing && Array.isArray(item['tools'])) append(brought, item['tools'].filter(isObject));
+  }
+  return brought;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../catalog/model.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
 import { fitRequest } from './fit-request.ts';
 
 const endpoint = { max_completion_tokens: 10, supported_parameters: ['tools', 'temperature'] } as unknown as Endpoint;
@@ -94,7 +95,7 @@ describe('under a spend limit', () => {
 });
 
 describe("Anthropic's own tools, where a spend limit counts", () => {
-  const native = (block: Record<string, string | number>) => ({
+  const native = (block: JsonObject) => ({
     type: 'native' as const,
     wire: 'anthropic-messages' as const,
     block,
@@ -117,5 +118,39 @@ describe("Anthropic's own tools, where a spend limit counts", () => {
 
   test('without one they pass as they are', () => {
     expect(fitRequest(given, endpoint).request).toBe(given);
+  });
+
+  test('what the conversation brings along is bounded alike', () => {
+    const added = (tool: { block: JsonObject }) => ({
+      type: 'tool_addition',
+      tool: { type: 'tool_definition', definition: tool.block },
+    });
+    const told = { type: 'text' as const, text: 'Now you may.' };
+    const compaction = (...tools: { block: JsonObject }[]) =>
+      native({ type: 'compaction', content: 'x', tool_changes: tools.map(added) });
+    const messages: ChatRequest['messages'] = [
+      { role: 'user', content: 'x' },
+      { role: 'system', content: [told, native(added(search)), native(added(advisor)), native(added(bash))] },
+      {
+        role: 'assistant',
+        content: 'y',
+        ext: { wire: 'anthropic-messages', rest: {}, natives: [compaction(advisor, search)] },
+      },
+    ];
+    const { request, report } = fitRequest({ messages, max_tokens: 5 }, endpoint, { default_tokens: 5 });
+    const bound = native({ ...search.block, max_uses: 10 });
+    expect(request.messages).toEqual([
+      messages[0],
+      { role: 'system', content: [told, native(added(bound)), native(added(bash))] },
+      { ...messages[2], ext: { ...messages[2]!.ext, natives: [compaction(bound)] } },
+    ]);
+    expect(request.messages[0]).toBe(messages[0]);
+    expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
+      'changed messages[1].max_uses',
+      'dropped messages[1]',
+      'dropped messages[2]',
+      'changed messages[2].max_uses',
+    ]);
+    expect(fitRequest({ messages, max_tokens: 5 }, endpoint).request.messages).toBe(messages);
   });
 });

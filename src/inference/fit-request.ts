@@ -3,7 +3,7 @@ import { offersTier } from '../catalog/price-list.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
-import { boundTools } from './bound-tools.ts';
+import { boundConversation, boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
@@ -57,6 +57,8 @@ export function fitRequest(
     boundOutput(fitted, own, report, { max, ...spend });
     const tools = fitted.tools && boundTools(fitted.tools, report);
     if (tools !== fitted.tools) own().tools = tools;
+    const messages = boundConversation(fitted.messages, report);
+    if (messages !== fitted.messages) own().messages = messages;
   }
   dropServerTools(fitted, own, report);
   return { request: fitted, report };

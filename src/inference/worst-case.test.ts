@@ -6,6 +6,7 @@ import { dialects } from '../providers/dialects.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, InnerPart, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
 import { priceAttempt } from './generation.ts';
@@ -469,6 +470,80 @@ describe('the price', () => {
       'anthropic-messages',
     );
     expect([worst(search, 9), promptOf(search).text]).toEqual([10_000 * limits.web_searches_assumed, 99_999]);
+  });
+
+  describe('what only one wire knows', () => {
+    const fees = { pricing: { prompt: 0, completion: 0, web_search: 10_000_000 }, context_length: 99_999 };
+    const native = (wire: Wire, block: JsonObject) => ({ type: 'native' as const, wire, block });
+    const added = (definition: JsonObject) => ({
+      type: 'tool_addition',
+      tool: { type: 'tool_definition', definition },
+    });
+    const own = { wire: 'anthropic-messages' as const, client: 'messages' as const, rest: {} };
+
+    test.each<[string, number, Partial<ChatRequest>, Wire]>([
+      [
+        'a block of the conversation adds a search',
+        3,
+        { ...parts(native('anthropic-messages', added({ type: 'web_search_20260209', max_uses: 3 }))), ext: own },
+        'anthropic-messages',
+      ],
+      [
+        'a compaction remembers a search that was added',
+        2,
+        {
+          messages: [
+            {
+              role: 'user',
+              content: [
+                native('anthropic-messages', {
+                  type: 'compaction',
+                  tool_changes: [added({ type: 'web_search_20260209', max_uses: 2 })],
+                }),
+              ],
+            },
+          ],
+          ext: own,
+        },
+        'anthropic-messages',
+      ],
+      [
+        'an item adds a search',
+        limits.web_searches_assumed,
+        parts(native('openai-responses', { type: 'additional_tools', tools: [{ type: 'web_search' }] })),
+        'openai-responses',
+      ],
+      [
+        'a search for tools found a search',
+        limits.web_searches_assumed,
+        parts(native('openai-responses', { type: 'tool_search_output', tools: [{ type: 'web_search' }] })),
+        'openai-responses',
+      ],
+    ])('%s: money is held as for one of the request', (_, searches, request, wire) => {
+      const attempt = prepared(request, fees, wire);
+      expect([worst(attempt, 9), promptOf(attempt).text]).toEqual([searches * 10_000, 99_999]);
+    });
+
+    test.each<[Wire, JsonObject]>([
+      ['anthropic-messages', { type: 'image', source: { type: 'file', file_id: 'file_1' } }],
+      ['openai-responses', { type: 'input_image', file_id: 'file-1' }],
+      [
+        'openai-responses',
+        { type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', file_id: 'file-1' } },
+      ],
+    ])('a picture that %s has by its id is counted as one', (wire, block) => {
+      const { image } = promptOf(prepared(parts(text, native(wire, block)), {}, wire));
+      expect(image).toBe(16_384);
+    });
+
+    test('a conversation that is summed up on the way is read, and answered, twice', () => {
+      const pricing = { prompt: 1000, completion: 5000 };
+      const once = prepared({ ext: own }, { pricing }, 'anthropic-messages');
+      const rest = { context_management: { edits: [{ type: 'compact_20260112' }] } };
+      const twice = prepared({ ext: { ...own, rest } }, { pricing }, 'anthropic-messages');
+      expect(worst(twice, 100)).toBe(2 * (promptOf(twice).text + 100 * 5));
+      expect(worst(once, 100)).toBe(promptOf(once).text + 100 * 5);
+    });
   });
 
   test('a document in the data of the Responses wire is counted as its pages, not as text', () => {

@@ -4,11 +4,11 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
-import type { InnerPart, Wire } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
-import { declarationOf, runsAtClient } from './bound-tools.ts';
+import { declarationOf, runsAtClient, toolsBrought } from './bound-tools.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
@@ -189,6 +189,24 @@ function* dataIn({ request, media: fetched }: PreparedAttempt): Generator<string
   }
 }
 
+const PICTURES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'computer_screenshot']);
+
+/** Pictures that an object of one wire only points at: uploaded ones, and those of a screen. What it holds itself counts as its text. */
+function picturesAt(block: JsonObject): number {
+  let pictures = 0;
+  const left: JsonValue[] = [block];
+  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (typeof value !== 'object' || value === null) continue;
+    if (!Array.isArray(value) && PICTURES.has(value['type'])) pictures += 1;
+    for (const inner of Object.values(value)) if (inner !== undefined) left.push(inner);
+  }
+  return pictures;
+}
+
+function isNative(part: InnerPart): part is Native {
+  return part.type === 'native';
+}
+
 /** Looks at the request's parts once; the body tells which of them were sent. */
 export function mediaOf(prepared: PreparedAttempt): Media {
   const { request, payload, encoded, candidate, dialect, media: fetched } = prepared;
@@ -197,7 +215,9 @@ export function mediaOf(prepared: PreparedAttempt): Media {
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const context = contextOf(candidate.endpoint);
   const most = Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
-  for (const { content, images } of request.messages) {
+  for (const { content, images, ext } of request.messages) {
+    const natives = [...(ext?.natives ?? []), ...(Array.isArray(content) ? content.filter(isNative) : [])];
+    for (const { wire, block } of natives) if (wire === dialect.wire) media.image += image_tokens * picturesAt(block);
     // Pictures that the model made itself, where they go back to it.
     for (const { image_url } of images ?? []) {
       const data = base64Of(image_url.url, false);
@@ -259,7 +279,8 @@ function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt
     .filter(({ type }) => type !== 'function')
     .map(declarationOf)
     .filter((tool) => !runsAtClient(tool));
-  const found = tools.map(({ max_uses }) => {
+  const brought = toolsBrought(encoded.body).filter(runsAtProvider);
+  const found = [...tools, ...brought].map(({ max_uses }) => {
     return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
   });
   const asked =
@@ -278,11 +299,12 @@ function toolsRun({ tools: sent }: JsonObject, wire: Wire): number {
     const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
     return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
   }
-  const run = tools.filter((tool) => {
-    const type = (tool as JsonObject | null)?.['type'];
-    return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool as JsonObject);
-  });
-  return run.length;
+  return tools.filter((tool) => runsAtProvider((tool ?? {}) as JsonObject)).length;
+}
+
+function runsAtProvider(tool: JsonObject): boolean {
+  const { type } = tool;
+  return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool);
 }
 
 /** As many tokens as the model takes: what is longer is refused upstream. */
@@ -368,20 +390,36 @@ function besideTokens({ candidate, encoded }: PreparedAttempt): number {
   return rejected + (typeof budget === 'number' ? budget : (endpoint.max_completion_tokens ?? 0));
 }
 
+/**
+ * How often the prompt is read, and an answer of the bound made: once more where Anthropic sums the conversation up on the way, which
+ * it counts apart (https://platform.claude.com/docs/en/build-with-claude/compaction).
+ */
+function passesOf({ encoded, dialect }: PreparedAttempt): number {
+  if (dialect.wire !== 'anthropic-messages') return 1;
+  const { context_management, compaction } = encoded.body as {
+    context_management?: { edits?: unknown };
+    compaction?: unknown;
+  };
+  const edits = Array.isArray(context_management?.edits) ? context_management.edits : [];
+  const is_compacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
+  return is_compacting || (compaction ?? null) !== null ? 2 : 1;
+}
+
 /** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
 export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
   const { candidate, request } = prepared;
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const searches = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
+  const passes = passesOf(prepared);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
-    const output_pico = outputPrice(prices, candidate);
+    const output_pico = outputPrice(prices, candidate) * passes;
     const fixed_pico =
-      prompt.text * input_pico +
-      prompt.image * Math.max(input_pico, prices.image_token ?? 0) +
+      passes * prompt.text * input_pico +
+      passes * prompt.image * Math.max(input_pico, prices.image_token ?? 0) +
       prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
       (prices.image === undefined ? 0 : prices.image * countImages(request.messages)) +

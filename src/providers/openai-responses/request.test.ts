@@ -122,6 +122,21 @@ test('as many searches may run as money is held for, where the upstream can be t
   expect(openaiResponses.reserved.has('max_tool_calls')).toBe(true);
 });
 
+test('tools that items bring along are held to the rules of those of the request', () => {
+  const search = { type: 'web_search' };
+  const brought = (type: string, ...tools: JsonObject[]): JsonObject => ({ type, role: 'developer', tools });
+  const given = [
+    brought('additional_tools', search, { type: 'image_generation' }, { type: 'code_interpreter' }),
+    brought('tool_search_output', { type: 'file_search' }, { type: 'shell', environment: { type: 'container_auto' } }),
+  ];
+  const messages = decodeInput({ input: given });
+  const { body, report } = encode({ messages });
+  expect(body['input']).toEqual([brought('additional_tools', search), brought('tool_search_output')]);
+  expect(body['max_tool_calls']).toBe(limits.web_searches_assumed);
+  expect(report.map(({ field }) => field)).toEqual(['input[0].tools', 'input[1].tools']);
+  expect(encode({ messages }, { unpriced_tools: true }).body['input']).toEqual(given);
+});
+
 test('the end user goes by the name that the upstream knows, never by their own', () => {
   const named = encode({ user: 'ann' }).body['safety_identifier'];
   expect(named).toMatch(/^[0-9a-f]{64}$/);

@@ -11,7 +11,7 @@ import { fitToolName } from '../tool-ids.ts';
 import { hashUser } from '../user-hash.ts';
 import { encodeInput } from './input.ts';
 import type { Encoding } from './parts.ts';
-import { encodeFormat, encodeTools } from './tools.ts';
+import { broughtTools, encodeFormat, encodeTools, withoutUnpriced } from './tools.ts';
 import type { DecoderState } from './turn.ts';
 import { restOf, WIRE } from './wire.ts';
 
@@ -106,20 +106,21 @@ export function encodeRequest(
     encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
   });
   const input = encodeInput(request.messages, encoding);
+  const items = withoutUnpriced(input.items, encoding);
   const tools = encodeTools(fields, endpoint, encoding);
   const body: JsonObject = {
     ...extra,
     ...rest,
     model: endpoint.upstream_model,
     ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
-    input: input.items,
+    input: items,
     store: false,
     ...includes(fields, rest, encoding),
     ...outputBound(fields, encoding),
     ...sameFields(fields),
     ...logprobs(fields),
     ...tools,
-    ...toolBound(tools['tools'], request, encoding),
+    ...toolBound([...asArray(tools['tools']), ...broughtTools(items)], request, encoding),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),
     ...endUser(request, quirks),
@@ -249,9 +250,9 @@ function endUser(request: ChatRequest, { refused_parameters }: Quirks): JsonObje
  * Tools that the provider runs may run so often: money is held for so many searches, so that no more may be. What else it runs
  * has the client's own bound.
  */
-function toolBound(tools: JsonValue | undefined, request: ChatRequest, { quirks, report }: Encoding): JsonObject {
+function toolBound(tools: readonly JsonValue[], request: ChatRequest, { quirks, report }: Encoding): JsonObject {
   const told = request['max_tool_calls'];
-  const types = asArray(tools).map((tool) => asText(asObject(tool)?.['type']));
+  const types = tools.map((tool) => asText(asObject(tool)?.['type']));
   const isSearching = types.some((type) => type.startsWith('web_search'));
   const isRunning = isSearching || types.some((type) => type !== 'function' && type !== 'custom');
   if (!isSearching && !(isRunning && typeof told === 'number')) return {};

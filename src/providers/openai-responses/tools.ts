@@ -4,7 +4,7 @@ import type { DialectEndpoint } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { bareName, declaredTools, nameOf } from './declared.ts';
 import type { Encoding } from './parts.ts';
-import { restOf, WIRE } from './wire.ts';
+import { restOf, WIRE, type WireItem } from './wire.ts';
 
 /** The tools and how they may be chosen, as fields of the body. Without tools neither is there: it would be refused. */
 export function encodeTools(request: ChatRequest, { provider }: DialectEndpoint, encoding: Encoding): JsonObject {
@@ -66,6 +66,28 @@ function encodeNative({ wire, block }: Native, field: string, encoding: Encoding
   if (!isUnpriced(block) || encoding.quirks.unpriced_tools) return block;
   encoding.report('dropped', field, `${asText(block['type'])} is billed by what has no price here`);
   return undefined;
+}
+
+/** Lists of tools that items bring along. */
+function broughtBy({ type, tools }: WireItem): JsonValue[] | undefined {
+  return type === 'additional_tools' || type === 'tool_search_output' ? asArray(tools) : undefined;
+}
+
+/** The items without tools that nobody has a price of. */
+export function withoutUnpriced(items: readonly WireItem[], encoding: Encoding): WireItem[] {
+  if (encoding.quirks.unpriced_tools) return [...items];
+  return items.map((item, i) => {
+    const tools = broughtBy(item);
+    const kept = tools?.filter((tool) => !isUnpriced(asObject(tool) ?? {}));
+    if (tools === undefined || kept === undefined || kept.length === tools.length) return item;
+    encoding.report('dropped', `input[${i}].tools`, 'some are billed by what has no price here');
+    return { ...item, tools: kept };
+  });
+}
+
+/** The kinds of tools that items bring along. */
+export function broughtTools(items: readonly WireItem[]): JsonValue[] {
+  return items.flatMap((item) => broughtBy(item) ?? []);
 }
 
 function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObject | undefined {
