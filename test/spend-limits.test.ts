@@ -211,6 +211,9 @@ describe('every operation that runs models', () => {
   /** A request of each that an empty budget does not pay for. */
   const samples: Record<string, object> = {
     '/api/v1/chat/completions': { model: 'wire/chat', messages: [{ role: 'user', content: 'Hello there' }] },
+    '/api/v1/completions': { model: 'wire/chat', prompt: ['Hello', 'there'] },
+    '/api/v1/messages': { model: 'wire/chat', max_tokens: 9, messages: [{ role: 'user', content: 'Hello there' }] },
+    '/api/v1/responses': { model: 'wire/chat', input: 'Hello there' },
     '/api/v1/embeddings': { model: 'wire/vectors', input: 'Hello there' },
     '/api/v1/audio/transcriptions': {
       model: 'wire/speech',

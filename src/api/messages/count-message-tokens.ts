@@ -30,7 +30,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
         'Takes what `POST /messages` takes. The provider that a call would go to first is asked where it counts for nothing ' +
         '(Anthropic, also on Vertex AI); else the answer is an estimate, and says so. Counts as one request against rate limits; costs nothing.',
       body: CountTokensBody,
-      response: { 200: TokenCount, ...messagesErrors(400, 401, 402, 403, 404, 413, 429, 500, 503) },
+      response: { 200: TokenCount, ...messagesErrors(400, 401, 403, 404, 413, 429, 500, 503) },
     },
     handler: async (request, reply) => {
       const envelope = envelopes(request.principal?.organization_id ?? '');
