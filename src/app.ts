@@ -261,7 +261,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     (scope, _options, done) => {
       const api = scope as unknown as Server;
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
-      createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
+      createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
       countMessageTokens(api, { inference, clock, envelopes });
       createMessage(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
       createResponse(api, { inference, clock, envelopes, stored, heartbeat_first_ms, heartbeat_ms });

@@ -500,3 +500,25 @@ describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that spe
     expect(JSON.stringify(passed.map(({ body }) => body))).not.toContain('gw1.');
   });
 });
+
+test('a turn goes on in the chat API with what the Messages API showed of it', async () => {
+  const start = proxy.passed.length;
+  const ask = async (path: string, body: object) => {
+    const response = await gateway.call('POST', path, { model: 'agent/responses', max_tokens: OUTPUT_TOKENS, ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as JsonObject;
+  };
+  const question = { role: 'user', content: 'Say something.' };
+  const thinking = { type: 'enabled', budget_tokens: 4_000, display: 'summarized' };
+  const { content } = await ask('/messages', { messages: [question], thinking });
+  const [thought, text] = array(content).map(object) as [JsonObject, JsonObject];
+  expect(thought['signature']).toMatch(/^gw1\./);
+  const reasoning_details = [
+    { type: 'reasoning.text', text: thought['thinking'], signature: thought['signature'], format: null },
+    { type: 'reasoning.encrypted', data: 'gw1.of.another', format: 'anthropic-claude-v1' },
+  ];
+  const turn = { role: 'assistant', content: text['text'], reasoning_details };
+  await ask('/chat/completions', { messages: [question, turn, question] });
+  const [, next] = proxy.passed.slice(start).map(({ body }) => tellers.responses(body));
+  expect(next?.state).toEqual([expect.stringMatching(/^gAAAA/)]);
+});

@@ -1,15 +1,18 @@
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
+import type { Envelopes } from '../../inference/state/envelope.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { openBroughtEnvelopes } from '../opened-envelopes.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 
 export interface ChatOptions extends AnswerOptions {
   clock: Clock;
+  envelopes: Envelopes;
 }
 
 function envelopeOf(call: Call): Envelope {
@@ -37,7 +40,10 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       response: { 200: ChatCompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },
     handler: async (request, reply) => {
-      const call = callOf(request, chatRequest(request.body), options.clock);
+      const state = options.envelopes(request.principal?.organization_id ?? '');
+      const asked = chatRequest(request.body);
+      const messages = asked.messages.map((message) => openBroughtEnvelopes(message, state));
+      const call = callOf(request, { ...asked, messages }, options.clock);
       const envelope = envelopeOf(call);
       const answer: ClientAnswer = {
         whole: (told) => encodeCompletion(told, envelope),

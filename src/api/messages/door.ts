@@ -6,7 +6,7 @@ import { spokenToGateway } from '../../providers/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
-import { openEnvelopes } from './opened-envelopes.ts';
+import { openEnvelopes } from '../opened-envelopes.ts';
 import { isStrict } from './strict-schema.ts';
 import { innerCallId } from './tool-ids.ts';
 

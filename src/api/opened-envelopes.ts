@@ -1,5 +1,5 @@
-import type { Envelope } from '../../inference/state/envelope.ts';
-import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
+import type { Envelope } from '../inference/state/envelope.ts';
+import type { Message, ReasoningDetail } from '../schemas/inner.ts';
 
 /**
  * An assistant's message whose thinking blocks carried reasoning of another wire, with that reasoning in their place. What
@@ -7,7 +7,7 @@ import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
  */
 export function openEnvelopes(message: Message, envelope: Envelope): Message {
   const details = message.reasoning_details;
-  if (details === undefined) return message;
+  if (details == null) return message;
   const opened = details.map((detail) => open(detail, envelope));
   if (opened.every((one) => one === undefined)) return message;
 
@@ -29,6 +29,21 @@ export function openEnvelopes(message: Message, envelope: Envelope): Message {
   });
   if (message.ext !== undefined && order !== undefined) changed.ext = { ...message.ext, order };
   return changed;
+}
+
+/**
+ * The same of a message of the chat API, whose clients are shown no envelopes: only those that a client brought from another
+ * API are opened. What does not verify is a provider's, which may be a gateway itself, or a seal.
+ */
+export function openBroughtEnvelopes(message: Message, { wrap, unwrap }: Envelope): Message {
+  if (message.role !== 'assistant') return message;
+  return openEnvelopes(message, {
+    wrap,
+    unwrap(text) {
+      const carried = unwrap(text);
+      return carried?.length ? carried : undefined;
+    },
+  });
 }
 
 /** What a detail carried; undefined where it is the wire's own. */
