@@ -159,6 +159,12 @@ test('getters stand in classes, not in objects that a function makes', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
+test('no list that clients or upstreams send is spread into the arguments of a call', () => {
+  const rooms = /^src\/(schemas|providers|api|http)\//;
+  const wrong = production.filter(({ file, text }) => rooms.test(file) && /\.(push|unshift)\(\.\.\./.test(text));
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
 test('every operation has a test beside it: of its own, or in its folder and registering it, itself or by its set-up', () => {
   const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
   expect(operations.length).toBeGreaterThan(5);

@@ -2,6 +2,7 @@ import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { limits } from '../limits.ts';
+import { append } from '../schemas/append.ts';
 
 /** What is wrong with a value, and where: `path` is the field as a client would write it, `rule` ends the sentence. */
 export interface Violation {
@@ -179,11 +180,11 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
   for (const [name, child] of Object.entries(value)) {
     if (child === undefined) continue;
     const property = propertyOf(schema, name) ?? patternProperty(schema, name);
-    if (property) found.push(...explain(property, child, join(path, name)));
+    if (property) append(found, explain(property, child, join(path, name)));
     else if (schema.additionalProperties === false)
       found.push({ path: join(path, name), rule: 'is not a known field' });
     else if (typeof schema.additionalProperties === 'object')
-      found.push(...explain(schema.additionalProperties, child, join(path, name)));
+      append(found, explain(schema.additionalProperties, child, join(path, name)));
   }
   return found;
 }

@@ -13,6 +13,7 @@ import {
 import { createFramer } from '../providers/frames.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
@@ -322,7 +323,7 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
     for (;;) {
       const chunks = await next();
       if (chunks === undefined) break;
-      first.push(...chunks);
+      append(first, chunks);
       if (chunks.some(({ delta }) => isMeaningful(delta))) break;
     }
     begun();

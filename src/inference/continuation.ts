@@ -2,6 +2,7 @@ import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { append } from '../schemas/append.ts';
 import type { ChatChunk, ChatRequest, Delta } from '../schemas/inner.ts';
 
 /** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
@@ -174,7 +175,7 @@ export class OverlapCut {
     const out: ChatChunk[] = [];
     for (const chunk of chunks) {
       if (this.#is_done) out.push(chunk);
-      else out.push(...this.#take(chunk));
+      else append(out, this.#take(chunk));
     }
     return out;
   }

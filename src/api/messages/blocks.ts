@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Ext, SlotEvent, ToolCallDelta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkingWriter, type ThinkingOptions } from './thinking.ts';
@@ -123,7 +124,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
     const text = open?.kind === 'text' ? open : undefined;
     // Where the wire's own citations came, the annotations say the same once more.
     if (text?.is_cited) return;
-    (text?.citations ?? early).push(...annotations.filter(isUrlCitation).map(citationOf));
+    append(text?.citations ?? early, annotations.filter(isUrlCitation).map(citationOf));
   }
 
   function openSlot({ kind, ext, native }: NonNullable<SlotEvent['open']>): void {

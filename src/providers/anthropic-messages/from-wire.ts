@@ -1,4 +1,5 @@
 import { accumulate } from '../../schemas/accumulate.ts';
+import { append } from '../../schemas/append.ts';
 import type {
   CacheControl,
   ChatChunk,
@@ -108,7 +109,8 @@ function decodeAssistant(content: JsonValue | undefined): Message {
   for (const [index, block] of blocks.entries()) {
     const { cache_control: _, ...bare } = block;
     const told = index === last && hint.cache_control !== undefined ? (bare as WireBlock) : block;
-    chunks.push(...turn.open(index, told), ...turn.close(index));
+    append(chunks, turn.open(index, told));
+    append(chunks, turn.close(index));
   }
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
   return { ...message, ...hint };

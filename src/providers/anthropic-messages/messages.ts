@@ -1,4 +1,5 @@
 import { GatewayError } from '../../errors.ts';
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import { nameCalls, pairResults } from '../tool-results.ts';
 import { wireCallId } from './names.ts';
@@ -121,7 +122,7 @@ function createTurns() {
     add(role: WireMessage['role'], blocks: readonly WireBlock[]): void {
       if (blocks.length === 0) return;
       const last = turns.at(-1);
-      if (last?.role === role) last.content.push(...blocks);
+      if (last?.role === role) append(last.content, blocks);
       else turns.push({ role, content: [...blocks] });
     },
     finish(): WireMessage[] {

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { wireCallId } from './names.ts';
@@ -44,7 +45,7 @@ export function encodeOwnConversation(messages: readonly Message[], encoding: En
     } else if (message.role === 'system') {
       conversation.messages.push({ ...restOf(message.ext), role: 'system', content });
     } else if (turn !== undefined) {
-      turn.push(...(typeof content === 'string' ? [{ type: 'text', text: content } as WireBlock] : content));
+      append(turn, typeof content === 'string' ? [{ type: 'text', text: content } as WireBlock] : content);
     } else {
       conversation.messages.push({ role: 'user', content });
     }

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asText, remainder } from '../json-shape.ts';
@@ -52,7 +53,7 @@ export function createTurn(state: DecoderState): Turn {
     const chunks = close(index);
     const reader = createReader(content, counts, state, ids);
     open.set(index, reader);
-    chunks.push(...reader.begin());
+    append(chunks, reader.begin());
     return chunks;
   }
 

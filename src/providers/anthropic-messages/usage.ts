@@ -2,15 +2,14 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, remainder } from '../json-shape.ts';
 
-const COUNTED = [
-  'input_tokens',
-  'output_tokens',
-  'cache_read_input_tokens',
-  'cache_creation_input_tokens',
-  'cache_creation',
-  'output_tokens_details',
-  'server_tool_use',
-];
+const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
+
+/** Objects of which some members are counted. */
+const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = {
+  cache_creation: ['ephemeral_5m_input_tokens', 'ephemeral_1h_input_tokens'],
+  output_tokens_details: ['thinking_tokens'],
+  server_tool_use: ['web_search_requests', 'web_fetch_requests', 'code_execution_requests'],
+};
 
 /**
  * The disjoint token classes of a usage object. On this wire `input_tokens` excludes the cache, and thinking is inside
@@ -41,9 +40,14 @@ export function readUsage(usage: JsonObject, model: string): TokenClasses {
   return classes;
 }
 
-/** What a usage object tells beside tokens: service tier, region, speed, iterations. */
+/** What a usage object tells beside what is counted: service tier, region, speed, iterations, counts of new kinds. */
 export function usageRest(usage: JsonObject): JsonObject {
-  return remainder(usage, COUNTED);
+  const rest = remainder(usage, [...COUNTED, ...Object.keys(COUNTED_INSIDE)]);
+  for (const [name, counted] of Object.entries(COUNTED_INSIDE)) {
+    const inside = remainder(asObject(usage[name]) ?? {}, counted);
+    if (Object.keys(inside).length > 0) rest[name] = inside;
+  }
+  return rest;
 }
 
 /**

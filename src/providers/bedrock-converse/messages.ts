@@ -1,4 +1,5 @@
 import { GatewayError } from '../../errors.ts';
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import { fitCallId } from '../tool-ids.ts';
 import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
@@ -36,7 +37,7 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
   const add = (role: WireMessage['role'], blocks: readonly WireBlock[]) => {
     if (blocks.length === 0) return;
     const last = turns.at(-1);
-    if (last?.role === role) last.content.push(...blocks);
+    if (last?.role === role) append(last.content, blocks);
     else turns.push({ role, content: [...blocks] });
   };
   const answer = () => {

@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
@@ -18,16 +19,16 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
   const chunks: ChatChunk[] = decoder.push('messageStart', {});
   for (const [index, value] of asArray(message['content']).entries()) {
     for (const [type, event] of eventsOf(asObject(value) ?? {})) {
-      chunks.push(...decoder.push(type, { ...event, contentBlockIndex: index }));
+      append(chunks, decoder.push(type, { ...event, contentBlockIndex: index }));
     }
-    chunks.push(...decoder.push('contentBlockStop', { contentBlockIndex: index }));
+    append(chunks, decoder.push('contentBlockStop', { contentBlockIndex: index }));
   }
   const { stopReason, additionalModelResponseFields } = answer;
-  chunks.push(...decoder.push('messageStop', asJson({ stopReason, additionalModelResponseFields })));
+  append(chunks, decoder.push('messageStop', asJson({ stopReason, additionalModelResponseFields })));
   chunks.push(
     ...decoder.push('metadata', remainder(answer, ['output', 'stopReason', 'additionalModelResponseFields'])),
   );
-  chunks.push(...decoder.end());
+  append(chunks, decoder.end());
   return accumulate(chunks, created);
 }
 

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
@@ -45,7 +46,7 @@ export function createTurn(state: DecoderState): Turn {
   function begin(index: JsonValue | undefined, reader: BlockReader): ChatChunk[] {
     const chunks = close(index);
     open.set(index, reader);
-    chunks.push(...reader.begin());
+    append(chunks, reader.begin());
     return chunks;
   }
 
@@ -271,7 +272,7 @@ function createNativeReader(kind: string, start: JsonObject, counts: Counts): Bl
     begin: () => [slot.say({})],
     add(delta) {
       input += asText(asObject(delta['toolUse'])?.['input']);
-      content.push(...asArray(delta[kind]));
+      append(content, asArray(delta[kind]));
       return [slot.say({}, { raw: delta })];
     },
     end: () => slot.close({}, { native: nativeOf({ [kind]: whole(start, input, content) }) }),

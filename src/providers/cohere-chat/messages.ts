@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isForeign } from '../foreign-message.ts';
@@ -36,9 +37,9 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     } else if (message.role === 'assistant') {
       const encoded = encodeAssistant(message, field, encoding, callIds);
       if (encoded !== undefined) out.push(encoded);
-      out.push(...encodeResults(message.tool_calls ?? [], pairs, callIds, encoding));
+      append(out, encodeResults(message.tool_calls ?? [], pairs, callIds, encoding));
     } else {
-      out.push(...encodePrompt(message, field, encoding));
+      append(out, encodePrompt(message, field, encoding));
     }
   }
   return { messages: out, call_ids };

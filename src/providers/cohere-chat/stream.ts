@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type FailureClass, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
@@ -147,11 +148,11 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       const message = asObject(body['message']);
       if (message === undefined) throw invalid('The provider sent a body that is no answer.', body);
       const chunks = begin(body['id']);
-      chunks.push(...turn.say('text', PLAN, asText(message['tool_plan'])));
+      append(chunks, turn.say('text', PLAN, asText(message['tool_plan'])));
       const citations = objectsOf(message['citations']);
       const cite = (index: number | typeof PLAN): ChatChunk[] =>
         citations.filter((citation) => placeOf(citation) === index).flatMap((citation) => turn.cite(citation));
-      chunks.push(...cite(PLAN));
+      append(chunks, cite(PLAN));
       const { content } = message;
       const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
       for (const [index, block] of blocks.entries()) {
@@ -164,10 +165,11 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       }
       for (const [index, call] of asArray(message['tool_calls']).entries()) {
         const told = asObject(call);
-        chunks.push(...turn.openCall(index, callOf(told, asObject(told?.['function']))), ...turn.closeCall(index));
+        append(chunks, turn.openCall(index, callOf(told, asObject(told?.['function']))));
+        append(chunks, turn.closeCall(index));
       }
-      chunks.push(...withLogprobs([], asArray(body['logprobs'])));
-      chunks.push(...finish(nativeReason(body), '', asObject(body['usage'])));
+      append(chunks, withLogprobs([], asArray(body['logprobs'])));
+      append(chunks, finish(nativeReason(body), '', asObject(body['usage'])));
       return chunks;
     },
     isWhole: () => isFinished && failure === undefined,

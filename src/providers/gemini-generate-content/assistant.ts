@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { parseArguments } from '../arguments.ts';
@@ -59,13 +60,13 @@ export function encodeAssistant(
   };
   for (const { kind, at, ext } of orderOf(message, counts)) {
     const rest = remembered(ext, encoding);
-    if (kind === 'reasoning') parts.push(...signatures.read(details[at]!, `${field}.reasoning_details[${at}]`));
-    else if (kind === 'text') parts.push(...encodeText(texts[at]!, `${field}.content[${at}]`, rest, encoding));
+    if (kind === 'reasoning') append(parts, signatures.read(details[at]!, `${field}.reasoning_details[${at}]`));
+    else if (kind === 'text') append(parts, encodeText(texts[at]!, `${field}.content[${at}]`, rest, encoding));
     else if (kind === 'refusal' && message.refusal) parts.push({ text: message.refusal });
     else if (kind === 'image') addImages(Math.min(at + 1, message.images?.length ?? 0), ext);
     else if (kind === 'audio')
       encoding.report('dropped', `${field}.audio`, 'this upstream takes no sound of the model back');
-    else if (kind === 'native') parts.push(...encodePart(natives[at]!, field, encoding));
+    else if (kind === 'native') append(parts, encodePart(natives[at]!, field, encoding));
     else if (kind === 'call') {
       const call = calls[at]!;
       parts.push(encodeCall(call, callIds.get(call) ?? call.id, `${field}.tool_calls[${at}]`, rest, encoding));

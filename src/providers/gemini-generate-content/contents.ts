@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import { parseArguments } from '../arguments.ts';
 import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
@@ -39,7 +40,7 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
       turns.add('model', encodeAssistant(message, { field, is_current: i > current }, encoding, callIds));
-      unanswered.push(...(message.tool_calls ?? []));
+      append(unanswered, message.tool_calls ?? []);
       continue;
     }
     answer();
@@ -95,7 +96,7 @@ function createTurns() {
     add(role: WireContent['role'], parts: readonly WirePart[]): void {
       if (parts.length === 0) return;
       const last = turns.at(-1);
-      if (last?.role === role) last.parts.push(...parts);
+      if (last?.role === role) append(last.parts, parts);
       else turns.push({ role, parts: [...parts] });
     },
     finish(): WireContent[] {

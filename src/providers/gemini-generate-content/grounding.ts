@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
@@ -20,14 +21,14 @@ export function annotationsOf(candidate: JsonObject, text: string): Annotation[]
     const range = places.find(asObject(support['segment']) ?? {});
     for (const index of asArray(support['groundingChunkIndices'])) {
       const web = typeof index === 'number' ? asObject(asObject(chunks[index])?.['web']) : undefined;
-      if (web !== undefined) annotations.push(...annotate(asText(web['uri']), web['title'], range, support));
+      if (web !== undefined) append(annotations, annotate(asText(web['uri']), web['title'], range, support));
     }
   }
   // What the model recited, with its source.
   const recited = asObject(candidate['citationMetadata']) ?? {};
   for (const value of [...asArray(recited['citationSources']), ...asArray(recited['citations'])]) {
     const source = asObject(value) ?? {};
-    annotations.push(...annotate(asText(source['uri']), source['title'], places.find(source), {}));
+    append(annotations, annotate(asText(source['uri']), source['title'], places.find(source), {}));
   }
   return annotations;
 }

@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ChoiceError, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
@@ -89,7 +90,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       if (part === undefined || (part['functionCall'] !== undefined && hidesCalls(stated))) continue;
       const read = turn.take(part);
       if (read === undefined) throw invalid('The provider sent a part that cannot be read.', part);
-      chunks.push(...read);
+      append(chunks, read);
     }
     const logprobs = logprobsOf(told['logprobsResult']);
     if (logprobs !== undefined) chunks.push({ delta: {}, logprobs });

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { ChatChunk, Delta, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
@@ -118,9 +119,9 @@ export function createTurn(state: DecoderState): Turn {
     if (text === '' && signature === '') return [];
     const chunks: ChatChunk[] = [];
     // A signature that comes with no text is of a part of its own, and goes back as one.
-    if (text === '') chunks.push(...closeProse());
+    if (text === '') append(chunks, closeProse());
     const { prose: open, chunks: closed } = openProse('text', remainder(part, ['text', 'thoughtSignature']));
-    chunks.push(...closed);
+    append(chunks, closed);
     if (text !== '') {
       texts.push(text);
       chunks.push(open.slot.say({ content: text }));
@@ -145,7 +146,7 @@ export function createTurn(state: DecoderState): Turn {
     const id = isTaken ? mintCallId(state.generation_id, index) : wireId;
     ids.add(id);
     const signature = asText(part['thoughtSignature']);
-    if (signature !== '') chunks.push(...sayDetail({ type: 'reasoning.encrypted', data: signature, id }));
+    if (signature !== '') append(chunks, sayDetail({ type: 'reasoning.encrypted', data: signature, id }));
     const ext = extOf(remainder(part, ['functionCall', 'thoughtSignature']));
     const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
     const own = state.tool_names?.[name] ?? name;
@@ -209,7 +210,7 @@ export function createTurn(state: DecoderState): Turn {
       if (part['text'] !== undefined) {
         if (part['text'] === '' && part['thoughtSignature'] === undefined) return [];
         const chunks = closeCall();
-        chunks.push(...(part['thought'] === true ? takeThought(part) : takeText(part)));
+        append(chunks, part['thought'] === true ? takeThought(part) : takeText(part));
         return chunks;
       }
       const blob = asObject(part['inlineData']);

@@ -3,7 +3,9 @@
  * speaks the same wire: Groq (https://console.groq.com/docs/speech-to-text), Mistral
  * (https://docs.mistral.ai/api/endpoint/audio/transcriptions), vLLM and the like.
  */
+
 import type { SoundFormat } from '../../audio/sound.ts';
+import { append } from '../../schemas/append.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
@@ -49,12 +51,12 @@ export const openaiTranscription: TranscriptionDialect = {
     if (language !== undefined) fields['language'] = language;
     if (temperature !== undefined) fields['temperature'] = temperature;
     if (prompt !== undefined) {
-      if (quirks.transcription_plain) report.push(...dropped({ prompt }));
+      if (quirks.transcription_plain) append(report, dropped({ prompt }));
       else fields['prompt'] = prompt;
     }
     const has_times = timestamps.length > 0 && !(TEXT_ALONE.test(upstream_model) && !quirks.transcription_plain);
     if (has_times) fields['timestamp_granularities'] = [...timestamps];
-    else report.push(...dropped({ timestamp_granularities: timestamps }));
+    else append(report, dropped({ timestamp_granularities: timestamps }));
     // Mistral knows no formats: what it answers has the times in it.
     if (!quirks.transcription_plain) fields['response_format'] = has_times ? 'verbose_json' : 'json';
     return { fields, report };
