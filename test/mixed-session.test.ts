@@ -24,6 +24,13 @@ interface Ask {
   leaves_ms: number;
 }
 
+/** The operations of the other client APIs; a list of prompts is as many calls. */
+const OTHERS: Pick<Ask, 'path' | 'body'>[] = [
+  { path: '/responses', body: { input: 'Tell me of the sea, at some length.', max_output_tokens: 120 } },
+  { path: '/messages', body: { messages, max_tokens: 120 } },
+  { path: '/completions', body: { prompt: ['Tell me of the sea.', 'And of ships.', 'And of wind.'], max_tokens: 60 } },
+];
+
 function asks(): Ask[] {
   const chats = Object.keys(sandboxModels).flatMap((model): Ask[] => {
     const never = /hang|stall|slow/.test(model);
@@ -33,6 +40,13 @@ function asks(): Ask[] {
       leaves_ms,
     });
     return [ask(true, never ? 300 : 20_000), ask(false, never ? 300 : 20_000), ask(true, 60)];
+  });
+  // Each model by one of the other client APIs, too.
+  const others = Object.keys(sandboxModels).flatMap((model, nth): Ask[] => {
+    const never = /hang|stall|slow/.test(model);
+    const { path, body } = OTHERS[nth % OTHERS.length]!;
+    const ask = (stream: boolean, leaves_ms: number): Ask => ({ path, body: { model, stream, ...body }, leaves_ms });
+    return [ask(nth % 2 === 0, never ? 300 : 20_000), ask(true, 60), ask(false, 30)];
   });
   const vectors = Object.keys(sandboxVectorModels).map((model) => ({
     path: '/embeddings',
@@ -44,7 +58,7 @@ function asks(): Ask[] {
     body: { model, input_audio },
     leaves_ms: 20_000,
   }));
-  return [...chats, ...vectors, ...speech];
+  return [...chats, ...others, ...vectors, ...speech];
 }
 
 describeStores('a session of everything', ({ freshUrl }) => {
@@ -110,9 +124,11 @@ describeStores('a session of everything', ({ freshUrl }) => {
       for (const hash of [gateway.key_hash, limited.data.hash]) expect(await used(hash)).toBe(costs.get(hash));
       expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
       // The session is worth its name: answers of each operation, refusals for want of money, failures.
-      const operations = ['/chat/completions', '/embeddings', '/audio/transcriptions'].map((path) => `${path} 200`);
+      const others = OTHERS.map(({ path }) => path);
+      const operations = ['/chat/completions', ...others, '/embeddings', '/audio/transcriptions'];
+      const refusals = ['/chat/completions', ...others].map((path) => `${path} 402`);
       expect(answered).toEqual(
-        expect.arrayContaining([...operations, '/chat/completions 402', '/chat/completions 502']),
+        expect.arrayContaining([...operations.map((path) => `${path} 200`), ...refusals, '/chat/completions 502']),
       );
       expect(gateway.log_lines.filter((line) => /took more than was set aside/.test(line))).toEqual([]);
       expect(await run('ledger', 'verify')).toMatchObject({
