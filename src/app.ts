@@ -11,6 +11,7 @@ import { listModels } from './api/catalog/list-models.ts';
 import { listUsableModels } from './api/catalog/list-usable-models.ts';
 import { listZdrEndpoints } from './api/catalog/list-zdr-endpoints.ts';
 import { createListings } from './api/catalog/listings.ts';
+import { retrieveModel } from './api/catalog/retrieve-model.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
@@ -283,6 +284,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         allow_unpriced: config.ledger.unknown_price === 'allow',
       });
       getModel(api, { catalog, routers });
+      retrieveModel(api, { catalog, routers });
       listModelEndpoints(api, { catalog, routers, statistics: shownStatistics });
       listZdrEndpoints(api, { catalog, statistics: shownStatistics });
       serveManagement(api, {

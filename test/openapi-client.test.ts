@@ -87,6 +87,7 @@ test('a client made from openapi.json can call every operation, and every answer
     await ordinary('get', `${v1}/models/count`);
     await ordinary('get', `${v1}/models/user`);
     await ordinary('get', `${v1}/model/{author}/{slug}`, { author: 'sandbox', slug: 'echo' });
+    await ordinary('get', `${v1}/models/{model}`, { model: 'sandbox/echo' });
     await ordinary('get', `${v1}/endpoints/zdr`);
     await ordinary('get', `${v1}/models/{author}/{slug}/endpoints`, { author: 'sandbox', slug: 'echo' });
     await ordinary('get', `${v1}/providers`);

@@ -43,6 +43,19 @@ test('an answer, a stream and an error can be read by a page, with our headers',
   }
 });
 
+test("pages read what Anthropic's SDK takes for the id of its request", async () => {
+  const response = await gateway.call(
+    'POST',
+    '/messages',
+    { model: 'sandbox/echo', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }] },
+    { origin },
+  );
+  await response.text();
+  expect(response.headers.get('request-id')).toBeTruthy();
+  const exposed = response.headers.get('access-control-expose-headers')?.split(', ');
+  expect(exposed).toEqual(expect.arrayContaining(['request-id', 'x-should-retry']));
+});
+
 test('who is no browser gets no such header', async () => {
   const response = await gateway.call('GET', '/providers');
   await response.text();

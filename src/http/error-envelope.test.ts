@@ -21,3 +21,37 @@ test.each([
     user_id: null,
   });
 });
+
+test.each([
+  ['GET', '/messages', 405, 'invalid_request_error'],
+  ['POST', '/messages/batches', 404, 'not_found_error'],
+  ['GET', '/messages/count_tokens', 405, 'invalid_request_error'],
+  ['POST', '/messages/count_tokens/more/', 404, 'not_found_error'],
+])('%s %s is told as clients of the Messages API read it', async (method, path, status, type) => {
+  const response = await gateway.call(method, path);
+  expect(response.status).toBe(status);
+  expect(await response.json()).toMatchObject({ type: 'error', error: { type }, request_id: null });
+});
+
+test.each([
+  ['GET', '/responses', 405],
+  ['POST', '/responses/resp_1/cancel', 404],
+  ['PUT', '/responses/resp_1', 405],
+])('%s %s is told as clients of the Responses API read it', async (method, path, status) => {
+  const response = await gateway.call(method, path);
+  expect(response.status).toBe(status);
+  expect(await response.json()).toMatchObject({
+    error: { code: status, type: 'invalid_request_error', param: null },
+    error_type: status === 404 ? 'not_found' : 'invalid_request',
+  });
+});
+
+test.each([
+  ['GET', '/chat/completions', 405],
+  ['GET', '/messagesx', 404],
+  ['GET', '/', 404],
+])('%s %s keeps to the one envelope', async (method, path, status) => {
+  const response = await gateway.call(method, path);
+  expect(response.status).toBe(status);
+  expect(Object.keys((await response.json()) as object)).toEqual(['error', 'gateway_metadata', 'user_id']);
+});

@@ -51,16 +51,23 @@ export interface ErrorFacts {
 /** How an API that has a form of its own tells errors. */
 export type ErrorSkin = (error: GatewayError, facts: ErrorFacts) => Record<string, unknown>;
 
-function bodyFor(error: GatewayError, request: FastifyRequest, reply: FastifyReply): Record<string, unknown> {
+function bodyFor(
+  error: GatewayError,
+  { request, reply, skin }: { request: FastifyRequest; reply: FastifyReply; skin: ErrorSkin | undefined },
+): Record<string, unknown> {
   const user_id = request.principal?.user_id ?? null;
-  const skin = request.routeOptions?.config?.skin;
   if (skin === undefined) return errorBody(error, user_id);
   const generation_id = reply.getHeader('x-generation-id');
   return skin(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
 }
 
 /** Answers a failed request, once, in the form of its API; what is not the client's fault is logged with its cause. */
-export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+export function sendError(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  skin: ErrorSkin | undefined = request.routeOptions?.config?.skin,
+): void {
   const error = toGatewayError(thrown);
   if (error.status >= 500) {
     request.log.error({ request_id: request.id, status: error.status, err: error.cause ?? error }, 'request failed');
@@ -69,5 +76,5 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
     .code(error.status)
     .headers(error.headers ?? {})
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(bodyFor(error, request, reply)));
+    .send(JSON.stringify(bodyFor(error, { request, reply, skin })));
 }

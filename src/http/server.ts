@@ -155,14 +155,35 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   }
 }
 
-/** Whether a path is one that a route pattern (`/keys/:hash`) stands for. */
-function fits(pattern: string, path: string): boolean {
+/** How many steps of a path a route pattern (`/keys/:hash`) stands for; 0 where it is of another path. */
+function stepsOf(pattern: string, path: string): number {
   const wanted = pattern.split('/');
-  const given = path.replace(/\/$/, '').split('/');
-  return (
-    wanted.length === given.length &&
-    wanted.every((segment, index) => segment.startsWith(':') || segment === given[index])
+  const given = path.split('/');
+  const fits = wanted.every(
+    (step, index) => given[index] !== undefined && (step.startsWith(':') || step === given[index]),
   );
+  return fits ? wanted.length : 0;
+}
+
+/** What the routes of a server have to say of a path that none of them answers. */
+interface KnownRoute {
+  methods: Set<string>;
+  skin: ErrorSkin | undefined;
+}
+
+/** The methods that a path has, and the form of errors of the operation that it is, or stands under. */
+function routesAt(
+  known: ReadonlyMap<string, KnownRoute>,
+  path: string,
+): { methods: string[]; skin: ErrorSkin | undefined } {
+  const whole = path.split('/').length;
+  const above = [...known]
+    .map(([pattern, route]) => ({ ...route, steps: stepsOf(pattern, path) }))
+    .sort((one, other) => other.steps - one.steps);
+  return {
+    methods: above.filter(({ steps }) => steps === whole).flatMap(({ methods }) => [...methods]),
+    skin: above.find(({ steps, skin }) => steps > 0 && skin !== undefined)?.skin,
+  };
 }
 
 /**
@@ -232,20 +253,20 @@ export function createServer(options: ServerOptions): Server {
   server.addHook('onRequest', (request, _reply, done) => identify(options, request, done));
   boundBodies(server, options.memory);
 
-  const known = new Map<string, Set<string>>();
-  server.addHook('onRoute', (route) => {
-    const methods = known.get(route.url) ?? new Set();
-    for (const method of [route.method].flat()) methods.add(method);
-    known.set(route.url, methods);
+  const known = new Map<string, KnownRoute>();
+  server.addHook('onRoute', ({ url, method, config }) => {
+    const { methods, skin } = known.get(url) ?? { methods: new Set(), skin: undefined };
+    for (const name of [method].flat()) methods.add(name);
+    known.set(url, { methods, skin: skin ?? config?.skin });
   });
   const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?')[0] ?? '/';
-    const methods = [...known].filter(([pattern]) => fits(pattern, path)).flatMap(([, found]) => [...found]);
+    const { methods, skin } = routesAt(known, path.replace(/\/$/, ''));
     if (methods.length === 0)
-      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply);
+      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, skin);
     const headers = { allow: methods.join(', ') };
     const message = `${request.method} is not supported on ${path}; use ${methods.join(' or ')}`;
-    return sendError(new GatewayError(405, message, { headers }), request, reply);
+    return sendError(new GatewayError(405, message, { headers }), request, reply, skin);
   };
   server.setNotFoundHandler(sendNotFound);
   // A body that nobody wants is not read.

@@ -22,8 +22,8 @@ export function getModel(
       params: ModelParams,
       response: { 200: Type.Object({ data: PublicModel }), ...errors(401, 404, 500) },
     },
-    handler: async (request) => {
-      const { shown } = namedModel(request.params, { catalog: catalog(), routers: routers() });
+    handler: async ({ params: { author, slug } }) => {
+      const { shown } = namedModel(`${author}/${slug}`, { catalog: catalog(), routers: routers() });
       return { data: shown };
     },
   });

@@ -26,7 +26,8 @@ export function listModelEndpoints(
     },
     handler: async (request, reply) => {
       const source = catalog();
-      const { model, endpoints } = namedModel(request.params, { catalog: source, routers: routers() });
+      const { author, slug } = request.params;
+      const { model, endpoints } = namedModel(`${author}/${slug}`, { catalog: source, routers: routers() });
       const is_known = request.principal !== undefined;
       setEndpointCaching(request, reply);
       const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });

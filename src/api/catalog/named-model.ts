@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox';
+import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
@@ -25,14 +25,9 @@ export interface NamedModel {
 
 /**
  * The model that a path names as a request would: by id, dated slug or `~author/family-latest`, with suffixes, or as a
- * router model. Throws a 404
- * also for a suffix that leaves none of its endpoints.
+ * router model. Throws a 404 also for a suffix that leaves none of its endpoints.
  */
-export function namedModel(
-  { author, slug }: Static<typeof ModelParams>,
-  { catalog, routers }: { catalog: Catalog; routers: RouterRules },
-): NamedModel {
-  const name = `${author}/${slug}`;
+export function namedModel(name: string, { catalog, routers }: { catalog: Catalog; routers: RouterRules }): NamedModel {
   const router = listedRouters(catalog, routers).find(({ model }) => model.id === name);
   if (router !== undefined) return { ...router, endpoints: [] };
   const latest = latestModels(catalog.models());
