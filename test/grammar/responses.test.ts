@@ -168,6 +168,27 @@ test('it fails wherever a value is another, but for what is free', () => {
   expect(free.size).toBe(ANYTHING.length);
 });
 
+test('a late citation of a closed message stands behind all items, in its place, and in the last event', () => {
+  const late: ChatChunk = {
+    delta: { annotations: [{ ...cited, url_citation: { ...cited.url_citation, title: 'L' } }] },
+  };
+  const events = eventsOf(streamed([CHUNKS.toSpliced(-1, 0, late)]));
+  const at = events.length - 2;
+  expect(events[at]!['type']).toBe('response.output_text.annotation.added');
+  expect(passes(events)).toBe(true);
+  for (const wrong of [
+    { item_id: 'msg_x' },
+    { output_index: 0 },
+    { content_index: 1 },
+    { annotation_index: 0 },
+    { annotation: cited },
+  ]) {
+    expect(passes(events.with(at, { ...events[at]!, ...wrong })), JSON.stringify(wrong)).toBe(false);
+  }
+  expect(passes(events.toSpliced(at, 1))).toBe(false);
+  expect(passes(events.toSpliced(at - 3, 0, ...events.slice(at, at + 1)).toSpliced(at + 1, 1))).toBe(false);
+});
+
 test('it fails where numbers of events have a gap, an item has more than it was told, or the framing is another', () => {
   const text = written(EVENTS);
   expect(() => checkResponsesStream(text.replace('"sequence_number":7', '"sequence_number":8'))).toThrow('number');

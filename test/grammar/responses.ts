@@ -194,6 +194,7 @@ class StreamChecker {
   #begun: JsonObject | undefined;
   #item: OpenItem | undefined;
   #response: JsonObject | undefined;
+  #is_late = false;
   readonly #items: JsonObject[] = [];
   readonly #ids = new Set<JsonValue | undefined>();
 
@@ -214,6 +215,7 @@ class StreamChecker {
     if (TERMINAL.has(type)) this.#finish(type, object(event['response']));
     else if (type === 'response.debug') this.#debug(event);
     else if (type === 'response.output_item.added') this.#add(event);
+    else if (this.#item === undefined && type === 'response.output_text.annotation.added') this.#annotateLate(event);
     else this.#ofItem(type, event);
   }
 
@@ -241,6 +243,7 @@ class StreamChecker {
 
   #add({ output_index, item: value }: JsonObject): void {
     const item = object(value);
+    if (this.#is_late) fail('an item opens behind late citations', item);
     if (this.#item !== undefined) fail('an item opens before the last is closed', item);
     if (output_index !== this.#items.length) fail('an item takes another place than the next', output_index);
     const id = textOf(item['id'], 'an item without an id');
@@ -360,6 +363,23 @@ class StreamChecker {
     if (event['annotation_index'] !== part.annotations.length) fail('a citation in another place', event);
     part.annotations.push(event['annotation'] ?? fail('a citation of nothing', event));
     if (part.done !== undefined) part.done = { ...part.done, annotations: [...part.annotations] };
+  }
+
+  /** A citation of a message that is closed already comes behind all items; the last event has it in its place. */
+  #annotateLate(event: JsonObject): void {
+    const at = Number(event['output_index']);
+    const item = this.#items[at] ?? fail('a citation of an item that is not there', event);
+    if (event['item_id'] !== item['id'] || item['type'] !== 'message') fail('a citation of another item', event);
+    const content = array(item['content']).map(object);
+    const index = Number(event['content_index']);
+    const part = content[index];
+    if (part?.['type'] !== 'output_text') fail('a citation of no text', event);
+    const annotations = array(part['annotations']);
+    if (event['annotation_index'] !== annotations.length) fail('a citation in another place', event);
+    const annotation = event['annotation'] ?? fail('a citation of nothing', event);
+    content[index] = { ...part, annotations: [...annotations, annotation] };
+    this.#items[at] = { ...item, content };
+    this.#is_late = true;
   }
 
   #call(item: OpenItem, type: string, event: JsonObject): void {

@@ -1,6 +1,7 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
 import type { ChatChunk, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Citations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { Events } from './events.ts';
 
@@ -37,8 +38,7 @@ export interface ItemContext {
   shows_logprobs: boolean;
   /** The client asked for a summary of the reasoning. */
   wants_summary: boolean;
-  /** The texts of the parts so far: places of citations count in what they are joined. */
-  texts: string[];
+  citations: Citations;
 }
 
 /** An item that was announced, and where its events say that it is. */

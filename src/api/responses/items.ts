@@ -1,9 +1,9 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';
-import { append } from '../../schemas/append.ts';
-import type { Annotation, ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
+import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { createCall } from './call-item.ts';
+import { createCitations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { Events } from './events.ts';
 import type { ItemContext, ItemStatus, ItemWriter, Opening } from './item.ts';
@@ -50,16 +50,25 @@ interface Item {
   message: MessageWriter | undefined;
 }
 
+/** A message that is over: where it stands, and how it ended. */
+interface Former {
+  message: MessageWriter;
+  at: number;
+  status: ItemStatus;
+}
+
 /** Makes the empty output of one answer. */
 export function createItems(options: ItemsOptions): Items {
   const { events, generation_id, hide_reasoning } = options;
   const output: string[] = [];
+  const citations = createCitations();
+  const messages: Former[] = [];
   const ids = new Set<string>();
   /** What the answer's own ids are made of: the generation's without its dashes. */
   const stem = generation_id.replace(/^gen-/, '').replaceAll('-', '');
   const context: ItemContext = {
     ...options,
-    texts: [],
+    citations,
     nextIndex() {
       if (former !== undefined) finish(former, 'completed');
       former = undefined;
@@ -82,17 +91,13 @@ export function createItems(options: ItemsOptions): Items {
   let former: Item | undefined;
   let has_picture = false;
   let is_resumed = false;
-  /** Citations that came before there was a text to cite. */
-  let early: Annotation[] = [];
 
   function finish({ writer, message }: Item, status: ItemStatus): void {
-    if (early.length > 0 && message !== undefined) {
-      message.annotate(early);
-      early = [];
-    }
+    if (message !== undefined) citations.settle();
     const made = writer.finish(status);
     if (made === undefined) return;
     const json = JSON.stringify(made);
+    if (message !== undefined) messages.push({ message, at: output.length, status });
     events.send('response.output_item.done', `,"output_index":${output.length},"item":${json}`);
     output.push(json);
   }
@@ -152,13 +157,6 @@ export function createItems(options: ItemsOptions): Items {
     else item?.writer.say(chunk);
   }
 
-  /** Citations of no block in particular. */
-  function cite(annotations: readonly Annotation[] = []): void {
-    const message = item?.message ?? former?.message;
-    if (message !== undefined) message.annotate(annotations);
-    else if (context.texts.length === 0) append(early, annotations);
-  }
-
   function release(chunk: ChatChunk): void {
     const slot = chunk.ext?.slot;
     if (slot !== undefined) {
@@ -173,7 +171,7 @@ export function createItems(options: ItemsOptions): Items {
       return;
     }
     const told = kindOf(chunk.delta);
-    if (told === undefined) cite(chunk.delta.annotations);
+    if (told === undefined) citations.take(chunk.delta.annotations ?? []);
     else if (told !== 'reasoning' || !hide_reasoning) {
       const opens_call = chunk.delta.tool_calls?.[0]?.id !== undefined;
       if (item === undefined || kind !== told || n !== undefined || opens_call) open({ kind: told });
@@ -184,8 +182,11 @@ export function createItems(options: ItemsOptions): Items {
 
   function endItem(status: ItemStatus): void {
     leaveUnannounced();
+    citations.settleOpen();
     if (item !== undefined) finish(item, status);
     item = undefined;
+    if (!citations.settleClosed()) return;
+    for (const { message, at, status: ended } of messages) output[at] = JSON.stringify(message.finish(ended));
   }
 
   const order = createBlockOrder(release, ({ kind: opens, native }) => {

@@ -1,8 +1,7 @@
 import { asArray, asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
-import { countCodePoints } from '../../providers/slot.ts';
 import { append } from '../../schemas/append.ts';
-import type { Annotation, ChatChunk, Ext } from '../../schemas/inner.ts';
+import type { ChatChunk, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
 
@@ -17,13 +16,10 @@ interface Part {
   is_done: boolean;
   /** Place of its events, with the part's own. */
   place: string;
-  /** How many of the texts of the answer stand before it; -1 for a refusal, which is none of them. */
-  texts_before: number;
 }
 
-/** A message that also takes citations that come after their text. */
+/** A message, which may also be cited, and told again, after its end. */
 export interface MessageWriter extends ItemWriter {
-  annotate(annotations: readonly Annotation[]): void;
   /** Another upstream goes on with the text: what opens next is not another part. */
   resume(): void;
 }
@@ -32,7 +28,7 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
 
 /** A message of the assistant: each block of text, or refusal, is a part of it (translation 3.4). */
 export function createMessage(context: ItemContext): MessageWriter {
-  const { events, texts } = context;
+  const { events, citations } = context;
   const parts: Part[] = [];
   let rest: JsonObject = {};
   let place: Place | undefined;
@@ -40,6 +36,7 @@ export function createMessage(context: ItemContext): MessageWriter {
   /** The part of the open block; one that is closed is still the last until another begins, as citations may follow. */
   let part: Part | undefined;
   let is_resumed = false;
+  let is_closed = false;
   /** What is remembered of the open block: told at its opening, or at its end. */
   let block: JsonObject = {};
   const toldOf = (ext: Ext | undefined): JsonObject => ({ ...block, ...restOf(ext) });
@@ -66,10 +63,15 @@ export function createMessage(context: ItemContext): MessageWriter {
       rest: {},
       is_done: false,
       place: `${place.json},"content_index":${parts.length}`,
-      texts_before: kind === 'text' ? texts.length : -1,
     };
     parts.push(made);
-    if (kind === 'text') texts.push('');
+    if (kind === 'text') {
+      citations.begin({
+        text: () => made.text,
+        isClosed: () => is_closed,
+        cite: (annotation) => addAnnotation(made, annotation),
+      });
+    }
     if (events.are_read) {
       events.send('response.content_part.added', `${made.place},"part":${JSON.stringify(partOf(made))}`);
     }
@@ -98,7 +100,6 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${JSON.stringify(text)}`);
       return;
     }
-    texts[to.texts_before] = to.text;
     const told = context.shows_logprobs ? logprobsOf(logprobs) : [];
     append(to.logprobs, told);
     if (!events.are_read) return;
@@ -114,34 +115,6 @@ export function createMessage(context: ItemContext): MessageWriter {
       events.send(RAW_ANNOTATION, `${to.place}${index},"annotation":${JSON.stringify(annotation)}`);
     }
     to.annotations.push(annotation);
-  }
-
-  /** Where the part begins in the joined text. */
-  function startOf({ texts_before }: Part): number {
-    let start = 0;
-    for (let at = 0; at < texts_before; at += 1) start += countCodePoints(texts[at]!);
-    return start;
-  }
-
-  function annotate(annotations: readonly Annotation[]): void {
-    for (const annotation of annotations) {
-      if (annotation.type !== 'url_citation') continue;
-      const { url, title, content, start_index, end_index } = annotation.url_citation as CitedUrl;
-      const is_placed = end_index > 0;
-      const spoken = parts.filter(({ kind }) => kind === 'text');
-      const to = (is_placed ? spoken.findLast((one) => startOf(one) <= start_index) : undefined) ?? spoken.at(-1);
-      if (to === undefined) continue;
-      // Places count in the part (translation E7).
-      const start = is_placed ? startOf(to) : 0;
-      addAnnotation(to, {
-        type: 'url_citation',
-        url,
-        title: title ?? '',
-        start_index: Math.max(0, start_index - start),
-        end_index: Math.max(0, end_index - start),
-        ...(content === undefined ? {} : { content }),
-      });
-    }
   }
 
   return {
@@ -176,7 +149,7 @@ export function createMessage(context: ItemContext): MessageWriter {
         const annotation = asObject(raw['annotation']);
         if (annotation !== undefined && part?.kind === 'text') addAnnotation(part, annotation);
       } else if (delta.annotations !== undefined && annotationsOf(toldOf(ext?.slot?.close?.ext)).length === 0) {
-        annotate(delta.annotations);
+        citations.take(delta.annotations);
       }
     },
     close(told) {
@@ -189,13 +162,13 @@ export function createMessage(context: ItemContext): MessageWriter {
       for (const annotation of annotationsOf(toldOf(told.ext)).slice(part.annotations.length))
         addAnnotation(part, annotation);
     },
-    annotate,
     resume() {
       is_resumed = true;
     },
     finish(status) {
       if (place === undefined) return undefined;
       if (part !== undefined) endPart(part);
+      is_closed = true;
       return {
         ...rest,
         id: place.id,
@@ -212,14 +185,6 @@ export function createMessage(context: ItemContext): MessageWriter {
 function annotationsOf(told: JsonObject): JsonObject[] {
   const annotations = asArray(asObject(told['part'])?.['annotations']);
   return annotations.map(asObject).filter((one) => one !== undefined);
-}
-
-interface CitedUrl {
-  url: string;
-  title?: string;
-  content?: string;
-  start_index: number;
-  end_index: number;
 }
 
 function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {

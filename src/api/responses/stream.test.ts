@@ -264,6 +264,35 @@ describe('citations', () => {
     const { output } = told([{ delta: { annotations: [cite(0, 0)] } }, ...text(0, 'abc'), STOP]);
     expect(object(array(output[0]!['content'])[0])['annotations']).toHaveLength(1);
   });
+
+  test.each([
+    ['of no place', cite(0, 0), 0, [0, 0]],
+    ['of the text before a call', cite(1, 2), 0, [1, 2]],
+    ['that begin in one message and end in the next', cite(2, 5), 0, [2, 5]],
+    ['of the text after a call', cite(4, 6), 2, [1, 3]],
+  ])('%s are told where the whole answer has them, also late', (_, citation, at, place) => {
+    const after = at === 2 || citation.url_citation.end_index === 5 ? text(2, 'def') : [];
+    const late: ChatChunk = { delta: { annotations: [citation] } };
+    const chunks = [...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...after, late, STOP];
+    const { output, response, types } = told(chunks);
+    const [part] = array(output[at]!['content']).map(object);
+    expect(part!['annotations']).toMatchObject([{ start_index: place[0], end_index: place[1] }]);
+    expect(response).toEqual(whole(chunks));
+    // Of a message that is closed they stand behind all items.
+    if (at === 0) expect(types.slice(-3)).toEqual(['output_item.done', 'output_text.annotation.added', 'completed']);
+  });
+
+  test('of no place are of the last text, told before it or between', () => {
+    const early: ChatChunk = { delta: { annotations: [cite(0, 0)] } };
+    for (const chunks of [
+      [early, ...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...text(2, 'def'), STOP],
+      [...text(0, 'abc'), early, ...calling(1, 0, 'look', '{}'), ...text(2, 'def'), STOP],
+    ]) {
+      const { output, response } = told(chunks);
+      expect(object(array(output[2]!['content'])[0])['annotations']).toHaveLength(1);
+      expect(response).toEqual(whole(chunks));
+    }
+  });
 });
 
 describe('reasoning', () => {
