@@ -92,6 +92,52 @@ test('a conversation whose turns the gateway knows goes on as its client writes 
   }
 });
 
+test('blocks of a kind that is still to come, and counts of one, pass to the client, and the blocks back', async () => {
+  const block = { type: 'hologram_result', tool_use_id: 'x', content: { light: [1, null] } };
+  const usage = {
+    input_tokens: 5,
+    output_tokens: 9,
+    cache_creation_input_tokens: 3,
+    cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 0, ephemeral_24h_input_tokens: 0 },
+    output_tokens_details: { thinking_tokens: 4, hologram_tokens: 1 },
+    server_tool_use: { web_search_requests: 1, web_fetch_requests: 0, hologram_requests: 2 },
+  };
+  const told = { id: 'msg_3', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null };
+  site.answer({ ...told, stop_reason: 'end_turn', usage, content: [block, { type: 'text', text: 'a' }] });
+  const { answer } = await send({});
+  site.answer(undefined);
+  const message = JSON.parse(answer) as { content: JsonObject[]; usage: JsonObject };
+  expect(message.content[0]).toEqual(block);
+  expect(message.usage).toMatchObject(usage);
+  const messages = [hello, { role: 'assistant', content: message.content }, hello];
+  expect((await send({ messages })).body['messages']).toEqual(messages);
+});
+
+test('a block of an unknown kind is refused in what a client writes, and one of a known kind without its fields everywhere', async () => {
+  const refused = async (role: string, block: object) => {
+    const messages = [{ role, content: [block] }];
+    const response = await site.gateway.call('POST', '/messages', { model, max_tokens: 10, messages });
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
+  };
+  expect(await refused('user', { type: 'hologram' })).toEqual([
+    400,
+    expect.stringMatching(/^messages\[0\]\.content\[0\]\.type must be one of/),
+  ]);
+  expect(await refused('assistant', { type: 'text' })).toEqual([400, 'messages[0].content[0].text is required']);
+  expect(await refused('assistant', { type: 'native' })).toEqual([400, expect.stringContaining('content[0]')]);
+});
+
+test('no tokens at all fill the cache: the answer is empty', async () => {
+  const told = { id: 'msg_4', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null, content: [] };
+  site.answer({ ...told, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });
+  for (const key of [site.gateway.key, await keyWith(1)]) {
+    const { body, answer } = await send({ max_tokens: 0 }, { authorization: `Bearer ${key}` });
+    expect(body['max_tokens']).toBe(0);
+    expect(JSON.parse(answer)).toMatchObject({ content: [], stop_reason: 'max_tokens', usage: { output_tokens: 0 } });
+  }
+  site.answer(undefined);
+});
+
 describe('a question about tokens', () => {
   test('goes to its own address with what it may hold', async () => {
     const prompt = {
@@ -144,6 +190,12 @@ describe('a question about tokens', () => {
     } finally {
       await vertex.stop();
     }
+  });
+
+  test('that is refused has an id for its client too', async () => {
+    const headers = { authorization: 'Bearer sk-unknown' };
+    const response = await site.gateway.call('POST', '/messages/count_tokens', { model, messages: [hello] }, headers);
+    expect([response.status, response.headers.get('request-id')]).toEqual([401, expect.stringMatching(/./)]);
   });
 
   test.each([[{}], [{ input_tokens: -1 }], [{ input_tokens: 1.5 }], [[]], [{ input_tokens: '7' }]])(

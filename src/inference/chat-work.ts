@@ -1,3 +1,4 @@
+import { GatewayError } from '../errors.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
@@ -45,6 +46,18 @@ function suited({ call, report, issuer }: Recalled): Suited {
   return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
 }
 
+/** No tokens at all fill a prompt cache, in the Messages API (documentation page "Prompt caching"); other wires read 0 as no bound. */
+function refuseSilence(wire: Wire): void {
+  if (wire === 'anthropic-messages') return;
+  throw new GatewayError(
+    400,
+    "max_tokens must be at least 1 for this model: its provider's API knows no request without an answer",
+    {
+      metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
+    },
+  );
+}
+
 export function createChatWork(options: ChatWorkOptions): ChatWork {
   const { dialect, states, stickiness, clock, chance } = options;
 
@@ -86,6 +99,7 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, factsOf(candidate)),
 
     prepare(request, candidate, { strip_state, spend, media }) {
+      if (request.max_tokens === 0) refuseSilence(wireOf(candidate));
       const { sends } = candidate;
       const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
       const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);

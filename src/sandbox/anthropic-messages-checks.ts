@@ -38,7 +38,7 @@ function checkFields(body: JsonObject): void {
   const bound = body['max_tokens'];
   if (typeof bound !== 'number' || !Number.isInteger(bound))
     throw invalid('max_tokens: Input should be a valid integer');
-  if (bound < 1) throw invalid('max_tokens: Input should be greater than or equal to 1');
+  if (bound < 0) throw invalid('max_tokens: Input should be greater than or equal to 0');
   if (bound > model_output_tokens) {
     throw invalid(
       `max_tokens: ${bound} > ${model_output_tokens}, which is the maximum allowed number of output tokens for ${textOf(body['model'])}`,

@@ -2,7 +2,8 @@
  * What `POST /messages` and `POST /messages/count_tokens` accept: the Messages API of Anthropic
  * (https://platform.claude.com/docs/en/api/messages; its official types) with the gateway's own fields beside it.
  *
- * Kinds of blocks are a closed list, fields of them an open one: what is not known goes to upstreams of the same wire.
+ * Kinds of blocks that a client writes are a closed list, fields of them an open one: what is not known goes to upstreams of the
+ * same wire. In a turn of the model a block may be of any kind, as upstreams make new ones and clients send them back.
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -100,7 +101,7 @@ const SERVER_BLOCKS = [
   'tool_removal',
 ];
 
-const ContentBlock = Type.Union([
+const shapedBlocks = [
   TextBlock,
   ImageBlock,
   DocumentBlock,
@@ -115,17 +116,28 @@ const ContentBlock = Type.Union([
   }),
   open({ type: Type.Literal('thinking'), thinking: Type.String(), signature: orNull(Type.String()) }),
   open({ type: Type.Literal('redacted_thinking'), data: Type.String() }),
-  open(
-    { type: Type.Enum(SERVER_BLOCKS) },
-    { description: 'Known to upstreams of this wire alone; not sent to others.' },
-  ),
-]);
-const Content = Type.Union([Type.String(), Type.Array(ContentBlock)]);
+];
+const ServerBlock = open(
+  { type: Type.Enum(SERVER_BLOCKS) },
+  { description: 'Known to upstreams of this wire alone; not sent to others.' },
+);
+const Content = Type.Union([Type.String(), Type.Array(Type.Union([...shapedBlocks, ServerBlock]))]);
+/** A kind that is still to come; what names one with a shape must have it. */
+const NewBlock = open(
+  {
+    type: Type.String({
+      minLength: 1,
+      not: { enum: [...shapedBlocks.map(({ properties }) => properties.type.const), ...SERVER_BLOCKS, 'native'] },
+    }),
+  },
+  { description: 'One that an upstream of this wire made; not sent to others.' },
+);
+const ModelContent = Type.Union([Type.String(), Type.Array(Type.Union([...shapedBlocks, ServerBlock, NewBlock]))]);
 
 const Message = Type.Union(
   [
     open({ role: Type.Literal('user'), content: Content }),
-    open({ role: Type.Literal('assistant'), content: Content }),
+    open({ role: Type.Literal('assistant'), content: ModelContent }),
     open({ role: Type.Literal('system'), content: orNull(Content) }),
   ],
   { title: 'MessagesMessage' },
@@ -202,7 +214,13 @@ const EXAMPLE = { model: 'sandbox/echo', max_tokens: 100, messages: [{ role: 'us
 export const MessagesBody = open(
   {
     ...prompt,
-    max_tokens: orNull(Type.Integer({ minimum: 1, description: 'Absent: what the endpoint makes at most.' })),
+    max_tokens: orNull(
+      Type.Integer({
+        minimum: 0,
+        description:
+          'Absent: what the endpoint makes at most. 0 fills the prompt cache without an answer, at endpoints that speak this API.',
+      }),
+    ),
     stop_sequences: orNull(Type.Array(Type.String(), { maxItems: limits.messages_stop_sequences_max })),
     stream: orNull(Type.Boolean()),
     temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),

@@ -273,5 +273,7 @@ function checkUsage(value: JsonValue | undefined): JsonObject {
     const is_count = typeof count === 'number' && Number.isInteger(count) && count >= 0;
     if (!is_count && !(is_optional && count === null)) fail(`${name} is no count`, usage);
   }
+  const { thinking_tokens = 0 } = object(usage['output_tokens_details'] ?? {});
+  if (Number(thinking_tokens) > Number(usage['output_tokens'])) fail('more thinking than output', usage);
   return usage;
 }

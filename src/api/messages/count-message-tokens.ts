@@ -9,6 +9,8 @@ import { callOf } from '../call-of.ts';
 import { betasOf } from './betas.ts';
 import { messagesRequest } from './door.ts';
 import { messagesError } from './errors.ts';
+import { messagesFieldNames } from './field-names.ts';
+import { tellRequestId } from './request-id.ts';
 
 export interface CountOptions {
   inference: Inference;
@@ -32,13 +34,13 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       body: CountTokensBody,
       response: { 200: TokenCount, ...messagesErrors(400, 401, 403, 404, 413, 429, 500, 503) },
     },
+    onSend: tellRequestId,
     handler: async (request, reply) => {
       const envelope = envelopes(request.principal?.organization_id ?? '');
       const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
       asked.stream = false;
-      const call = callOf(request, asked, clock, { api_type: 'messages' });
+      const call = callOf(request, asked, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
       request.log_facts = { model: asked.model };
-      reply.header('request-id', request.id);
       return answerWhole(reply, call, async () => {
         const { input_tokens, rest, is_estimate } = await inference.countTokens(call);
         return JSON.stringify({ ...rest, input_tokens, ...(is_estimate ? { estimated: true } : {}) });

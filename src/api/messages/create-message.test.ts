@@ -58,6 +58,16 @@ const ask = (more: object = {}, headers: Record<string, string> = {}) =>
   );
 
 describe('before a stream', () => {
+  test('an answer of no tokens is asked of no other wire, which would read it as no bound', async () => {
+    const response = await ask({ max_tokens: 0 });
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({
+        error: expect.objectContaining({ message: expect.stringContaining('max_tokens must be at least 1') }),
+      }),
+    ]);
+  });
+
   test.each([
     [429, { 'retry-after': '7' }, 429, 'rate_limit_error', '7'],
     [503, { 'retry-after': '3' }, 503, 'overloaded_error', '3'],

@@ -10,6 +10,8 @@ import { betasOf } from './betas.ts';
 import { messagesRequest } from './door.ts';
 import { encodeMessage } from './encode.ts';
 import { messagesError } from './errors.ts';
+import { messagesFieldNames } from './field-names.ts';
+import { tellRequestId } from './request-id.ts';
 import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
 import type { ReasoningShown } from './thinking.ts';
 
@@ -48,15 +50,14 @@ export function createMessage(server: Server, options: MessagesOptions): void {
         ...messagesErrors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503),
       },
     },
-    // Clients of this API read the id of a request there, also of one that was refused.
-    onSend: (request, reply, _payload, done) => {
-      if (!reply.hasHeader('request-id')) reply.header('request-id', request.id);
-      done();
-    },
+    onSend: tellRequestId,
     handler: async (request, reply) => {
       const envelope = options.envelopes(request.principal?.organization_id ?? '');
       const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
-      const call = callOf(request, asked, options.clock, { api_type: 'messages' });
+      const call = callOf(request, asked, options.clock, {
+        api_type: 'messages',
+        fieldName: messagesFieldNames(request.body),
+      });
       reply.header('request-id', call.generation_id);
       const shown = envelopeOf(call, envelope);
       const answer: ClientAnswer = {

@@ -508,7 +508,7 @@ describe('400 names the field', () => {
       'messages[0].content[0].content[0].type',
       said({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'tool_use' }] }),
     ],
-    ['max_tokens', { max_tokens: 0 }],
+    ['max_tokens', { max_tokens: -1 }],
     ['temperature', { temperature: 3 }],
     ['top_p', { top_p: 2 }],
     ['stop_sequences', { stop_sequences: 'a' }],

@@ -51,24 +51,35 @@ function sum(...counts: (number | undefined)[]): number | undefined {
   return told.length === 0 ? undefined : told.reduce((total, count) => total + count, 0);
 }
 
-/** The token counts of the wire's `usage`. What was not told is null, as there. */
-function countsOf(classes: TokenClasses): JsonObject {
+/** The token counts of the wire's `usage`, among what this very wire told `beside` them. What was not told is null, as there. */
+function countsOf(classes: TokenClasses, beside: JsonObject): JsonObject {
   const { in_cache_write_5m, in_cache_write_1h, out_reasoning, counts } = classes;
   const written = sum(in_cache_write_5m, in_cache_write_1h);
+  const among = (name: string, counted: JsonObject | null): JsonObject | null => {
+    const told = beside[name] as JsonObject | undefined;
+    return told === undefined ? counted : { ...counted, ...told };
+  };
+  const details = among(
+    'output_tokens_details',
+    out_reasoning === undefined ? null : { thinking_tokens: out_reasoning },
+  );
   return {
     input_tokens: sum(classes.in_uncached, classes.in_audio, classes.in_image) ?? 0,
     cache_creation_input_tokens: written ?? null,
     cache_read_input_tokens: classes.in_cache_read ?? null,
-    cache_creation:
+    cache_creation: among(
+      'cache_creation',
       written === undefined
         ? null
         : {
             ephemeral_5m_input_tokens: in_cache_write_5m ?? 0,
             ephemeral_1h_input_tokens: in_cache_write_1h ?? 0,
           },
+    ),
     output_tokens: outputTokens(classes),
-    ...(out_reasoning === undefined ? {} : { output_tokens_details: { thinking_tokens: out_reasoning } }),
-    server_tool_use:
+    ...(details === null ? {} : { output_tokens_details: details }),
+    server_tool_use: among(
+      'server_tool_use',
       counts === undefined
         ? null
         : {
@@ -76,6 +87,7 @@ function countsOf(classes: TokenClasses): JsonObject {
             web_fetch_requests: counts.web_fetch ?? 0,
             ...(counts.code === undefined ? {} : { code_execution_requests: counts.code }),
           },
+    ),
   };
 }
 
@@ -91,11 +103,11 @@ export function usageOf(
   costs: Partial<Pick<StreamEnd['usage'], 'cost' | 'cost_details' | 'is_byok'>> = {},
 ): JsonObject {
   const { cost, cost_details, is_byok } = costs;
-  const own = response.wire === WIRE ? (response.rest?.['usage'] as JsonObject | undefined) : undefined;
+  const own = ((response.wire === WIRE ? response.rest?.['usage'] : undefined) ?? {}) as JsonObject;
   return {
     service_tier: tierOf(service_tier),
     ...own,
-    ...countsOf(classes ?? {}),
+    ...countsOf(classes ?? {}, own),
     ...(cost === undefined
       ? {}
       : { cost, cost_details: cost_details as unknown as JsonValue, is_byok: is_byok ?? false }),

@@ -56,6 +56,15 @@ function backThroughDoor({ content }: JsonObject): ReturnType<typeof messagesReq
 const withoutNull = ({ id, ...rest }: ReasoningDetail) => (id === null ? rest : { ...rest, id });
 const detailsBack = (message: JsonObject) => (backThroughDoor(message).reasoning_details ?? []).map(withoutNull);
 
+test('a message that begins with counts of its wire has no output yet, and no thinking in it', () => {
+  const usage = { in_uncached: 7, out_text: 2, out_reasoning: 3 };
+  const text_out = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
+  const { events } = checkMessagesStream(text_out);
+  const { message } = events[0] as { message: JsonObject };
+  expect(message['usage']).toMatchObject({ input_tokens: 7, output_tokens: 0 });
+  expect(message['usage']).not.toHaveProperty('output_tokens_details');
+});
+
 describe('reasons to stop', () => {
   test.each<[ChatChunk['finish_reason'], string]>([
     ['stop', 'end_turn'],

@@ -83,7 +83,9 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
 
   function messageStart(): string {
     told = ownRest(response);
-    const usage = { ...usageOf(response.usage, { response, service_tier }), output_tokens: 0 };
+    // Some wires count from the first chunk on; what has no output has no thinking in it either.
+    const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier });
+    const usage = { ...input, output_tokens: 0 };
     return frame('message_start', {
       message: {
         stop_details: null,
