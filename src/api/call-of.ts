@@ -57,7 +57,7 @@ export function callOf(
   request: FastifyRequest,
   body: ChatRequest,
   clock: Clock,
-  kind: Pick<Call, 'api_type' | 'estimate'> = { api_type: 'completions' },
+  kind: Pick<Call, 'api_type' | 'estimate' | 'fieldName'> = { api_type: 'completions' },
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');

@@ -67,6 +67,8 @@ export interface Call {
   room?: Room | undefined;
   /** Why an endpoint is not what this call is for. Absent: any is. */
   refuses?: (candidate: Candidate) => string | undefined;
+  /** How its client calls a field of the inner language. Absent: by the same name. */
+  fieldName?: (field: string) => string;
   /** Show the routing to the client. */
   wants_metadata: boolean;
 }

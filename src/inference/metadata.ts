@@ -8,6 +8,7 @@ import type { TokenClasses } from '../schemas/inner.ts';
 import { toUsd } from '../schemas/money.ts';
 import type { AttemptFacts } from './attempt-facts.ts';
 import type { Call } from './call.ts';
+import { reportInClientsWords } from './client-fields.ts';
 import { expectedCost, expectedTokens } from './expected-cost.ts';
 
 /** One attempt, as the routing metadata shows it. */
@@ -95,7 +96,7 @@ export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
     routing_funnel: plan.funnel,
     hold: holdOf(facts.routing),
     attempts,
-    adjusted_parameters: facts.report,
+    adjusted_parameters: reportInClientsWords(facts.report, call),
     warnings: expiryWarnings(modelsOf(plan), call.accepted_ms),
   };
 }

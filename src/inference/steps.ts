@@ -11,6 +11,7 @@ import { type AttemptFacts, attemptFacts } from './attempt-facts.ts';
 import type { Attempts, Reached, Work } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
+import { inClientsWords } from './client-fields.ts';
 import { ClientGone } from './exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
 import type { CallHome } from './homes.ts';
@@ -280,7 +281,7 @@ export function createSteps(
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
     // Those alone that routing led to: not what stands against every call, nor a fault.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
-    const refusal = withEarlier(error, session.failed);
+    const refusal = withEarlier(inClientsWords(error, session.call), session.failed);
     const gateway_metadata = metadataOf(session, undefined);
     return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);
   }

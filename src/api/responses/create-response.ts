@@ -3,6 +3,7 @@ import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
+import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
 import { ResponseAnswer, ResponseEvent, responsesErrors } from '../../schemas/responses-answer.ts';
@@ -13,6 +14,7 @@ import { declaredTools } from './declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from './door.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
 import { responsesError } from './errors.ts';
+import { responsesFieldNames } from './field-names.ts';
 import { createResponseObject, type ResponseObject } from './response-object.ts';
 import { storedAnswer } from './stored-answer.ts';
 import type { StoredResponses } from './stored-responses.ts';
@@ -30,6 +32,10 @@ const secondsOf = (ms: number) => Math.floor(ms / 1000);
 function objectOf({ generation_id, request, accepted_ms }: Call, body: ResponsesRequestBody): ResponseObject {
   const told = { id: generation_id, created_at: secondsOf(accepted_ms), model: request.model ?? '' };
   return createResponseObject(told, body as unknown as JsonObject);
+}
+
+function itemsOf({ input }: ResponsesRequestBody): number {
+  return Array.isArray(input) ? input.length : 1;
 }
 
 /** `POST /responses`: an answer of the model as a Response object, whole or as a stream of events. */
@@ -70,8 +76,11 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const input = await stored?.inputOf(body, principal, claimOf(request));
       const given = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
       const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
-      const call = callOf(request, inner, clock, { api_type: 'responses' });
+      const fieldName = responsesFieldNames(given, itemsOf(given) - itemsOf(body));
+      const call = callOf(request, inner, clock, { api_type: 'responses', fieldName });
       const context = contextOf(call, body);
+      const repeated_bytes = context.response.repeatedBytes();
+      if (repeated_bytes > limits.counted_bytes_min) await call.room?.take(repeated_bytes * limits.repeated_copies);
       const answer: ClientAnswer = {
         ...(stored === undefined || input === undefined || body.store !== true
           ? { whole: (told) => encodeResponse(told, context), stream: () => createResponseStream(context) }

@@ -86,7 +86,7 @@ export function checkPrefill(
 ): void {
   const last = messages.at(-1);
   if (last?.role !== 'assistant') return;
-  if (refused) throw new GatewayError(400, 'This model takes no assistant message at the end of `messages`.');
+  if (refused) throw new GatewayError(400, 'This model takes no assistant message at the end of the conversation.');
   if (isThinking) throw new GatewayError(400, 'A trailing assistant message does not go together with reasoning.');
   const at = last.content.findLastIndex((block) => !isCachePoint(block));
   const text = last.content[at]?.['text'];

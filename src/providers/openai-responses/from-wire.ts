@@ -31,28 +31,45 @@ export function decodeInput(
     messages.push({ role: 'system', content: instructions, ext: { wire: WIRE, rest: { via: 'instructions' } } });
   }
   if (typeof input === 'string') return [...messages, { role: 'user', content: input }];
+  for (const { kind, items } of groupItems(asArray(input))) {
+    if (kind === 'turn') messages.push(decodeTurn(items, history));
+    else messages.push(kind === 'result' ? decodeResult(items[0]!) : decodeItem(items[0]!));
+  }
+  return messages;
+}
+
+/** Items that are one message: those of an assistant's turn, or one of another. */
+export interface ItemGroup {
+  kind: 'turn' | 'result' | 'other';
+  items: WireItem[];
+  /** Where in `input` they stand. */
+  first: number;
+  last: number;
+}
+
+/** Which items of `input` are which messages, in their order. */
+export function groupItems(input: readonly JsonValue[]): ItemGroup[] {
+  const groups: ItemGroup[] = [];
   /** Ids of calls that only this wire knows; undefined is nobody's. */
   const foreign = new Set<JsonValue | undefined>();
-  let turn: WireItem[] = [];
-  const endTurn = (): void => {
-    if (turn.length > 0) messages.push(decodeTurn(turn, history));
-    turn = [];
-  };
-  for (const value of asArray(input)) {
+  for (const [at, value] of input.entries()) {
     const item = asItem(value);
     if (item === undefined) continue;
-    const former = turn.at(-1);
+    const open = groups.at(-1);
     const isOfTurn = isOfAssistant(item);
     if (item.type !== 'function_call' && item.type !== 'custom_tool_call' && isOfTurn) foreign.add(item['call_id']);
+    const former = open?.kind === 'turn' ? open.items.at(-1)! : undefined;
     // Two messages that nothing tells apart are two turns: their texts must not run together.
-    if (!isOfTurn || (former !== undefined && isNameless(former) && isNameless(item))) endTurn();
-    if (isOfTurn) turn.push(item);
+    if (isOfTurn && former !== undefined && !(isNameless(former) && isNameless(item))) {
+      open!.items.push(item);
+      open!.last = at;
+      continue;
+    }
     // The result of another kind of call (a search for tools) is for this wire alone.
-    else if (RESULTS.has(item.type) && !foreign.has(item['call_id'])) messages.push(decodeResult(item));
-    else messages.push(decodeItem(item));
+    const isResult = RESULTS.has(item.type) && !foreign.has(item['call_id']);
+    groups.push({ kind: isOfTurn ? 'turn' : isResult ? 'result' : 'other', items: [item], first: at, last: at });
   }
-  endTurn();
-  return messages;
+  return groups;
 }
 
 /** Results of tools, and items that answer the provider's own: the user's, though they have no role. */

@@ -1,0 +1,59 @@
+import { groupItems } from '../../providers/openai-responses/from-wire.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { ResponsesRequestBody } from './door.ts';
+
+/** Fields that chat calls otherwise. */
+const NAMES: Readonly<Record<string, string>> = {
+  messages: 'input',
+  max_tokens: 'max_output_tokens',
+  max_completion_tokens: 'max_output_tokens',
+  response_format: 'text.format',
+  verbosity: 'text.verbosity',
+  reasoning_effort: 'reasoning.effort',
+  logprobs: 'include',
+};
+
+/** A message, a tool, or a part of one. */
+const ENTRY = /^(messages|tools)\[(\d+)\](?:\.content(\[\d+\]))?/;
+
+/** How a client of this API calls a field of the inner language. The `former` first items of its input are those of a response before it. */
+export function responsesFieldNames(body: ResponsesRequestBody, former: number): (field: string) => string {
+  let messages: readonly ((part: string) => string)[] | undefined;
+  let tools: readonly string[] | undefined;
+  return (field) => {
+    const [, list, nth, part = ''] = ENTRY.exec(field) ?? [];
+    if (list === undefined) return NAMES[field] ?? (field.startsWith('messages') ? 'input' : field);
+    if (list === 'messages') {
+      messages ??= messageNames(body, former);
+      return messages[Number(nth)]?.(part) ?? 'input';
+    }
+    tools ??= toolNames(body);
+    return tools[Number(nth)] ?? 'tools';
+  };
+}
+
+/** Of each message its name, or that of one of its parts. */
+function messageNames({ instructions, input }: ResponsesRequestBody, former: number): ((part: string) => string)[] {
+  const names: ((part: string) => string)[] = typeof instructions === 'string' ? [() => 'instructions'] : [];
+  if (!Array.isArray(input)) return names;
+  for (const { kind, items, first, last } of groupItems(input as unknown as JsonValue[])) {
+    const place = `input[${first - former}]`;
+    if (first < former) names.push(() => (last < former ? 'previous_response_id' : 'input'));
+    // Items of a turn are read together: what is said of it is said of them all.
+    else if (first < last) names.push(() => `${place} to input[${last - former}]`);
+    else if (kind === 'result') names.push((part) => (part === '' ? place : `${place}.output${part}`));
+    else if (kind === 'other' && items[0]?.type === 'message')
+      names.push((part) => (part === '' ? place : `${place}.content${part}`));
+    else names.push(() => place);
+  }
+  return names;
+}
+
+/** Of each tool its name: those of a namespace stand in it. */
+function toolNames({ tools }: ResponsesRequestBody): string[] {
+  return (tools ?? []).flatMap((tool, i) => {
+    const { type, tools: inside } = tool as unknown as JsonObject;
+    if (type !== 'namespace' || !Array.isArray(inside)) return [`tools[${i}]`];
+    return inside.map((_, nth) => `tools[${i}].tools[${nth}]`);
+  });
+}
