@@ -1,4 +1,5 @@
 /** A gateway for tests that use official SDKs as its clients: every model of the sandbox at every wire. */
+import OpenAI from 'openai';
 import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
 import { dialects } from '../src/providers/dialects.ts';
 import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../src/sandbox/catalog.ts';
@@ -126,4 +127,12 @@ export function refuseWarnings(): void {
     for (const spy of spies.splice(0)) spy.mockRestore();
     expect([...warned, ...broken]).toEqual([]);
   });
+}
+
+/** OpenAI's SDK as a client of a gateway. It tries nothing again, and its streams are held to their grammar. */
+export function openaiOf(
+  { base_url, key }: TestGateway,
+  options: ConstructorParameters<typeof OpenAI>[0] = {},
+): OpenAI {
+  return new OpenAI({ baseURL: base_url, apiKey: key, maxRetries: 0, fetch: checkedFetch, ...options });
 }

@@ -4,8 +4,8 @@ import type { ChatCompletionRunner } from 'openai/lib/ChatCompletionRunner';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
-  checkedFetch,
   modelOf,
+  openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
@@ -18,14 +18,10 @@ let openai: OpenAI;
 
 beforeAll(async () => {
   served = await startSdkGateway(['echo;split_bytes=1', 'story;tokens=3000', 'echo;fail_times=1']);
-  openai = clientOf(served.gateway.key);
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();
-
-function clientOf(apiKey: string, path = '/api/v1', maxRetries = 0): OpenAI {
-  return new OpenAI({ baseURL: `${served.gateway.url}${path}`, apiKey, maxRetries, fetch: checkedFetch });
-}
 
 const weather = {
   name: 'get_weather',
@@ -272,7 +268,7 @@ test.each<[string, string, Ask]>([
 });
 
 test('a base URL that ends in /v1 answers alike', async () => {
-  const answer = await clientOf(served.gateway.key, '/v1').chat.completions.create(plain);
+  const answer = await openaiOf(served.gateway, { baseURL: `${served.gateway.url}/v1` }).chat.completions.create(plain);
   expect(answer.choices[0]?.message.content).toBe('Hello');
 });
 
@@ -283,11 +279,15 @@ test('models are listed', async () => {
 });
 
 test.each<[string, new (...args: never[]) => Error, () => Promise<unknown>]>([
-  ['a wrong key', OpenAI.AuthenticationError, () => clientOf('sk-gw-v1-wrong').chat.completions.create(plain)],
+  [
+    'a wrong key',
+    OpenAI.AuthenticationError,
+    () => openaiOf(served.gateway, { apiKey: 'sk-gw-v1-wrong' }).chat.completions.create(plain),
+  ],
   [
     'a management key',
     OpenAI.PermissionDeniedError,
-    () => clientOf(served.gateway.management_key).chat.completions.create(plain),
+    () => openaiOf(served.gateway, { apiKey: served.gateway.management_key }).chat.completions.create(plain),
   ],
   [
     'a temperature out of range',

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   checkedFetch,
   modelOf,
+  openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
@@ -16,12 +17,7 @@ let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['echo;split_bytes=1']);
-  openai = new OpenAI({
-    baseURL: served.gateway.base_url,
-    apiKey: served.gateway.key,
-    maxRetries: 0,
-    fetch: checkedFetch,
-  });
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();

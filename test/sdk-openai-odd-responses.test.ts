@@ -7,6 +7,7 @@ import { z } from 'zod';
 import {
   checkedFetch,
   modelOf,
+  openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
@@ -18,20 +19,10 @@ let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['story;tokens=3000', 'echo;status=429;retry_after=1;fail_times=1']);
-  openai = clientOf();
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();
-
-function clientOf(options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI {
-  return new OpenAI({
-    baseURL: served.gateway.base_url,
-    apiKey: served.gateway.key,
-    maxRetries: 0,
-    fetch: checkedFetch,
-    ...options,
-  });
-}
 
 type Ask = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>;
 type Item = OpenAI.Responses.ResponseInputItem;
@@ -211,7 +202,7 @@ describe.each(wires)('over %s', (wire) => {
 
   test('a limited rate is tried again after the time that was told', async () => {
     const statuses: [number, string | null][] = [];
-    const patient = clientOf({
+    const patient = openaiOf(served.gateway, {
       maxRetries: 2,
       fetch: async (url, init) => {
         const response = await checkedFetch(url, init);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   checkedFetch,
   modelOf,
+  openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
@@ -15,20 +16,10 @@ let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['story;tokens=3000', 'echo;status=429;retry_after=1;fail_times=1']);
-  openai = clientOf();
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();
-
-function clientOf(options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI {
-  return new OpenAI({
-    baseURL: served.gateway.base_url,
-    apiKey: served.gateway.key,
-    maxRetries: 0,
-    fetch: checkedFetch,
-    ...options,
-  });
-}
 
 type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
 const pdf = 'data:application/pdf;base64,JVBERi0xLjQK';
@@ -166,7 +157,7 @@ describe.each(wires)('over %s', (wire) => {
 
   test('a limited rate is tried again after the time that was told', async () => {
     const statuses: [number, string | null][] = [];
-    const patient = clientOf({
+    const patient = openaiOf(served.gateway, {
       maxRetries: 2,
       fetch: async (url, init) => {
         const response = await checkedFetch(url, init);

@@ -13,7 +13,7 @@ import {
   recordedAnswers,
   startRecordedGateway,
 } from './recorded-upstream.ts';
-import { checkedFetch, refuseWarnings, wires } from './sdk-gateway.ts';
+import { openaiOf, refuseWarnings, wires } from './sdk-gateway.ts';
 
 const all = wires.flatMap((wire) => recordedAnswers(wire));
 const isAnswer = ({ kind }: RecordedAnswer) => kind === 'whole' || kind === 'stream';
@@ -22,12 +22,7 @@ let recorded: RecordedGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   recorded = await startRecordedGateway(all);
-  openai = new OpenAI({
-    baseURL: recorded.gateway.base_url,
-    apiKey: recorded.gateway.key,
-    maxRetries: 0,
-    fetch: checkedFetch,
-  });
+  openai = openaiOf(recorded.gateway);
 });
 afterAll(() => recorded.stop());
 refuseWarnings();

@@ -5,8 +5,8 @@ import { toResponseInputItems } from 'openai/lib/responses/ResponseInputItems';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
-  checkedFetch,
   modelOf,
+  openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
@@ -21,12 +21,7 @@ let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway(['echo;split_bytes=1']);
-  openai = new OpenAI({
-    baseURL: served.gateway.base_url,
-    apiKey: served.gateway.key,
-    maxRetries: 0,
-    fetch: checkedFetch,
-  });
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();
@@ -314,12 +309,7 @@ test.each<[string, Create, string]>([
 });
 
 test('a wrong key and an unknown model are errors of their classes', async () => {
-  const stranger = new OpenAI({
-    baseURL: served.gateway.base_url,
-    apiKey: 'sk-gw-v1-wrong',
-    maxRetries: 0,
-    fetch: checkedFetch,
-  });
+  const stranger = openaiOf(served.gateway, { apiKey: 'sk-gw-v1-wrong' });
   await expect(stranger.responses.create(plain)).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
   const unknown = openai.responses.create({ ...plain, model: 'nobody/none' });
   await expect(unknown).rejects.toBeInstanceOf(OpenAI.BadRequestError);

@@ -1,14 +1,13 @@
 /** OpenAI's SDK where an operator lets responses be stored: conversations go on from an id. */
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkedFetch, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { modelOf, openaiOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
 beforeAll(async () => {
   served = await startSdkGateway([], { responses: { store: true } });
-  const { base_url: baseURL, key: apiKey } = served.gateway;
-  openai = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: checkedFetch });
+  openai = openaiOf(served.gateway);
 });
 afterAll(() => served.stop());
 refuseWarnings();

@@ -5,7 +5,6 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { createVault } from '../src/accounts/vault.ts';
 import { type MessagesRequestBody, messagesRequest } from '../src/api/messages/door.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
@@ -18,38 +17,19 @@ import type { WholeAnswer } from '../src/inference/answer.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
-import { createSealer, isSeal } from '../src/inference/state/seal.ts';
-import { createTurnStates, type TurnStates } from '../src/inference/state/states.ts';
-import { createTurnVault } from '../src/inference/state/vault.ts';
+import { isSeal } from '../src/inference/state/seal.ts';
 import type { Served, StreamEnd } from '../src/inference/stream-answer.ts';
 import type { ChatDialect, DialectEndpoint } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
 import type { Candidate } from '../src/routing/plan.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest, Message, RequestExt, Wire } from '../src/schemas/inner.ts';
+import type { ChatChunk, ChatRequest, Message, RequestExt, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
-import { array, object, type Recording, recordingsOf, whySkipped } from './readings/recordings.ts';
+import { array, object, recordingsOf, whySkipped } from './readings/recordings.ts';
+import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './recorded-turns.ts';
 
-const SECRET = 'a secret of thirty-two characters';
-const GENERATION = `gen-1-${'a'.repeat(20)}`;
 const envelope = createEnvelopes(SECRET)('o');
-const WIRES: readonly [Wire, upstream_model: string][] = [
-  ['anthropic-messages', 'claude-sonnet-4-5'],
-  ['gemini-generate-content', 'gemini-3-pro-preview'],
-  ['openai-responses', 'gpt-5'],
-  ['bedrock-converse', 'anthropic.claude-sonnet-4-5-20250929-v1:0'],
-];
-
-/** Search results that are larger than a seal may be: by the seal alone the turn comes back without them. */
-const TOO_LARGE = new Set([
-  'anthropic--events-anthropic-web-search-tool-1.json',
-  'anthropic--test-anthropic-test-anthropic-model-web-search-tool-stream-0.json',
-  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-1.json',
-  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-2.json',
-  'anthropic--test-anthropic-test-anthropic-text-parts-ahead-of-built-in-tool-call-3.json',
-]);
 /** Citations without title and places, which their API says that they have: clients are told empty ones, and send them back. */
 const FILLED = new Set(['xai--events-xai-web-search-tool-1.json']);
 
@@ -147,18 +127,6 @@ const responsesClient: Client = {
 
 const clients = { Messages: messagesClient, Responses: responsesClient };
 
-function statesOf(options: { keeps: boolean }): TurnStates {
-  const vault = createTurnVault({
-    secret: SECRET,
-    store: undefined,
-    crypt: createVault(SECRET),
-    now_ms: () => 0,
-    keep_ms: 1_000,
-    log: { warn: () => {} },
-  });
-  return createTurnStates({ sealer: createSealer(SECRET), vault, ...options });
-}
-
 function callOf(request: ChatRequest): Call {
   return {
     request,
@@ -166,31 +134,6 @@ function callOf(request: ChatRequest): Call {
     principal: { workspace_id: 'w', organization_id: 'o' },
     cancellation: createCancellation(),
   } as unknown as Call;
-}
-
-/** The recorded answer as chunks; undefined where it is no answer, or its bytes are not kept as text. */
-function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChunk[] | undefined {
-  if (response.json !== undefined || response.status !== 200 || dialect.frames !== 'sse') return undefined;
-  const framed = (response.events ?? []).map(
-    (event) => `event: ${object(event)['type']}\ndata: ${JSON.stringify(event)}\n\n`,
-  );
-  const framer = createFramer('sse');
-  const frames = [...framer.push(Buffer.from(response.text ?? framed.join(''))), ...framer.end()];
-  const decoder = dialect.createStreamDecoder({ generation_id: GENERATION }, 0);
-  try {
-    return [...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()];
-  } catch {
-    return undefined;
-  }
-}
-
-function wholeOf(dialect: ChatDialect, { response }: Recording): ChatCompletion | undefined {
-  if (response.json === undefined || response.status !== 200) return undefined;
-  try {
-    return dialect.decodeResponse(response.json, { generation_id: GENERATION }, 0);
-  } catch {
-    return undefined;
-  }
 }
 
 /** What the provider gets of the assistant in this conversation. */
@@ -262,7 +205,7 @@ function conversationWith(message: Message): ChatRequest {
 const candidate = (dialect: Wire): Candidate =>
   ({ endpoint: { quirks: {} }, provider: { slug: 'p', dialect } }) as unknown as Candidate;
 
-describe.each(WIRES)('recorded turns of %s', (wire, upstream_model) => {
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
   const recordings = recordingsOf(wire);
   const dialect = dialects.get(wire)!;
 
