@@ -17,6 +17,8 @@ export const limits = {
   request_bytes: 32 * 1024,
   /** A body takes so many times its length: received, read, written for an upstream, and sent. */
   body_copies: 4,
+  /** What a Response object repeats of its request: written once, in its first two events and in its last, and sent. */
+  repeated_copies: 6,
   /** An answer of an upstream: received, read, written for the client, and sent. */
   answer_copies: 4,
   /** Of a stream of small events so little is kept: what is around the text goes, and most of the text. */

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
+import { claimOf } from './bounded-bodies.ts';
 import { createMemory, type Memory, structureBytes } from './memory.ts';
 import type { Principal } from './principal.ts';
 import { createServer, type Server } from './server.ts';
@@ -40,6 +41,15 @@ beforeEach(async () => {
       const length = JSON.stringify(request.body).length;
       await gate.promise;
       return reply.send({ length });
+    },
+  });
+  server.route({
+    method: 'GET',
+    url: '/reads',
+    config: { access: 'any' },
+    handler: async (request) => {
+      await claimOf(request)?.take(MIB);
+      return { held: memory.held_bytes };
     },
   });
   server.post('/open', { config: { access: 'open' } }, async () => ({}));
@@ -187,6 +197,12 @@ test('a client that leaves before its answer holds its body until the handler is
   await sleep(50);
   expect(memory.held_bytes).toBeGreaterThan(MIB);
   gate.resolve();
+  await expect.poll(() => memory.held_bytes).toBe(0);
+});
+
+test('what a request without a body takes for its answer is given back with it', async () => {
+  const told = await (await fetch(`${url}/reads`, { headers })).json();
+  expect(told).toEqual({ held: MIB });
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 

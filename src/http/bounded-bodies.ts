@@ -127,6 +127,12 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
 
   followHandlers(server, (request, reply) => {
     request.is_handled = true;
+    // What has no body may still hold something by what it reads for its answer.
+    if (request.claim === undefined) {
+      reply.raw.once('close', () => {
+        if (!request.is_handled) request.claim?.release();
+      });
+    }
     return () => endHandler(request, reply);
   });
 }

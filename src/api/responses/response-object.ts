@@ -36,6 +36,8 @@ export interface Told {
 
 /** The Response object of one answer (specification, "Responses API items"): what it repeats of its request is written once. */
 export interface ResponseObject {
+  /** What it repeats of its request, in bytes of memory: each event that shows the whole object holds it once more. */
+  repeatedBytes(): number;
   /** As it begins, without any output. */
   begun(served: Served | undefined): string;
   finished(told: Told): string;
@@ -166,20 +168,28 @@ export function createResponseObject(
   { id, created_at, model }: { id: string; created_at: number; model: string },
   body: JsonObject,
 ): ResponseObject {
-  const echo = members(echoOf(body, {}));
+  let echo: string | undefined;
+  const echoed = () => {
+    echo ??= members(echoOf(body, {}));
+    return echo;
+  };
   const head = `"id":${JSON.stringify(id)},"object":"response","created_at":${created_at}`;
   const tier = JSON.stringify(body['service_tier'] ?? 'auto');
   return {
+    repeatedBytes() {
+      const is_wide = /[^\0-\xff]/.test(echoed());
+      return echoed().length * (is_wide ? 2 : 1);
+    },
     begun(served) {
       const shown = JSON.stringify(served?.model ?? model);
-      return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echo},"service_tier":${tier},"usage":null}`;
+      return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echoed()},"service_tier":${tier},"usage":null}`;
     },
     finished({ served, output, ending, usage, service_tier, remainder, metadata, completed_at }) {
       const { status, error, incomplete_details, error_type } = ending;
       const theirs = restOf(remainder);
       const rest: JsonObject = {};
       for (const [name, value] of Object.entries(theirs)) if (!OURS.has(name)) rest[name] = value;
-      const repeated = OPEN.some((name) => theirs[name] !== undefined) ? members(echoOf(body, theirs)) : echo;
+      const repeated = OPEN.some((name) => theirs[name] !== undefined) ? members(echoOf(body, theirs)) : echoed();
       const shown = {
         status,
         completed_at: status === 'completed' ? completed_at : null,

@@ -16,6 +16,7 @@ export interface Keeping {
 /** A Response object that remembers how it was finished. */
 function remembering(response: ResponseObject): ResponseObject & { told?: Told; json?: string } {
   const kept: ResponseObject & { told?: Told; json?: string } = {
+    repeatedBytes: response.repeatedBytes,
     begun: response.begun,
     finished(told) {
       kept.told = told;

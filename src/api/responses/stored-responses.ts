@@ -4,6 +4,7 @@ import { deflateRaw, inflateRaw } from 'node:zlib';
 import Type from 'typebox';
 import type { Vault } from '../../accounts/vault.ts';
 import { GatewayError } from '../../errors.ts';
+import { structureBytes } from '../../http/memory.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
@@ -11,7 +12,7 @@ import type { Room } from '../../providers/room.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
-import type { StoredResponseStore } from '../../storage/stored-responses.ts';
+import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
 import type { ResponsesRequestBody } from './door.ts';
 
 /** At most, in UTF-8. */
@@ -61,6 +62,8 @@ export interface StoredResponsesOptions {
   vault: Vault;
   retention_days: number;
   now_ms(): number;
+  /** Absent: `limits.stored_response_write_ms_max`. */
+  write_ms_max?: number;
   log: { warn(facts: object, message: string): void };
 }
 
@@ -78,12 +81,26 @@ export function notStored(): GatewayError {
   return new GatewayError(404, 'No such response is stored in this workspace');
 }
 
+/** A text as it is sealed: its length, by which a reader knows what it takes, and what it is compressed to. */
+async function pack(json: string): Promise<string> {
+  return `${json.length}.${(await deflate(json)).toString('base64')}`;
+}
+
+function unpack(text: string): { chars: number; deflated: Buffer } {
+  const dot = text.indexOf('.');
+  const chars = Number(text.slice(0, dot));
+  if (dot <= 0 || !Number.isSafeInteger(chars))
+    throw new Error('a stored response has a form that this version does not know');
+  return { chars, deflated: Buffer.from(text.slice(dot + 1), 'base64') };
+}
+
 /** Where the row of a response opens, and nowhere else. */
 const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspace_id} ${id}`;
 
 /** Makes the keeper of responses: each row is one conversation, compressed and encrypted, so that deletes stay independent. */
 export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
   const { store, guardrails, vault, retention_days, now_ms, log } = options;
+  const { write_ms_max = limits.stored_response_write_ms_max } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
@@ -97,34 +114,52 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       });
   }
 
-  /** A store that hangs holds no answer up for long. */
-  async function inTime(work: Promise<void>): Promise<void> {
+  /** A store that hangs holds no answer up for long; what it takes after that goes again, since the answer says that it is not there. */
+  async function insert(row: StoredResponseRow): Promise<void> {
     const waiting = new AbortController();
-    const late = sleep(limits.stored_response_write_ms_max, undefined, { signal: waiting.signal }).then(() => {
-      throw new Error(`the store did not answer within ${limits.stored_response_write_ms_max} ms`);
-    });
+    const writing = store.insert(row);
+    const late = sleep(write_ms_max, 'late', { signal: waiting.signal });
     late.catch(() => undefined);
     try {
-      await Promise.race([work, late]);
+      if ((await Promise.race([writing, late])) !== 'late') return;
     } finally {
       waiting.abort();
     }
+    const { id, workspace_id } = row;
+    writing
+      .then(() => store.delete(id, workspace_id, at(now_ms())))
+      .catch((err) =>
+        log.warn({ err, generation_id: id }, 'a response that was stored too late may stay until it expires'),
+      );
+    throw new Error(`the store did not answer within ${write_ms_max} ms`);
   }
 
   async function find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;
     const sealed = await store.find(id, principal.workspace_id, at(now_ms()));
     if (sealed === undefined) return undefined;
-    // Read, opened, inflated and parsed.
     await room?.take(sealed.length * limits.body_copies);
-    try {
-      const bytes = Buffer.from(vault.open(sealed, placeOf(id, principal)), 'base64');
-      const json = await inflate(bytes, { maxOutputLength: limits.stored_response_chars_max * BYTES_PER_CHAR });
-      return JSON.parse(json.toString('utf8')) as StoredResponse;
-    } catch (err) {
+    const unreadable = (err: unknown) => {
       log.warn({ err, generation_id: id }, 'a stored response cannot be read: it is as if it were not there');
       return undefined;
+    };
+    let packed: { chars: number; deflated: Buffer };
+    try {
+      packed = unpack(vault.open(sealed, placeOf(id, principal)));
+    } catch (err) {
+      return unreadable(err);
     }
+    // A few bytes may hold much: what comes out of them is counted before it does.
+    await room?.take(packed.chars * limits.body_copies);
+    let json: string;
+    try {
+      const bytes = await inflate(packed.deflated, { maxOutputLength: packed.chars * BYTES_PER_CHAR });
+      json = bytes.toString('utf8');
+    } catch (err) {
+      return unreadable(err);
+    }
+    await room?.take(structureBytes(json));
+    return JSON.parse(json) as StoredResponse;
   }
 
   async function admit({ provider }: ResponsesRequestBody, principal: Principal): Promise<void> {
@@ -179,11 +214,10 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       try {
         // Compressed, encoded, sealed and sent.
         await room?.take(json.length * limits.body_copies);
-        const text = (await deflate(json)).toString('base64');
         const { workspace_id } = principal;
-        const sealed = vault.seal(text, placeOf(id, principal));
+        const sealed = vault.seal(await pack(json), placeOf(id, principal));
         const expires_at = at(now_ms() + retention_days * 86_400_000);
-        await inTime(store.insert({ id, workspace_id, sealed, expires_at }));
+        await insert({ id, workspace_id, sealed, expires_at });
         return true;
       } catch (err) {
         log.warn({ err, generation_id: id }, 'a response could not be stored; its answer says so');
