@@ -196,6 +196,34 @@ test('on its own wire a request comes out as it went in', () => {
   );
 });
 
+/** Results that come late, or never, and one that nobody asked for. */
+const unpaired = fc
+  .record({ body: faithful, fates: fc.array(fc.constantFrom('stays', 'goes', 'late'), { minLength: 8, maxLength: 8 }) })
+  .map(({ body, fates }): JsonObject => {
+    const isResult = (item: JsonValue) => String(object(item)['type']).endsWith('call_output');
+    let nth = 0;
+    const fated = array(body['input']).map((item) => ({ item, fate: isResult(item) ? fates[nth++ % 8] : 'stays' }));
+    const those = (wanted: string) => fated.filter(({ fate }) => fate === wanted).map(({ item }) => item);
+    const orphans = [
+      { type: 'function_call_output', call_id: 'call_orphan', output: 'o' },
+      { type: 'custom_tool_call_output', call_id: 'call_orphan', output: [{ type: 'input_text', text: 'o' }] },
+      { type: 'function_call_output', name: 'f', output: 'o' },
+    ];
+    return { ...body, input: [...those('stays'), ...those('late'), ...orphans] };
+  });
+
+test('on its own wire results stand where they were put, and none is made up', () => {
+  fc.assert(
+    fc.property(unpaired, (body) => {
+      expect(explain(ResponsesBody as never, body, '')).toEqual([]);
+      const { body: sent, report } = encode(openaiResponses, body);
+      expect(report).toEqual([]);
+      expect(normal(sent)).toEqual(normal({ ...body, model: 'upstream', store: false, include: includeOf(body) }));
+    }),
+    { numRuns: 500 },
+  );
+});
+
 // ---------------------------------------------------------------- whatever clients send
 
 const wrapped = fc.constantFrom(

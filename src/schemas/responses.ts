@@ -96,7 +96,8 @@ const FunctionCallOutputItem = open({
   type: Type.Literal('function_call_output'),
   id,
   status,
-  call_id,
+  call_id: orNull(call_id),
+  name: orNull(Type.String({ description: 'Of the tool, where there is no `call_id`.' })),
   output: Output,
 });
 const CustomToolCallItem = open({

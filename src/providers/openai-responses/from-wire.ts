@@ -66,7 +66,8 @@ export function groupItems(input: readonly JsonValue[]): ItemGroup[] {
       continue;
     }
     // The result of another kind of call (a search for tools) is for this wire alone.
-    const isResult = RESULTS.has(item.type) && !foreign.has(item['call_id']);
+    const { call_id } = item;
+    const isResult = RESULTS.has(item.type) && (call_id == null || !foreign.has(call_id));
     groups.push({ kind: isOfTurn ? 'turn' : isResult ? 'result' : 'other', items: [item], first: at, last: at });
   }
   return groups;
@@ -112,7 +113,10 @@ function decodeResult(item: WireItem): Message {
   const { output } = item;
   const content = typeof output === 'string' ? output : asArray(output).map(decodePart);
   const message: Message = { role: 'tool', tool_call_id: asText(item['call_id']), content };
-  const ext = extOf(remainder(item, ['type', 'call_id', 'output']));
+  // Whose it is where no call says so.
+  if (message.tool_call_id === '' && typeof item['name'] === 'string') message.name = item['name'];
+  const known = item.type === 'function_call_output' ? ['type', 'call_id', 'output'] : ['call_id', 'output'];
+  const ext = extOf(remainder(item, known));
   return ext === undefined ? message : { ...message, ext };
 }
 

@@ -24,11 +24,15 @@ const MAPPED_ID_CHARS = 32;
 
 const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image', 'input_file', 'input_audio']);
 
-/** The conversation in this wire's shape: each call answered directly after its turn. */
-export function encodeInput(messages: readonly Message[], encoding: Encoding): Input {
+/**
+ * The conversation in this wire's shape: each call answered directly after its turn. A client of this very API (`is_own`) has its
+ * results where it put them, answered or not: the upstream's own refusal tells it more than a silent change would.
+ */
+export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own = false): Input {
   const pairs = pairResults(messages);
   const call_ids: string[] = [];
   const callIds = nameCalls(messages, (id) => fitCallId(id, CALL_ID, MAPPED_ID_CHARS), call_ids);
+  const answered = new Map([...pairs.results].map(([call, { message }]) => [message, call]));
   const items: WireItem[] = [];
   let instructions: string | undefined;
 
@@ -36,11 +40,14 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding): I
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
       append(items, encodeAssistant(message, field, encoding, callIds));
+      if (is_own) return;
       for (const call of message.tool_calls ?? []) {
         items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
       }
     } else if (message.role === 'tool') {
-      if (pairs.orphans.has(message)) items.push(encodeOrphan(message, field, pairs.names, encoding));
+      const call = answered.get(message);
+      if (is_own) items.push(encodeOutput(message, field, ownHead(message, call, callIds), encoding));
+      else if (call === undefined) items.push(encodeOrphan(message, field, pairs.names, encoding));
     } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
       instructions = message.content;
     } else {
@@ -50,22 +57,35 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding): I
   return { items, instructions, call_ids };
 }
 
+function outputType(call: ToolCall): string {
+  return restOf(call.ext)['type'] === 'custom_tool_call' ? 'custom_tool_call_output' : 'function_call_output';
+}
+
 function encodeResult(
   call: ToolCall,
   call_id: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
 ): WireItem {
-  const type = restOf(call.ext)['type'] === 'custom_tool_call' ? 'custom_tool_call_output' : 'function_call_output';
-  if (result === undefined) {
-    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-    return { type, call_id, output: '(no result)' };
-  }
-  const { content, ext } = result.message;
+  const head = { type: outputType(call), call_id };
+  if (result !== undefined) return encodeOutput(result.message, result.field, head, encoding);
+  encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
+  return { ...head, output: '(no result)' };
+}
+
+/** What a client of this API said that its result is of, which may be no call at all. */
+function ownHead(message: Message, call: ToolCall | undefined, callIds: ReadonlyMap<ToolCall, string>): WireItem {
+  const { tool_call_id, ext } = message;
+  const call_id = call === undefined ? tool_call_id : callIds.get(call);
+  const type = asText(restOf(ext)['type']) || 'function_call_output';
+  return { type, ...(call_id ? { call_id } : {}) };
+}
+
+function encodeOutput({ content, ext }: Message, field: string, head: WireItem, encoding: Encoding): WireItem {
   const output = Array.isArray(content)
-    ? encodeParts(content, result.field, encoding).filter(({ type: kind }) => INPUT_CONTENT.has(kind))
+    ? encodeParts(content, field, encoding).filter(({ type }) => INPUT_CONTENT.has(type))
     : (content ?? '');
-  return { ...restOf(ext), type, call_id, output };
+  return { ...restOf(ext), ...head, output };
 }
 
 /** A result without its call would be refused: what it says is kept as the user's text. */

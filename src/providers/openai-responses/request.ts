@@ -105,7 +105,7 @@ export function encodeRequest(
   const extra = withoutReserved(quirks.extra_body ?? {}, (name) => {
     encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
   });
-  const input = encodeInput(request.messages, encoding);
+  const input = encodeInput(request.messages, encoding, request.ext?.wire === WIRE);
   const items = withoutUnpriced(input.items, encoding);
   const tools = encodeTools(fields, endpoint, encoding);
   const body: JsonObject = {
