@@ -347,6 +347,7 @@ function copyLists(value: JsonValue): JsonValue {
   return copy;
 }
 
-function isObject(value: JsonValue | undefined): value is JsonObject {
+/** Whether a value is a JSON object. */
+export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

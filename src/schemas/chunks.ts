@@ -1,5 +1,6 @@
-import { joinReasoning } from './accumulate.ts';
+import { isObject, joinReasoning } from './accumulate.ts';
 import type { ChatChunk, ChatCompletion, Delta, Ext, InnerPart, Message, Native, Slot, UrlCitation } from './inner.ts';
+import type { JsonValue } from './json.ts';
 
 /**
  * The chunks that would have streamed a whole answer, block after block: accumulated, they are that answer again. For upstreams
@@ -10,10 +11,7 @@ export function chunksOf(completion: ChatCompletion): ChatChunk[] {
   const [{ message, finish_reason, native_finish_reason, logprobs, error }] = choices;
   const { wire, rest } = response;
   const blocks = blocksOf(message);
-  if (logprobs !== undefined) {
-    const said = blocks.find(({ delta }) => delta.content) ?? blocks[0];
-    if (said !== undefined) said.logprobs = logprobs;
-  }
+  if (logprobs !== undefined) tellLogprobs(blocks, logprobs);
   return [
     {
       delta: { role: 'assistant' },
@@ -25,6 +23,39 @@ export function chunksOf(completion: ChatCompletion): ChatChunk[] {
     ...blocks,
     { delta: {}, finish_reason, native_finish_reason, ...(error === undefined ? {} : { error }), ext: { response } },
   ];
+}
+
+/** Gives each text the probabilities of its own tokens, where those are told by token; else all to the first. */
+function tellLogprobs(blocks: readonly ChatChunk[], logprobs: JsonValue): void {
+  const texts = blocks.filter(({ delta }) => delta.content);
+  const [first = blocks[0], ...others] = texts;
+  if (first === undefined) return;
+  first.logprobs = logprobs;
+  if (others.length === 0 || !isObject(logprobs) || !Array.isArray(logprobs['content'])) return;
+  const tokens = logprobs['content'];
+  let told = 0;
+  let at = 0;
+  let end = 0;
+  for (const block of texts) {
+    end += utf8.encode(block.delta.content!).length;
+    const from = at;
+    while (at < tokens.length && (told < end || block === texts.at(-1))) {
+      told += lengthOf(tokens[at]!);
+      at += 1;
+    }
+    const content = tokens.slice(from, at);
+    if (block === first) block.logprobs = { ...logprobs, content };
+    else if (content.length > 0) block.logprobs = { content };
+  }
+}
+
+const utf8 = new TextEncoder();
+
+/** How many bytes of the text a token is. */
+function lengthOf(token: JsonValue): number {
+  const { bytes, token: text } = isObject(token) ? token : {};
+  if (Array.isArray(bytes)) return bytes.length;
+  return typeof text === 'string' ? utf8.encode(text).length : 0;
 }
 
 function blocksOf(message: Message): ChatChunk[] {

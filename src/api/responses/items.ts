@@ -171,8 +171,10 @@ export function createItems(options: ItemsOptions): Items {
       return;
     }
     const told = kindOf(chunk.delta);
-    if (told === undefined) citations.take(chunk.delta.annotations ?? []);
-    else if (told !== 'reasoning' || !hide_reasoning) {
+    if (told === undefined) {
+      citations.take(chunk.delta.annotations ?? []);
+      if (chunk.logprobs != null) (item?.message ?? former?.message)?.say({ delta: {}, logprobs: chunk.logprobs });
+    } else if (told !== 'reasoning' || !hide_reasoning) {
       const opens_call = chunk.delta.tool_calls?.[0]?.id !== undefined;
       if (item === undefined || kind !== told || n !== undefined || opens_call) open({ kind: told });
       n = undefined;

@@ -143,6 +143,10 @@ export function createMessage(context: ItemContext): MessageWriter {
     },
     say({ delta, ext, logprobs }) {
       if (delta.content) say('text', delta.content, logprobs);
+      else if (logprobs != null && part?.kind === 'text' && context.shows_logprobs) {
+        // Some providers tell them behind their text: its end has them.
+        append(part.logprobs, logprobsOf(logprobs));
+      }
       if (delta.refusal) say('refusal', delta.refusal, undefined);
       const raw = ext?.slot?.raw;
       if (raw?.['type'] === RAW_ANNOTATION) {

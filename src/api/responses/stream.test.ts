@@ -180,6 +180,18 @@ describe('items', () => {
     }
   });
 
+  test('have the probabilities of their own tokens, in a stream as in the whole, also where those come behind them', () => {
+    const likely = (token: string) => ({ content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] });
+    const saying = (n: number, token: string): ChatChunk[] =>
+      text(n, token).map((one) => (one.delta.content ? { ...one, logprobs: likely(token) } : one));
+    const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
+    const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
+    const { output, response } = told(chunks);
+    const told_of = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
+    expect(told_of).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
+    expect(whole(chunks)).toEqual(response);
+  });
+
   test('an error of the upstream inside its answer is the error of the response', () => {
     const error = { code: 429, message: 'Slow down' };
     const { response } = told([...text(0, 'A'), { delta: {}, finish_reason: 'error', error }]);

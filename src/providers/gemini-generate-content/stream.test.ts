@@ -430,6 +430,8 @@ describe('other kinds of output', () => {
     const { logprobs } = decode([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).choices[0];
     const one = { token: 'Hé', logprob: -0.1, bytes: [72, 195, 169] };
     expect(logprobs).toEqual({ content: [{ ...one, top_logprobs: [one, { token: 'A', logprob: -2, bytes: [65] }] }] });
+    const said = chunksOf([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).find(({ delta }) => delta.content);
+    expect(said!.logprobs).toEqual(logprobs);
   });
 
   test('further candidates are not mixed in', () => {

@@ -93,7 +93,12 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       append(chunks, read);
     }
     const logprobs = logprobsOf(told['logprobsResult']);
-    if (logprobs !== undefined) chunks.push({ delta: {}, logprobs });
+    if (logprobs !== undefined) {
+      const said = chunks.findLast(({ delta }) => delta.content !== undefined);
+      // The probabilities belong to the text they come with.
+      if (said !== undefined) said.logprobs = logprobs;
+      else chunks.push({ delta: {}, logprobs });
+    }
     if (stated !== '' && stated !== 'FINISH_REASON_UNSPECIFIED') reason = stated;
     return chunks;
   }
