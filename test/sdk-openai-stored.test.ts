@@ -1,5 +1,5 @@
 /** OpenAI's SDK where an operator lets responses be stored: conversations go on from an id. */
-import type OpenAI from 'openai';
+import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { modelOf, openaiOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
 
