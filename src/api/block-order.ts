@@ -26,6 +26,30 @@ function isOfBlock(delta: Delta): boolean {
   return Boolean(content || refusal || reasoning || reasoning_details?.length || tool_calls?.length);
 }
 
+/** A chunk that says several things without saying of which block, as one chunk for each, in the order in which blocks stand. */
+function piecesOf(chunk: ChatChunk): ChatChunk[] {
+  const { delta, logprobs } = chunk;
+  const { content, refusal, reasoning, reasoning_details, tool_calls, images, audio, ...rest } = delta;
+  const deltas: Delta[] = [];
+  if (reasoning || reasoning_details?.length) {
+    deltas.push({
+      ...(reasoning == null ? {} : { reasoning }),
+      ...(reasoning_details === undefined ? {} : { reasoning_details }),
+    });
+  }
+  if (content) deltas.push({ content });
+  if (refusal) deltas.push({ refusal });
+  if (images?.length) deltas.push({ images });
+  if (audio !== undefined) deltas.push({ audio });
+  for (const call of tool_calls ?? []) deltas.push({ tool_calls: [call] });
+  if (deltas.length < 2) return [chunk];
+  const likely = logprobs === undefined ? {} : { logprobs };
+  const pieces = deltas.map((told): ChatChunk => ({ delta: told, ...(told.content ? likely : {}) }));
+  const last = { ...chunk, delta: rest };
+  if (content) delete last.logprobs;
+  return [...pieces, last];
+}
+
 /** Whether arguments are whole: nothing that follows could be part of them. */
 function areWhole(told: string): boolean {
   if (!told.trimEnd().endsWith('}')) return false;
@@ -123,7 +147,7 @@ export function createBlockOrder(
     take(chunk) {
       const slot = chunk.ext?.slot;
       if (slot === undefined) {
-        takeSlotless(chunk);
+        piecesOf(chunk).forEach(takeSlotless);
         return;
       }
       if (open !== undefined && open.n === slot.n) {

@@ -132,20 +132,20 @@ export function createAccumulator(): Accumulator {
     add(chunk) {
       const { delta, ext } = chunk;
       const slotted = ext?.slot === undefined ? undefined : addSlot(ext.slot);
-      if (delta.content) blockOf('text', slotted).text += delta.content;
       if (delta.reasoning_details !== undefined) {
         for (const detail of delta.reasoning_details) addDetail(reasoningBlock(detail, slotted), detail);
       } else if (delta.reasoning) {
         const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
         addDetail(blockOf('reasoning', slotted), plain);
       }
+      if (delta.content) blockOf('text', slotted).text += delta.content;
       if (delta.refusal) blockOf('refusal', slotted).text += delta.refusal;
-      if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
       if (delta.images !== undefined) append(blockOf('image', slotted).images, delta.images);
       if (delta.audio !== undefined) {
         if (audio === undefined) blockOf('audio', slotted);
         audio = mergeAudio(audio, delta.audio);
       }
+      if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
       if (delta.annotations !== undefined) append(annotations, delta.annotations);
       if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
       if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;

@@ -223,6 +223,27 @@ describe('items', () => {
     expect(whole(chunks)).toEqual(response);
   });
 
+  test('are made of all that a chunk says without saying of which block', () => {
+    const call = (index: number) => ({
+      index,
+      id: `call_${index}`,
+      type: 'function' as const,
+      function: { name: 'f', arguments: '{}' },
+    });
+    const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }];
+    const reasoning_details: ReasoningDetail[] = [{ type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }];
+    const delta: Delta = { tool_calls: [call(0), call(1)], images, content: 'A', reasoning: 'Hm', reasoning_details };
+    const { output, response } = told([{ delta, finish_reason: 'tool_calls' }]);
+    expect(output.map(({ type }) => type)).toEqual([
+      'reasoning',
+      'message',
+      'image_generation_call',
+      'function_call',
+      'function_call',
+    ]);
+    expect(whole([{ delta, finish_reason: 'tool_calls' }])).toEqual(response);
+  });
+
   test('are not made of what other wires keep for themselves, nor of sound', () => {
     const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'server_tool_use' } };
     const { output } = told([
