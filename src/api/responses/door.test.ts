@@ -506,14 +506,24 @@ describe('reasoning of other wires comes back', () => {
     ]);
   });
 
+  test('from a block of the Messages API, whose envelope has not the text that the block shows', () => {
+    const content = [{ type: 'reasoning_text', text: 'Hm' }];
+    const signature = envelope.wrap([{ ...thought, text: '' }])!;
+    expect(carried({ signature, content, format: 'anthropic-claude-v1' })).toEqual([{ ...thought, index: 0 }]);
+    expect(carried({ encrypted_content: signature, content })).toEqual([{ ...thought, index: 0 }]);
+    expect(carried({ encrypted_content: signature })).toEqual([{ ...thought, text: '', index: 0 }]);
+  });
+
   test('not from an envelope of another organization, or one that was changed', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const foreign = envelopes('another').wrap([thought])!;
     for (const encrypted_content of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
-      const details = carried({ encrypted_content, content });
-      expect(JSON.stringify(details)).not.toContain('gw1.');
-      expect(details).toMatchObject([{ type: 'reasoning.text', text: 'Hm' }]);
-      expect(details![0]).not.toHaveProperty('signature');
+      for (const told of [{ encrypted_content }, { signature: encrypted_content }]) {
+        const details = carried({ ...told, content });
+        expect(JSON.stringify(details)).not.toContain('gw1.');
+        expect(details).toMatchObject([{ type: 'reasoning.text', text: 'Hm' }]);
+        expect(details![0]).not.toHaveProperty('signature');
+      }
     }
   });
 

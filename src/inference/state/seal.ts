@@ -17,9 +17,21 @@ export interface Sealer {
 
 const ID = 'seal_';
 
-/** Whether a detail of a client's is a seal, be it one of ours or not: none of them is for a provider. */
-export function isSeal(detail: ReasoningDetail): detail is ReasoningDetail & { type: 'reasoning.encrypted' } {
-  return detail.type === 'reasoning.encrypted' && isMarked(detail.data) && Boolean(detail.id?.startsWith(ID));
+type Sealed = ReasoningDetail & { type: 'reasoning.encrypted' };
+
+/** Whether a detail is a seal, be it one of ours or not: none of them is for a provider. */
+export function isSeal(detail: ReasoningDetail): detail is Sealed {
+  return isMarkedDetail(detail) && Boolean(detail.id?.startsWith(ID));
+}
+
+/** The same of what a client sent back: some drop ids and forms, and what has neither, but a mark, is nothing else. */
+export function isReturnedSeal(detail: ReasoningDetail): detail is Sealed {
+  if (!isMarkedDetail(detail)) return false;
+  return detail.id == null ? (detail.format ?? 'unknown') === 'unknown' : detail.id.startsWith(ID);
+}
+
+function isMarkedDetail(detail: ReasoningDetail): detail is Sealed {
+  return detail.type === 'reasoning.encrypted' && isMarked(detail.data);
 }
 
 /** Makes the sealer of a gateway's secret. */

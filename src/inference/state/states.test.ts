@@ -142,6 +142,15 @@ describe('the seal', () => {
     });
   });
 
+  test('is known without its id and its form, which some clients drop', async () => {
+    const states = statesOf();
+    const { details } = answered(states);
+    const dropped = details.map(({ id: _, format: __, index: ___, ...one }) => one);
+    const { call } = await recall(states, { role: 'assistant', content: 'Text', reasoning_details: dropped });
+    expect(call.request.messages[1]?.ext?.natives).toEqual([search]);
+    expect(JSON.stringify(call.request)).not.toContain('gw1.');
+  });
+
   test.each<[string, (details: ReasoningDetail[]) => Partial<Message>]>([
     ['its text was edited', (details) => ({ content: 'Text, and more', reasoning_details: details })],
     ['it belongs to another turn', (details) => ({ content: 'Other', reasoning_details: details })],

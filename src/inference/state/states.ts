@@ -13,7 +13,7 @@ import type {
 } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../meter.ts';
-import { isSeal, type Sealer } from './seal.ts';
+import { isReturnedSeal, type Sealer } from './seal.ts';
 import {
   isOpaque,
   type KeptTurn,
@@ -123,9 +123,9 @@ export function createTurnStates({
     message: Message,
     { organization_id, workspace_id }: Call['principal'],
   ): { message: Message; is_whole: boolean; rest?: string } {
-    const details = (message.reasoning_details ?? []).filter((detail) => !isSeal(detail));
+    const details = (message.reasoning_details ?? []).filter((detail) => !isReturnedSeal(detail));
     const bare: Message = { ...message, reasoning_details: details };
-    const seals = (message.reasoning_details ?? []).filter(isSeal);
+    const seals = (message.reasoning_details ?? []).filter(isReturnedSeal);
     for (const { data } of seals.reverse()) {
       const turn = sealer.unseal(data, organization_id);
       const restored = turn && restoreSealed(bare, turn);
@@ -199,7 +199,7 @@ export function createTurnStates({
       const messages = request.messages.map((given, at): Message => {
         if (given.role !== 'assistant') return given;
         const { reasoning_details: details } = given;
-        const has_seal = details?.some(isSeal) === true;
+        const has_seal = details?.some(isReturnedSeal) === true;
         const unsealed = has_seal ? unseal(given, principal) : { message: given, is_whole: false };
         if (unsealed.rest !== undefined && keeps) {
           lost.set(unsealed.rest, at);
@@ -216,7 +216,7 @@ export function createTurnStates({
         return known === undefined
           ? unsealed.message
           : compare(
-              has_seal ? { ...given, reasoning_details: details.filter((one) => !isSeal(one)) } : given,
+              has_seal ? { ...given, reasoning_details: details.filter((one) => !isReturnedSeal(one)) } : given,
               known,
               own,
             );

@@ -68,14 +68,16 @@ function isSystem(message: Message): boolean {
  */
 function currentFrom(messages: readonly Message[]): number {
   let follows = false;
+  let is_told = false;
   let start = -1;
   for (const [i, message] of messages.entries()) {
     const { role, tool_calls } = message;
     if (isSilent(message)) continue;
     if (role === 'user' && !follows) start = i;
     if (role === 'tool') follows = true;
-    // Calls that nobody answered get results as well.
-    if (role === 'assistant') follows = Boolean(tool_calls?.length);
+    // Calls that nobody answered get results as well, also where more messages of the model stand behind them.
+    if (role === 'assistant') follows = (is_told && follows) || Boolean(tool_calls?.length);
+    is_told = role === 'assistant';
   }
   return start;
 }

@@ -87,9 +87,10 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
     },
     end(finished) {
       if (finished === undefined) return slot.close();
-      const carried = history?.unwrap?.(asText(finished['encrypted_content']));
+      const unwrap = (name: string) => history?.unwrap?.(asText(finished[name]));
+      const carried = unwrap('encrypted_content') ?? unwrap('signature');
       // Of what was carried and is not to be believed, only what everybody may read is left.
-      const told = carried === undefined ? finished : { ...finished, encrypted_content: '' };
+      const told = carried === undefined ? finished : { ...finished, encrypted_content: '', signature: '' };
       const chunks = carried?.length
         ? sayCarried(carried, told)
         : [
@@ -107,16 +108,19 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
 
 /**
  * Details that were carried without what their item shows: a text that is null, and a summary that is empty, are the item's
- * next one.
+ * next one; so is the one text of an envelope that the Messages API made, which is empty.
  */
 function fillDetails(details: readonly ReasoningDetail[], told: JsonObject): ReasoningDetail[] {
   const textsOf = (parts: JsonValue | undefined) => asArray(parts).map((part) => asText(asObject(part)?.['text']));
   const summaries = textsOf(told['summary']);
   const texts = textsOf(told['content']);
+  const is_one = details.filter(({ type }) => type !== 'reasoning.encrypted').length === 1;
   return details.map((detail) => {
     if (detail.type === 'reasoning.summary' && detail.summary === '')
       return { ...detail, summary: summaries.shift() ?? '' };
-    if (detail.type === 'reasoning.text' && detail.text === null) return { ...detail, text: texts.shift() ?? '' };
+    if (detail.type === 'reasoning.text' && (detail.text === null || (is_one && detail.text === ''))) {
+      return { ...detail, text: texts.shift() ?? '' };
+    }
     return detail;
   });
 }
