@@ -92,6 +92,7 @@ test('tells how requests are routed, limited and probed', () => {
     [
       'routing: { continuation: true, hedge_share: 0.05, auto_models: [openai/gpt-5] }',
       'probes: { usd_per_day: 0.5, every_minutes: 15 }',
+      'responses: { store: true, retention_days: 7 }',
       'rate_limits:',
       '  per_key: { requests_per_minute: 600, tokens_per_minute: 200000 }',
       '  models: { "openai/*": { tokens_per_minute: 1000 } }',
@@ -101,6 +102,7 @@ test('tells how requests are routed, limited and probed', () => {
   const rows = new Map([...text.matchAll(/^ {2}(\S+) +(\S.*)$/gm)].map(([, name, value]) => [name, value]));
   expect(Object.fromEntries(rows)).toMatchObject({
     probes: '$0.5 a day, of all models after 15 minutes without a call',
+    stored_responses: 'for 7 days',
     continuation: 'true',
     hedge: 'false',
     hedge_share: '0.05',
