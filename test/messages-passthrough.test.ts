@@ -127,6 +127,28 @@ test('a block of an unknown kind is refused in what a client writes, and one of 
   expect(await refused('assistant', { type: 'native' })).toEqual([400, expect.stringContaining('content[0]')]);
 });
 
+test('ids of 64 bits in what tools are given stay as they were written, both ways', async () => {
+  const input = '{"id":12345678901234567890,"list":[-9223372036854775808]}';
+  const call = (id: string) => `{"type":"tool_use","id":"${id}","name":"f","input":${input}}`;
+  const search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":${input}}`;
+  const result = '{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}]}';
+  const messages = `[{"role":"user","content":"Hello"},{"role":"assistant","content":[${search},${call('toolu_1')}]},${result}]`;
+  const head = '{"id":"msg_5","type":"message","role":"assistant","model":"claude","stop_sequence":null';
+  const usage = '"usage":{"input_tokens":5,"output_tokens":2}';
+  site.answer(`${head},"stop_reason":"tool_use",${usage},"content":[${search},${call('toolu_2')}]}`);
+  for (const limit of [undefined, 1]) {
+    const key = limit === undefined ? site.gateway.key : await keyWith(limit);
+    const response = await fetch(`${site.gateway.base_url}/messages`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: `{"model":"${model}","max_tokens":50,"messages":${messages}}`,
+    });
+    expect(await response.text()).toContain(`"content":[${search},${call('toolu_2')}]`);
+    expect(site.last().body).toContain(`"messages":${messages}`);
+  }
+  site.answer(undefined);
+});
+
 test('no tokens at all fill the cache: the answer is empty', async () => {
   const told = { id: 'msg_4', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null, content: [] };
   site.answer({ ...told, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });

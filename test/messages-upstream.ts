@@ -24,8 +24,8 @@ const EVENTS = [
 
 export interface MessagesUpstream {
   gateway: TestGateway;
-  /** What the upstream answers from now on, whole; undefined: its one sentence. */
-  answer(message: object | undefined): void;
+  /** What the upstream answers from now on, whole, as an object or as its JSON; undefined: its one sentence. */
+  answer(message: object | string | undefined): void;
   /** How many requests reached the upstream. */
   asked(): number;
   /** What reached the upstream last. */
@@ -35,11 +35,15 @@ export interface MessagesUpstream {
 
 /** The model is `anthropic/claude`; the provider's settings are added to its own. */
 export async function startMessagesUpstream(provider: object = {}): Promise<MessagesUpstream> {
-  let message: object = MESSAGE;
+  let message: object | string = MESSAGE;
   const upstream = await startWireServer(({ path, body }) => {
     if (/count[_-]tokens/.test(path)) return [responseHead(200, 'application/json'), '{"input_tokens":7}', 'END'];
     if (object(JSON.parse(body))['stream'] !== true) {
-      return [responseHead(200, 'application/json'), JSON.stringify(message), 'END'];
+      return [
+        responseHead(200, 'application/json'),
+        typeof message === 'string' ? message : JSON.stringify(message),
+        'END',
+      ];
     }
     const text = EVENTS.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
     return [responseHead(200, 'text/event-stream'), text, 'END'];

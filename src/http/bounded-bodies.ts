@@ -2,6 +2,7 @@ import { pipeline, Transform } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { hasLongIntegers, parseJson } from '../schemas/json.ts';
 import { type Claim, type Memory, structureBytes } from './memory.ts';
 import { followHandlers } from './running.ts';
 import type { Server } from './server.ts';
@@ -73,6 +74,13 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
   }
 }
 
+/** The body with the integers that a number does not hold, where its operation wants them. */
+function regained({ routeOptions }: FastifyRequest, parsed: unknown, text: string): unknown {
+  const { regain } = routeOptions.config;
+  if (regain !== undefined && parsed !== undefined && hasLongIntegers(text)) regain(parsed, parseJson(text));
+  return parsed;
+}
+
 /**
  * Counts requests with a body in the memory that all share, before it is read: what finds no room waits a little, then is refused.
  * For all routes that are registered after it.
@@ -121,7 +129,11 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     whenTaken(
       () => claimOf(request)?.take(structureBytes(body)),
-      (error) => (error === undefined ? void parse(request, body, done) : done(error)),
+      (error) => {
+        if (error === undefined)
+          void parse(request, body, (failure, parsed) => done(failure, regained(request, parsed, body)));
+        else done(error);
+      },
     );
   });
 

@@ -14,6 +14,7 @@ import fastify, {
 import type { Static, TSchema } from 'typebox';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import type { JsonValue } from '../schemas/json.ts';
 import { boundBodies } from './bounded-bodies.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
@@ -53,6 +54,8 @@ declare module 'fastify' {
     events?: TSchema;
     /** How errors are told. Absent: by the contract's envelope. */
     skin?: ErrorSkin;
+    /** Takes into a body, before it is validated, what `exact` has of it: the same with integers beyond 2^53 as they were written. */
+    regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyRequest {
     principal: Principal | undefined;

@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { JsonValue } from '../schemas/json.ts';
+import { type JsonValue, parseJson } from '../schemas/json.ts';
 import type { Call } from './call.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
@@ -195,7 +195,7 @@ export async function readJson(
     await room?.take(structureBytes(text), limits.memory_answer_wait_ms_max);
   }
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch {
     const type = String(response.headers['content-type'] ?? 'no content type');
     const told = dialect.decodeError(502, response.headers, text);

@@ -1,14 +1,8 @@
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { type JsonObject, type JsonValue, jsonWithSource } from '../schemas/json.ts';
 import { asObject } from './json-shape.ts';
 
 /** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
 const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;
-
-/** TypeScript's library does not know these two parts of ECMAScript's "JSON.parse source text access" yet. */
-const json = JSON as unknown as {
-  parse(text: string, reviver: (key: string, value: JsonValue, context: { source?: string }) => JsonValue): JsonValue;
-  rawJSON(text: string): JsonObject;
-};
 
 /**
  * A call's arguments as the object this wire wants. Numbers keep their text, so that `7006652.0` and integers beyond
@@ -18,7 +12,7 @@ export function parseArguments(text: string): { input: JsonObject; isObject: boo
   if (text.trim() === '') return { input: {}, isObject: true };
   let value: JsonValue;
   try {
-    value = RISKY_NUMBER.test(text) ? json.parse(text, keepNumber) : JSON.parse(text);
+    value = RISKY_NUMBER.test(text) ? jsonWithSource.parse(text, keepNumber) : JSON.parse(text);
   } catch {
     return { input: { _raw: text }, isObject: false };
   }
@@ -28,5 +22,5 @@ export function parseArguments(text: string): { input: JsonObject; isObject: boo
 
 function keepNumber(_key: string, value: JsonValue, { source }: { source?: string }): JsonValue {
   if (typeof value !== 'number' || source === undefined || String(value) === source) return value;
-  return json.rawJSON(source);
+  return jsonWithSource.rawJSON(source);
 }

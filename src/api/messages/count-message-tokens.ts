@@ -9,6 +9,7 @@ import { callOf } from '../call-of.ts';
 import { betasOf } from './betas.ts';
 import { messagesRequest } from './door.ts';
 import { messagesError } from './errors.ts';
+import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
 import { tellRequestId } from './request-id.ts';
 
@@ -23,7 +24,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
   server.route({
     method: 'POST',
     url: '/messages/count_tokens',
-    config: { metered: inference, skin: messagesError },
+    config: { metered: inference, skin: messagesError, regain: regainInputs },
     schema: {
       operationId: 'countMessageTokens',
       tags: ['Messages'],

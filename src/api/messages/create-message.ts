@@ -10,6 +10,7 @@ import { betasOf } from './betas.ts';
 import { messagesRequest } from './door.ts';
 import { encodeMessage } from './encode.ts';
 import { messagesError } from './errors.ts';
+import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
 import { tellRequestId } from './request-id.ts';
 import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
@@ -37,7 +38,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
   server.route({
     method: 'POST',
     url: '/messages',
-    config: { metered: options.inference, events: MessagesEvent, skin: messagesError },
+    config: { metered: options.inference, events: MessagesEvent, skin: messagesError, regain: regainInputs },
     schema: {
       operationId: 'createMessage',
       tags: ['Messages'],

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, remainder } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
@@ -35,7 +35,7 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   if (frame.data === '[DONE]' || frame.data === '') return undefined;
   let value: JsonValue;
   try {
-    value = JSON.parse(frame.data);
+    value = parseJson(frame.data);
   } catch {
     throw invalid('The provider sent an event that is not JSON.', frame.data);
   }

@@ -1,6 +1,6 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { asArray, asText, remainder } from '../json-shape.ts';
 import { countCodePoints, createSlot } from '../slot.ts';
 import { annotationsOf } from './citations.ts';
@@ -261,7 +261,7 @@ function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
 
 function parseInput(text: string): JsonValue {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return { _raw: text };
   }

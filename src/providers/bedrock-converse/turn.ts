@@ -1,6 +1,6 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
 import { mintCallId } from '../tool-ids.ts';
@@ -288,7 +288,7 @@ function whole(start: JsonObject, input: string, content: JsonValue[]): WireBloc
 
 function parse(text: string): JsonValue {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return { _raw: text };
   }

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ChoiceError, ResponseExt } from '../../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
@@ -38,7 +38,7 @@ function parseFrame({ data, event }: Frame): JsonObject | undefined {
   if (data === '' || data === '[DONE]') return undefined;
   let value: JsonValue;
   try {
-    value = JSON.parse(data);
+    value = parseJson(data);
   } catch {
     throw invalid('The provider sent an event that is not JSON.', data);
   }
