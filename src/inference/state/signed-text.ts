@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto';
 
 /** Texts that travel through clients and are known again, each for one organization. */
 export interface SignedTexts {
@@ -19,7 +19,8 @@ export function isMarked(text: string): boolean {
 
 /** Makes the signer of one kind of texts: HMAC-SHA-256 over what is signed and whose it is, under a key derived by HKDF (RFC 5869). */
 export function createSignedTexts(secret: string, purpose: string, packed_chars_max: number): SignedTexts {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', `model-gateway ${purpose}`, 32));
+  // A key that is made once: each use of one in bytes takes ten times as long.
+  const key = createSecretKey(new Uint8Array(hkdfSync('sha256', secret, '', `model-gateway ${purpose}`, 32)));
   const mac = (packed: string, organization_id: string) =>
     createHmac('sha256', key).update(`${organization_id}\n${packed}`).digest();
   return {

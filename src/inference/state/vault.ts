@@ -1,4 +1,4 @@
-import { createHmac, hash, hkdfSync } from 'node:crypto';
+import { createHmac, createSecretKey, hash, hkdfSync, type KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
@@ -85,11 +85,11 @@ function ownerOf(place: string): string {
   return place.slice(0, place.indexOf('.'));
 }
 
-function placesKey(secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway turn places', 32));
+function placesKey(secret: string): KeyObject {
+  return createSecretKey(new Uint8Array(hkdfSync('sha256', secret, '', 'model-gateway turn places', 32)));
 }
 
-function placeName(key: Buffer, identity: readonly string[], chars: number): string {
+function placeName(key: KeyObject, identity: readonly string[], chars: number): string {
   return createHmac('sha256', key).update(JSON.stringify(identity)).digest('base64url').slice(0, chars);
 }
 
@@ -157,8 +157,14 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   const stopping = new AbortController();
   /** Whose turns were forgotten while a batch was on its way, with which they come back. */
   const gone = new Set<string>();
-  const placeFor = (workspace_id: string, identity: string[]) =>
-    `${placeName(key, [workspace_id], OWNER_CHARS)}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
+  /** The last that was asked for: a request asks for one alone, as often as it has turns. */
+  let known = { workspace_id: '', owner: '' };
+  const placeFor = (workspace_id: string, identity: string[]) => {
+    if (known.workspace_id !== workspace_id) {
+      known = { workspace_id, owner: placeName(key, [workspace_id], OWNER_CHARS) };
+    }
+    return `${known.owner}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
+  };
 
   function forget(id: string): void {
     unwritten_chars -= unwritten.get(id)?.length ?? 0;
