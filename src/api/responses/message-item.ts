@@ -193,20 +193,37 @@ function annotationsOf(told: JsonObject): JsonObject[] {
 
 function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
   if (kind === 'refusal') return { ...rest, type: 'refusal', refusal: text };
-  return { ...rest, type: 'output_text', annotations: [...annotations], logprobs: [...logprobs], text };
+  return {
+    ...rest,
+    type: 'output_text',
+    annotations: [...annotations],
+    logprobs: ofEachToken(logprobs, withBytes),
+    text,
+  };
 }
 
-/** Of the chat wire's form; bytes that are not known are left out. */
+/** Of the chat wire's form; bytes that are not known are left out, as this API's events have none. */
 function logprobsOf(value: ChatChunk['logprobs']): JsonObject[] {
-  return asArray(asObject(value)?.['content']).map((told) => {
+  return ofEachToken(asArray(asObject(value)?.['content']), ({ bytes, ...told }) =>
+    bytes == null ? told : { ...told, bytes },
+  );
+}
+
+function ofEachToken(tokens: readonly JsonValue[], tell: (token: JsonObject) => JsonObject): JsonObject[] {
+  return tokens.map((told) => {
     const { top_logprobs, ...token } = asObject(told) ?? {};
-    return {
-      ...withoutNull(token),
-      top_logprobs: asArray(top_logprobs).map((one) => withoutNull(asObject(one) ?? {})),
-    };
+    return { ...tell(token), top_logprobs: asArray(top_logprobs).map((one) => tell(asObject(one) ?? {})) };
   });
 }
 
-function withoutNull({ bytes, ...told }: JsonObject): JsonObject {
-  return bytes == null ? told : { ...told, bytes };
+const utf8 = new TextEncoder();
+
+/** A piece of a character, which its bytes alone tell: OpenAI writes `bytes:\xe2\x80`. */
+const BROKEN = /^bytes:|\ufffd/;
+
+/** A token of a finished part has its bytes: those of its text, where the provider does not tell them and they are known. */
+function withBytes(told: JsonObject): JsonObject {
+  const { token } = told;
+  const is_known = told['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
+  return is_known ? told : { ...told, bytes: [...utf8.encode(token)] };
 }

@@ -17,7 +17,9 @@ const logprobs = [{ token: 'A', logprob: -0.1, top_logprobs: [] }];
 const picture = { id: 'ig_1', type: 'image_generation_call', output_format: 'png' };
 const custom = { id: 'ctc_1', type: 'custom_tool_call', call_id: 'call_1', name: 'shell' };
 const message = { id: 'msg_1', type: 'message', role: 'assistant' };
-const said = { type: 'output_text', annotations: [], logprobs, text: 'A' };
+/** The finished part alone has the bytes of its tokens (OpenAI's reference of the Response object). */
+const likely = [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }];
+const said = { type: 'output_text', annotations: [], logprobs: likely, text: 'A' };
 const quoted = { type: 'file_citation', file_id: 'file_1', filename: 'a.pdf', index: 1 };
 const refused = { type: 'refusal', refusal: 'No' };
 const patch = {

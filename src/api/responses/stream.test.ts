@@ -175,9 +175,34 @@ describe('items', () => {
     const chunks = text(0, 'A').map((one) => (one.delta.content ? { ...one, logprobs: likely } : one));
     for (const shows_logprobs of [true, false]) {
       const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs }));
-      const logprobs = shows_logprobs ? [{ token: 'A', logprob: -0.1, top_logprobs: [] }] : [];
+      const logprobs = shows_logprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
       expect(output).toMatchObject([{ content: [{ text: 'A', logprobs }] }]);
     }
+  });
+
+  test('have the bytes of their tokens as the provider tells them, else as the token says', () => {
+    const top_logprobs = [
+      { token: '\ufffd', logprob: -1 },
+      { token: 'é', logprob: -2 },
+    ];
+    const content = [
+      { token: 'bytes:\\xc3', logprob: 0, bytes: [195], top_logprobs },
+      { token: 'bytes:\\xa9', logprob: 0, bytes: null, top_logprobs: [] },
+    ];
+    const chunks = text(0, 'é').map((one) => (one.delta.content ? { ...one, logprobs: { content } } : one));
+    const [part] = array(told([...chunks, STOP]).output[0]!['content']).map(object);
+    expect(part!['logprobs']).toEqual([
+      {
+        token: 'bytes:\\xc3',
+        logprob: 0,
+        bytes: [195],
+        top_logprobs: [
+          { token: '\ufffd', logprob: -1 },
+          { token: 'é', logprob: -2, bytes: [195, 169] },
+        ],
+      },
+      { token: 'bytes:\\xa9', logprob: 0, top_logprobs: [] },
+    ]);
   });
 
   test('have the probabilities of their own tokens, in a stream as in the whole, also where those come behind them', () => {
