@@ -37,11 +37,16 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 );
 
 /** Those that run models. */
-const running = operations.filter(({ path }) => /(?:completions|embeddings|transcriptions|explain)$/.test(path));
+const running = operations.filter(({ path }) =>
+  /(?:completions|responses|messages|count_tokens|embeddings|transcriptions|explain)$/.test(path),
+);
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  gateway = await startGateway({ environment: { GATEWAY_BODY_BYTES_MAX: String(8 * 1024 * 1024) } });
+  gateway = await startGateway({
+    yaml: 'responses: { store: true }',
+    environment: { GATEWAY_BODY_BYTES_MAX: String(8 * 1024 * 1024) },
+  });
 });
 afterAll(() => gateway.stop());
 
@@ -183,6 +188,8 @@ function soundBody({ path }: Operation): Json {
   if (path.endsWith('embeddings')) return { model: 'sandbox/embed', input: 'x' };
   if (path.endsWith('transcriptions'))
     return { model: 'sandbox/transcribe', input_audio: { data: SOUND, format: 'wav' } };
+  if (path.endsWith('/responses')) return { model: 'sandbox/echo', input: [{ role: 'user', content: 'Hello' }] };
+  if (/[^t]\/completions$/.test(path)) return { model: 'sandbox/echo', prompt: ['Hello', 'there'] };
   return { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] };
 }
 
@@ -192,7 +199,9 @@ function spoiltBody(random: Random, operation: Operation): string {
   const options: Json = { sandbox };
   const provider: Json = { options };
   const made: Json = { ...soundBody(operation), provider };
-  const spoilt = [made, ((made['messages'] ?? []) as Json[])[0] ?? made, provider, options, sandbox];
+  const turns = (made['messages'] ?? made['input'] ?? []) as Json[] | string;
+  const turn = Array.isArray(turns) ? turns[0] : undefined;
+  const spoilt = [made, turn ?? made, provider, options, sandbox];
   for (let members = random.whole(1, 2); members > 0; members--)
     random.pick(spoilt)[random.pick(TEXTS)] = anything(random);
   return textOf(made);
@@ -243,7 +252,7 @@ function requestOf(random: Random): Sent {
   const queries = [...operation.queries, ...(random.chance(0.1) ? ['__proto__', 'limit', 'x'] : [])]
     .filter(() => random.chance(0.3))
     .map((name) => `${name}=${encodeURIComponent(random.pick(TEXTS).toWellFormed().slice(0, 200))}`);
-  const is_inference = /chat|embeddings|transcriptions|\/key$/.test(operation.path);
+  const is_inference = /chat|completions|responses|messages|embeddings|transcriptions|\/key$/.test(operation.path);
   const key = random.chance(0.9) === is_inference ? gateway.key : gateway.management_key;
   const body = bodyOf(random, operation);
   const headers: Record<string, string> = {};
@@ -258,8 +267,13 @@ function requestOf(random: Random): Sent {
   return { method, url: path + (queries.length === 0 ? '' : `?${queries.join('&')}`), headers, body };
 }
 
+/** Paths whose errors and streams are Anthropic's. */
+const IN_MESSAGES = /\/messages(?:\/|\?|$)/;
+const CHAT_END = /data: \[DONE\]\n\n$/;
+const MESSAGES_END = /event: (?:message_stop|error)\ndata: [^\n]*\n\n$/;
+
 /** What is wrong with an answer; undefined: nothing. */
-function faultOf({ method }: Sent, status: number, type: string, text: string): string | undefined {
+function faultOf({ method, url }: Sent, status: number, type: string, text: string): string | undefined {
   if (status === 500) return 'a 500';
   if (method === 'HEAD' || status === 204) return undefined;
   if (status >= 400) {
@@ -270,15 +284,17 @@ function faultOf({ method }: Sent, status: number, type: string, text: string): 
       return `an error of ${type} that is no JSON`;
     }
     const { error } = told;
-    const is_whole = 'gateway_metadata' in told && 'user_id' in told && error !== undefined && 'metadata' in error;
-    if (!is_whole || error?.code !== status) return 'an error without the envelope';
-    const { message } = error;
+    const is_whole = IN_MESSAGES.test(url)
+      ? 'request_id' in told && error !== undefined && 'type' in error
+      : 'gateway_metadata' in told && 'user_id' in told && error?.code === status && 'metadata' in error;
+    if (!is_whole) return 'an error without the envelope';
+    const message = error?.message;
     const is_said =
       typeof message === 'string' && message !== '' && message.length <= 2 * limits.error_message_chars_max;
     return is_said ? undefined : 'an error that says nothing, or too much';
   }
   if (/^text\/event-stream/.test(type))
-    return text.endsWith('data: [DONE]\n\n') ? undefined : 'a stream without an end';
+    return (IN_MESSAGES.test(url) ? MESSAGES_END : CHAT_END).test(text) ? undefined : 'a stream without an end';
   if (!/^application\/json/.test(type)) return undefined;
   try {
     JSON.parse(text);

@@ -232,6 +232,20 @@ describe('several prompts', () => {
     });
   });
 
+  test('count what they share as often as it is sent at once, in the memory that requests share', async () => {
+    const small = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
+    try {
+      const ask = async (prompt: string[]) => {
+        const trace = { x: 'y'.repeat(500_000) };
+        return (await small.call('POST', '/completions', { model: 'sandbox/echo', prompt, trace })).status;
+      };
+      expect(await ask(['a'])).toBe(200);
+      expect(await ask(Array.from({ length: 9 }, () => 'a'))).toBe(413);
+    } finally {
+      await small.stop();
+    }
+  });
+
   test('of which none is answered fail as one does', async () => {
     const { status, answer } = await ask({ prompt: ['refused 1', 'refused 2'] });
     expect([status, object(answer['error'])['code']]).toEqual([400, 400]);

@@ -2,10 +2,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
+import { serialize } from '../../inference/attempt.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
+import { limits } from '../../limits.ts';
 import { CompletionAnswer, CompletionBody, CompletionChunk } from '../../schemas/completions.ts';
 import { errors } from '../../schemas/error.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
@@ -31,6 +34,17 @@ function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[])
   };
 }
 
+/** Counts what is written for several prompts at once: what they share goes upstream with each. */
+async function takeRoom(
+  { prompt: _, ...shared }: CompletionRequest,
+  [lead, ...others]: readonly Call[],
+): Promise<void> {
+  const chars = others.length === 0 ? 0 : serialize(shared as JsonObject).length;
+  if (chars <= limits.counted_bytes_min) return;
+  const at_once = Math.min(others.length, limits.completion_prompts_at_once - 1);
+  await lead?.room?.take(chars * at_once * limits.body_copies);
+}
+
 /** `POST /completions`, the form of before chat: text that goes on from a prompt, or from each of several. */
 export function createCompletion(server: Server, options: CompletionOptions): void {
   const { inference, clock } = options;
@@ -50,6 +64,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
     handler: async (request, reply) => {
       const { body } = request;
       const calls = completionRequests(body).map((one) => callOf(request, one, clock));
+      await takeRoom(body, calls);
       const lead = calls[0] as Call;
       reply.header('x-generation-id', lead.generation_id);
       const streamed = body.stream === true;

@@ -1,4 +1,5 @@
 import type { GatewayError } from '../../errors.ts';
+import { serialize } from '../../inference/attempt.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
 import { asObject } from '../../providers/json-shape.ts';
@@ -36,7 +37,10 @@ export interface Told {
 
 /** The Response object of one answer (specification, "Responses API items"): what it repeats of its request is written once. */
 export interface ResponseObject {
-  /** What it repeats of its request, in bytes of memory: each event that shows the whole object holds it once more. */
+  /**
+   * What it repeats of its request, in bytes of memory: each event that shows the whole object holds it once more. Throws
+   * `GatewayError` 400 for a request that is nested too deeply.
+   */
   repeatedBytes(): number;
   /** As it begins, without any output. */
   begun(served: Served | undefined): string;
@@ -170,7 +174,7 @@ export function createResponseObject(
 ): ResponseObject {
   let echo: string | undefined;
   const echoed = () => {
-    echo ??= members(echoOf(body, {}));
+    echo ??= serialize(echoOf(body, {})).slice(1, -1);
     return echo;
   };
   const head = `"id":${JSON.stringify(id)},"object":"response","created_at":${created_at}`;
