@@ -194,6 +194,8 @@ export const limits = {
   seal_chars_max: 16 * 1024,
   /** The same unpacked: a request may hold thousands of seals. */
   seal_unpacked_bytes_max: 128 * 1024,
+  /** What the seals of one request unpack to together: they pack so well that a small request of them could be very large. */
+  seals_unpacked_bytes_max: 32 * 1024 * 1024,
   /** Blocks of a stream that wait for the one before them, as JSON; an upstream that interleaves more breaks off. */
   waiting_blocks_chars_max: 8 * 1024 * 1024,
   /** Reasoning of one wire on its way through a client of another, packed; above, it is left out. */

@@ -11,8 +11,11 @@ export interface Sealer {
     turn: SealedTurn,
     owner: { organization_id: string; generation_id: string },
   ): { detail: ReasoningDetail; is_whole: boolean } | undefined;
-  /** Undefined where it was not made here for this organization, or changed since. */
-  unseal(data: string, organization_id: string): SealedTurn | undefined;
+  /**
+   * Undefined where it was not made here for this organization, or changed since, or has no room; `room` is what may be
+   * unpacked yet, and becomes less.
+   */
+  unseal(data: string, organization_id: string, room?: { bytes: number }): SealedTurn | undefined;
 }
 
 const ID = 'seal_';
@@ -52,12 +55,14 @@ export function createSealer(secret: string): Sealer {
       const id = `${ID}${generation_id}`;
       return { detail: { type: 'reasoning.encrypted', data, id, format: 'unknown' }, is_whole: packed === whole };
     },
-    unseal(data, organization_id) {
+    unseal(data, organization_id, room) {
+      if (room !== undefined && room.bytes <= 0) return undefined;
       const packed = texts.verify(data, organization_id);
       if (packed === undefined) return undefined;
       const text = inflateRawSync(Buffer.from(packed, 'base64url'), {
         maxOutputLength: limits.seal_unpacked_bytes_max,
       });
+      if (room !== undefined) room.bytes -= text.length;
       return JSON.parse(text.toString()) as SealedTurn;
     },
   };

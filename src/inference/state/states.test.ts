@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createVault } from '../../accounts/vault.ts';
+import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
 import { type Call, createCancellation } from '../call.ts';
@@ -183,6 +184,27 @@ describe('the seal', () => {
       expect(call.request.messages[1]?.ext?.natives).toBeUndefined();
       expect(call.request.messages[1]?.reasoning_details).toEqual(details.slice(0, 2));
     }
+  });
+
+  test('unpacks no more than a request has room for, and the newest first', async () => {
+    const states = statesOf();
+    const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max - 1_000) };
+    const turn = { w: 'anthropic-messages' as const, i: 'anthropic', t: [], c: [4], d: [] };
+    const { detail } = createSealer(SECRET).seal(
+      { ...turn, n: [{ type: 'native', wire: 'anthropic-messages', block }], o: [{ kind: 'native', at: 0 }] },
+      { organization_id: 'o', generation_id: 'gen-1' },
+    )!;
+    const many = 300;
+    const messages = Array.from({ length: many }, (): Message[] => [
+      question,
+      { role: 'assistant', content: 'Text', reasoning_details: [detail] },
+    ]).flat();
+    const { call } = await states.recall(callOf({ messages }), true);
+    const whole = call.request.messages.filter(({ ext }) => ext?.natives !== undefined);
+    expect(whole.length).toBeLessThanOrEqual(limits.seals_unpacked_bytes_max / limits.seal_unpacked_bytes_max + 3);
+    expect(whole.length).toBeGreaterThan(200);
+    expect(call.request.messages.at(-1)?.ext?.natives).toBeDefined();
+    expect(JSON.stringify(call.request)).not.toContain('gw1.');
   });
 
   test('still brings the order back where a client stripped the thoughts, which then are left out', async () => {

@@ -35,6 +35,13 @@ export interface Recalled {
   issuer: string | undefined;
 }
 
+/** A message without its seal, and the place of what had no room in it. */
+interface Unsealed {
+  message: Message;
+  is_whole: boolean;
+  rest?: string;
+}
+
 /** Follows one answer, so that its turn can be recalled. */
 export interface TurnKeeper {
   /** The chunks, with the seal before the one that ends the answer. */
@@ -79,14 +86,6 @@ function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean 
   return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
 }
 
-/** Whether the turn's reasoning stands in a message just before: some clients write each of its blocks as a message of its own. */
-function isToldBefore(messages: readonly Message[], at: number): boolean {
-  for (let i = at - 1; messages[i]?.role === 'assistant'; i -= 1) {
-    if (messages[i]?.reasoning_details?.length) return true;
-  }
-  return false;
-}
-
 /** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
 function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
@@ -122,18 +121,31 @@ export function createTurnStates({
   function unseal(
     message: Message,
     { organization_id, workspace_id }: Call['principal'],
-  ): { message: Message; is_whole: boolean; rest?: string } {
+    room: { bytes: number },
+  ): Unsealed {
     const details = (message.reasoning_details ?? []).filter((detail) => !isReturnedSeal(detail));
     const bare: Message = { ...message, reasoning_details: details };
     const seals = (message.reasoning_details ?? []).filter(isReturnedSeal);
     for (const { data } of seals.reverse()) {
-      const turn = sealer.unseal(data, organization_id);
+      const turn = sealer.unseal(data, organization_id, room);
       const restored = turn && restoreSealed(bare, turn);
       if (restored === undefined) continue;
       if (turn?.g === undefined) return restored;
       return { ...restored, rest: vault.placeOfGeneration(workspace_id, turn.g) };
     }
     return { message: bare, is_whole: false };
+  }
+
+  /** The messages with a seal, by their places; the newest first, where there is not room for all. */
+  function unsealAll(messages: readonly Message[], principal: Call['principal']): Map<number, Unsealed> {
+    const unsealed = new Map<number, Unsealed>();
+    const room = { bytes: limits.seals_unpacked_bytes_max };
+    for (let at = messages.length - 1; at >= 0; at -= 1) {
+      const message = messages[at]!;
+      if (message.role !== 'assistant' || !message.reasoning_details?.some(isReturnedSeal)) continue;
+      unsealed.set(at, unseal(message, principal, room));
+    }
+    return unsealed;
   }
 
   /** What the vault knows of a turn whose details the client did send: its issuer, and the details where they were merged. */
@@ -196,11 +208,16 @@ export function createTurnStates({
       const own = request.ext && !hidesReasoning(request) ? OWN_WIRE[request.ext.client] : undefined;
       const report: Report[] = [];
       const lost = new Map<string, number>();
+      const sealed = unsealAll(request.messages, principal);
+      /** Some clients write each block of a turn as a message of its own: whether one before had its reasoning. */
+      let was_told = false;
       const messages = request.messages.map((given, at): Message => {
-        if (given.role !== 'assistant') return given;
+        const is_told = was_told;
         const { reasoning_details: details } = given;
-        const has_seal = details?.some(isReturnedSeal) === true;
-        const unsealed = has_seal ? unseal(given, principal) : { message: given, is_whole: false };
+        was_told = given.role === 'assistant' && (is_told || Boolean(details?.length));
+        if (given.role !== 'assistant') return given;
+        const has_seal = sealed.has(at);
+        const unsealed = sealed.get(at) ?? { message: given, is_whole: false };
         if (unsealed.rest !== undefined && keeps) {
           lost.set(unsealed.rest, at);
           return unsealed.message;
@@ -209,7 +226,7 @@ export function createTurnStates({
         const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
         if (details == null) {
-          if (!isToldBefore(request.messages, at)) lost.set(place, at);
+          if (!is_told) lost.set(place, at);
           return given;
         }
         const known = details.length === 0 ? undefined : vault.remembered(place);
