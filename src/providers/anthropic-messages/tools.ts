@@ -1,6 +1,6 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import { asObject } from '../json-shape.ts';
 import { constrainSchema } from './schema.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
@@ -127,10 +127,8 @@ function encodeChoice(request: ChatRequest, hasTools: boolean, encoding: Encodin
       const name = asObject((choice as JsonObject)['function'])?.['name'];
       return { type: 'tool', name: encoding.names.toWire(String(name)), ...serial };
     }
-    case 'allowed_tools': {
-      const mode = asObject((choice as JsonObject)['allowed_tools'])?.['mode'] ?? (choice as JsonObject)['mode'];
-      return { type: mode === 'required' ? 'any' : 'auto', ...serial };
-    }
+    case 'allowed_tools':
+      return { type: allowedMode(choice) === 'required' ? 'any' : 'auto', ...serial };
     default:
       encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
       return isSerial ? { type: 'auto', ...serial } : undefined;

@@ -1,6 +1,6 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import { constrainSchema } from '../anthropic-messages/schema.ts';
 import { asObject } from '../json-shape.ts';
 import { cachePoint } from './caching.ts';
@@ -122,10 +122,8 @@ function encodeChoice({ tool_choice }: ChatRequest, encoding: Encoding): WireToo
       const name = asObject((choice as JsonObject)['function'])?.['name'];
       return { tool: { name: encoding.names.toWire(String(name)) } };
     }
-    case 'allowed_tools': {
-      const mode = asObject((choice as JsonObject)['allowed_tools'])?.['mode'] ?? (choice as JsonObject)['mode'];
-      return mode === 'required' ? { any: {} } : undefined;
-    }
+    case 'allowed_tools':
+      return allowedMode(choice) === 'required' ? { any: {} } : undefined;
     default:
       encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
       return undefined;

@@ -5,6 +5,7 @@ import { mediaOf, promptTokens, textBytes } from '../../inference/worst-case.ts'
 import type { Candidate } from '../../routing/plan.ts';
 import { checkCohereChat } from '../../sandbox/cohere-chat-checks.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import type { DialectEndpoint } from '../dialect.ts';
 import { cohereChat } from './index.ts';
 
 const base64 = 'QUJD'.repeat(5_000);
@@ -90,4 +91,21 @@ test('any conversation becomes one that the wire accepts, and is never written t
     expect(JSON.stringify(messages)).toBe(before);
   });
   fc.assert(property, { seed: 20_261_121, numRuns: 1_000 });
+});
+
+test.each([
+  ['in its own form', { allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'b' } }] } }],
+  ['flat', { mode: 'required', tools: [{ type: 'function', name: 'b' }] }],
+])('of a choice of several tools, %s, those alone are sent', (_form, told) => {
+  const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: { type: 'object' } } });
+  const { body } = cohereChat.encodeRequest(
+    {
+      messages: [{ role: 'user', content: 'Hi' }],
+      tools: [tool('a'), tool('b')],
+      tool_choice: { type: 'allowed_tools', ...told },
+    },
+    { model: 'cohere/a', provider: 'cohere', upstream_model: 'a', quirks: {} } as unknown as DialectEndpoint,
+    { media: new Map(), strip_state: false },
+  );
+  expect(body).toMatchObject({ tool_choice: 'REQUIRED', tools: [{ function: { name: 'b' } }] });
 });

@@ -1,6 +1,6 @@
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
+import { asArray, asObject } from '../json-shape.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireRequest, WireTool } from './wire.ts';
 
@@ -63,8 +63,7 @@ function choiceOf(choice: ToolChoice | null | undefined): { mode?: 'REQUIRED' | 
   const told = asObject(choice);
   const name = asObject(told?.['function'])?.['name'];
   if (typeof name === 'string') return { mode: 'REQUIRED', only: [name] };
-  if (told?.['type'] !== 'allowed_tools') return {};
-  const allowed: JsonObject = asObject(told['allowed_tools']) ?? told;
-  const only = asArray(allowed['tools']).map((tool) => asText(asObject(asObject(tool)?.['function'])?.['name']));
-  return { ...(allowed['mode'] === 'required' ? { mode: 'REQUIRED' as const } : {}), only };
+  const allowed = allowedTools(choice);
+  if (allowed === undefined) return {};
+  return { ...(allowedMode(choice) === 'required' ? { mode: 'REQUIRED' as const } : {}), only: [...allowed] };
 }

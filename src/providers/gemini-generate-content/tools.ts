@@ -1,6 +1,6 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import { asObject } from '../json-shape.ts';
 import type { Encoding } from './encoding.ts';
 import {
@@ -100,10 +100,8 @@ function encodeChoice(request: ChatRequest, isStrict: boolean, encoding: Encodin
       const name = asObject((choice as JsonObject)['function'])?.['name'];
       return { mode: 'ANY', allowedFunctionNames: [encoding.names.toWire(String(name))] };
     }
-    case 'allowed_tools': {
-      const mode = asObject((choice as JsonObject)['allowed_tools'])?.['mode'] ?? (choice as JsonObject)['mode'];
-      return mode === 'required' ? { mode: 'ANY' } : automatic;
-    }
+    case 'allowed_tools':
+      return allowedMode(choice) === 'required' ? { mode: 'ANY' } : automatic;
     default:
       encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
       return automatic;

@@ -1,6 +1,6 @@
-import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
+import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
 import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
 import { fitToolName } from '../tool-ids.ts';
@@ -166,7 +166,7 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
     return true;
   };
   if (choice != null && !refused('tool_choice')) {
-    const mode = quirks.allowed_tools ? choice : allowedMode(choice);
+    const mode = quirks.allowed_tools ? choice : (allowedMode(choice) ?? choice);
     if (mode === 'required' && quirks.tool_choice_any) body['tool_choice'] = 'any';
     else if (typeof mode === 'string') body['tool_choice'] = mode;
     else if (isObject(choice) && isObject(choice['function'])) {
@@ -178,13 +178,6 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
     else tell(encoding, 'dropped', 'tool_choice', 'the tool that is to be called belongs to another API');
   }
   if (parallel != null && !refused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
-}
-
-/** What is left of a choice of several tools once the others are not sent. */
-function allowedMode(choice: ToolChoice): ToolChoice {
-  if (!isObject(choice) || choice['type'] !== 'allowed_tools') return choice;
-  const list = isObject(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
-  return list['mode'] === 'required' ? 'required' : 'auto';
 }
 
 /** Whether a choice is of tools that are sent: functions, or those of this wire that the gateway does not know. */
