@@ -122,7 +122,9 @@ class MessagesChecker {
     if (typeof model !== 'string' || model === '') fail('no model', message);
     if (!Array.isArray(content) || content.length > 0) fail('content before its blocks', content);
     if (stop_reason !== null || stop_sequence !== null) fail('an end at the beginning', message);
+    checkObjects(message);
     checkUsage(message['usage']);
+    if (object(message['usage'])['output_tokens'] !== 0) fail('output before the beginning', message);
     this.#message = message;
   }
 
@@ -206,6 +208,8 @@ class MessagesChecker {
     if (block === undefined || event['index'] !== this.#content.length - 1) fail('the end of no open block', event);
     if (block['type'] === 'text' && block['text'] === '' && array(block['citations']).length === 0)
       fail('a block that says nothing', block);
+    if (block['type'] === 'thinking' && block['thinking'] === '' && block['signature'] === '')
+      fail('a block that says nothing', block);
     if (this.#input !== '') block['input'] = objectOf(this.#input);
     this.#open = undefined;
   }
@@ -217,10 +221,13 @@ class MessagesChecker {
     if (!STOP_REASONS.has(stop_reason)) fail('an unknown reason to stop', stop_reason);
     if ((stop_reason === 'stop_sequence') !== (typeof stop_sequence === 'string'))
       fail('stop_sequence', event['delta']);
+    if (typeof stop_sequence !== 'string' && stop_sequence !== null) fail('stop_sequence', event['delta']);
+    checkObjects(object(event['delta']));
     const calls = this.#call_ids.size > 0;
     if (stop_reason === 'tool_use' && !calls) fail('tools are to be used, but none is called');
     if (stop_reason === 'end_turn' && calls) fail('calls that nobody is told to answer');
     const usage = checkUsage(event['usage']);
+    checkCosts(usage);
     const { context_management } = event;
     this.#message = {
       ...this.#message,
@@ -273,7 +280,41 @@ function checkUsage(value: JsonValue | undefined): JsonObject {
     const is_count = typeof count === 'number' && Number.isInteger(count) && count >= 0;
     if (!is_count && !(is_optional && count === null)) fail(`${name} is no count`, usage);
   }
-  const { thinking_tokens = 0 } = object(usage['output_tokens_details'] ?? {});
-  if (Number(thinking_tokens) > Number(usage['output_tokens'])) fail('more thinking than output', usage);
+  const { service_tier, cache_creation, output_tokens_details = {}, server_tool_use } = usage;
+  if (service_tier !== null && typeof service_tier !== 'string') fail('service_tier', usage);
+  if (cache_creation !== null) {
+    const { ephemeral_5m_input_tokens, ephemeral_1h_input_tokens } = objectIn(cache_creation);
+    const written = countOf(ephemeral_5m_input_tokens, usage) + countOf(ephemeral_1h_input_tokens, usage);
+    if (written > countOf(usage['cache_creation_input_tokens'], usage)) fail('more is written than is written', usage);
+  }
+  if (server_tool_use !== null) {
+    for (const name of ['web_search_requests', 'web_fetch_requests']) countOf(objectIn(server_tool_use)[name], usage);
+  }
+  const { thinking_tokens = 0 } = objectIn(output_tokens_details);
+  if (countOf(thinking_tokens, usage) > countOf(usage['output_tokens'], usage))
+    fail('more thinking than output', usage);
   return usage;
+}
+
+function objectIn(value: JsonValue | undefined): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : fail('no object', value);
+}
+
+function countOf(value: JsonValue | undefined, usage: JsonObject): number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : fail('no count', usage);
+}
+
+/** What an end tells of money. */
+function checkCosts(usage: JsonObject): void {
+  const { cost, cost_details = {}, is_byok } = usage;
+  // It is not told where a price is not known.
+  if (cost === undefined) return;
+  if (typeof cost !== 'number' || cost < 0 || typeof is_byok !== 'boolean') fail('no cost', usage);
+  for (const [name, value] of Object.entries(objectIn(cost_details)))
+    if (typeof value !== 'number' && !(value === null && name === 'upstream_inference_cost')) fail('no cost', usage);
+}
+
+/** What is an object, or said to be none. */
+function checkObjects(message: JsonObject): void {
+  for (const name of ['stop_details', 'container']) if (message[name] !== null) objectIn(message[name]);
 }

@@ -65,6 +65,12 @@ test('a message that begins with counts of its wire has no output yet, and no th
   expect(message['usage']).not.toHaveProperty('output_tokens_details');
 });
 
+test('a thought without text and signature is no block, which nobody would take back', () => {
+  const empty = detail({ type: 'reasoning.text', text: '', format: 'anthropic-claude-v1' });
+  const message = messageOf([begin('openai-chat'), reasoning(0, empty), text(1, 'a'), finish('stop')]);
+  expect(message['content']).toEqual([{ type: 'text', text: 'a' }]);
+});
+
 describe('reasons to stop', () => {
   test.each<[ChatChunk['finish_reason'], string]>([
     ['stop', 'end_turn'],

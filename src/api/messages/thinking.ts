@@ -117,7 +117,7 @@ export function createThinkingWriter(
       if (data === undefined) return;
       start({ ...rest, type: 'redacted_thinking', data });
       stop();
-    } else if (detail.type === 'reasoning.text') {
+    } else if (detail.type === 'reasoning.text' && (detail.text || detail.signature)) {
       if (own === undefined || !isSameDetail(own, detail)) {
         end();
         startThinking(rest);
