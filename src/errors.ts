@@ -26,6 +26,11 @@ function clipped(message: string): string {
   return `${message.slice(0, shown)}…${message.slice(-shown)}`.toWellFormed();
 }
 
+/** A field that breaks a rule: named in the sentence, and beside it for clients that read it there. */
+export function invalidField(path: string, rule: string): GatewayError {
+  return new GatewayError(400, `${path} ${rule}`, { metadata: { violations: [{ path, rule }] } });
+}
+
 /** The one error a client may see: its message is written for the client, of bounded length, its cause for the log. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';

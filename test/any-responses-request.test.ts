@@ -196,6 +196,11 @@ test('on its own wire a request comes out as it went in', () => {
   );
 });
 
+const shared = { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{}' };
+const sharedOutput = { type: 'function_call_output', call_id: 'call_1', output: 'o' };
+const annotated = { type: 'output_text', text: 'x', annotations: [{ type: 'file_path', file_id: 'f', index: 0 }] };
+const assistant = (content: JsonObject[]) => ({ type: 'message', role: 'assistant', content });
+
 /** Results that come late, or never, and one that nobody asked for. */
 const unpaired = fc
   .record({ body: faithful, fates: fc.array(fc.constantFrom('stays', 'goes', 'late'), { minLength: 8, maxLength: 8 }) })
@@ -222,6 +227,22 @@ test('on its own wire results stand where they were put, and none is made up', (
     }),
     { numRuns: 500 },
   );
+});
+
+test.each<[string, JsonObject[]]>([
+  ['annotations of a message without an id', [{ ...assistant([annotated, { ...annotated, text: 'y' }]) }]],
+  ['ids that calls share', ['1', '2'].flatMap((output) => [{ ...shared }, { ...sharedOutput, output }])],
+  ['ids that calls of one turn share', [shared, shared, sharedOutput, sharedOutput]],
+  ['a picture that was not made', [{ type: 'image_generation_call', id: 'ig_1', status: 'failed', result: null }]],
+  [
+    'a result of another kind',
+    [{ ...shared, type: 'custom_tool_call', input: 'x', arguments: undefined }, sharedOutput],
+  ],
+])('on its own wire %s pass', (_what, items) => {
+  const body = { input: [{ type: 'message', role: 'user', content: 'Hi' }, ...items] } as JsonObject;
+  const { body: sent, report } = encode(openaiResponses, body);
+  expect(report).toEqual([]);
+  expect(normal({ input: sent['input']! })).toEqual(normal({ input: body['input']! }));
 });
 
 // ---------------------------------------------------------------- whatever clients send

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
@@ -111,29 +111,17 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
 /** What this API has and a gateway that keeps nothing cannot do. */
 function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
   const { store, previous_response_id, background, conversation, prompt } = body;
-  if (store === true && !is_stored)
-    throw new GatewayError(
-      400,
-      'store must be false: responses are not stored here, unless an operator sets responses.store in gateway.yaml',
-    );
+  const unless_stored = 'responses are not stored here, unless an operator sets responses.store in gateway.yaml';
+  if (store === true && !is_stored) throw invalidField('store', `must be false: ${unless_stored}`);
   if (previous_response_id != null && !is_stored) {
-    throw new GatewayError(
-      400,
-      'previous_response_id must be null: responses are not stored here, unless an operator sets responses.store in gateway.yaml; send the conversation in input',
-    );
+    throw invalidField('previous_response_id', `must be null: ${unless_stored}; send the conversation in input`);
   }
-  if (background === true) throw new GatewayError(400, 'background must be false: responses are not made in advance');
+  if (background === true) throw invalidField('background', 'must be false: responses are not made in advance');
   if (conversation != null) {
-    throw new GatewayError(
-      400,
-      'conversation must be null: conversations are not stored; send the conversation in input',
-    );
+    throw invalidField('conversation', 'must be null: conversations are not stored; send the conversation in input');
   }
   if (prompt != null) {
-    throw new GatewayError(
-      400,
-      'prompt must be null: prompts are not stored; send their text in instructions or input',
-    );
+    throw invalidField('prompt', 'must be null: prompts are not stored; send their text in instructions or input');
   }
 }
 

@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { ReasoningOptions, ResponseFormat } from '../../schemas/inner.ts';
 import type { ResponsesRequestBody } from './door.ts';
 
@@ -25,7 +25,7 @@ export function reasoningOf(reasoning: ResponsesRequestBody['reasoning']): Reaso
   if (reasoning == null) return undefined;
   const { effort, max_tokens, summary, enabled, exclude } = reasoning;
   if (effort && typeof max_tokens === 'number') {
-    throw new GatewayError(400, 'reasoning may have effort or max_tokens, not both');
+    throw invalidField('reasoning', 'may have effort or max_tokens, not both');
   }
   const wish: ReasoningOptions = {};
   if (effort != null) wish.effort = effort;

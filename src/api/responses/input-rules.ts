@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
@@ -13,12 +13,12 @@ export function checkInput(input: readonly JsonObject[]): void {
     const { type, role, content, output, summary } = item;
     for (const list of [content, output, summary]) if (Array.isArray(list)) parts += list.length;
     if (parts > limits.input_parts_max) {
-      throw new GatewayError(400, `input must have at most ${limits.input_parts_max} parts in all`);
+      throw invalidField('input', `must have at most ${limits.input_parts_max} parts in all`);
     }
     if (type === 'item_reference') {
-      throw new GatewayError(
-        400,
-        `${field}.type must not be "item_reference": items are not stored; send the item itself (clients do so with store: false)`,
+      throw invalidField(
+        `${field}.type`,
+        'must not be "item_reference": items are not stored; send the item itself (clients do so with store: false)',
       );
     }
     if (type === undefined || type === 'message') checkParts(content, `${field}.content`, role === 'assistant');
@@ -32,16 +32,16 @@ function checkParts(parts: unknown, field: string, is_assistant: boolean): void 
     const { type, image_url, file_id, file_url, file_data } = part;
     const at = `${field}[${i}]`;
     if (is_assistant && !OF_ASSISTANT.has(type)) {
-      throw new GatewayError(400, `${at}.type must be one of "output_text", "refusal" in a message of the assistant`);
+      throw invalidField(`${at}.type`, 'must be one of "output_text", "refusal" in a message of the assistant');
     }
     if (!is_assistant && type === 'refusal') {
-      throw new GatewayError(400, `${at}.type must not be "refusal": only the assistant refuses`);
+      throw invalidField(`${at}.type`, 'must not be "refusal": only the assistant refuses');
     }
     if (type === 'input_image' && !image_url && !file_id) {
-      throw new GatewayError(400, `${at}.image_url is required, or file_id`);
+      throw invalidField(`${at}.image_url`, 'is required, or file_id');
     }
     if (type === 'input_file' && !file_url && !file_data && !file_id) {
-      throw new GatewayError(400, `${at}.file_data is required, or file_url or file_id`);
+      throw invalidField(`${at}.file_data`, 'is required, or file_url or file_id');
     }
   }
 }

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
 import Type from 'typebox';
 import type { Vault } from '../../accounts/vault.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { structureBytes } from '../../http/memory.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Call } from '../../inference/call.ts';
@@ -169,7 +169,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         : provider?.data_collection === 'deny'
           ? 'provider.data_collection: deny'
           : undefined;
-    if (field !== undefined) throw new GatewayError(400, `store must be false: ${field} leaves nothing to store`);
+    if (field !== undefined) throw invalidField('store', `must be false: ${field} leaves nothing to store`);
     const holding = await guardrails.listHolding(principal);
     const strict = holding.find((one) =>
       [
@@ -181,7 +181,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       ].includes(true),
     );
     if (strict !== undefined) {
-      throw new GatewayError(400, 'store must be false: a guardrail of this key enforces zero data retention');
+      throw invalidField('store', 'must be false: a guardrail of this key enforces zero data retention');
     }
   }
 
@@ -193,7 +193,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       if (previous_response_id == null) return body.store === true ? items : undefined;
       const former = await find(previous_response_id, principal, room);
       if (former === undefined) {
-        throw new GatewayError(400, 'previous_response_id: no such response is stored in this workspace');
+        throw invalidField('previous_response_id', 'must be the id of a response that is stored in this workspace');
       }
       const all = [...former.input, ...former.output, ...items];
       if (all.length > limits.messages_max) {

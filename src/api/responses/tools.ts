@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { decodeToolChoice, decodeTools, toolsOfItems } from '../../providers/openai-responses/declared.ts';
 import { append } from '../../schemas/append.ts';
@@ -16,7 +16,7 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
   append(declared, toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
   if (declared.length > limits.tools_max) {
     const rule = `must have at most ${limits.tools_max} items, those of namespaces and of input among them`;
-    throw new GatewayError(400, `tools ${rule}`);
+    throw invalidField('tools', rule);
   }
   if (declared.length > 0) made.tools = declared;
   const choice = decodeToolChoice((tool_choice ?? undefined) as JsonValue | undefined);
@@ -31,7 +31,7 @@ function flat(tool: JsonObject, field: string): JsonObject {
   const { type = 'function', function: nested, ...rest } = tool;
   if (type !== 'function') return tool;
   const made: JsonObject = { ...rest, ...((nested ?? {}) as JsonObject), type };
-  if (typeof made['name'] !== 'string') throw new GatewayError(400, `${field}.name is required`);
+  if (typeof made['name'] !== 'string') throw invalidField(`${field}.name`, 'is required');
   return made;
 }
 
@@ -39,8 +39,8 @@ function flat(tool: JsonObject, field: string): JsonObject {
 function checkChoice(choice: ToolChoice, declared: readonly InnerTool[]): void {
   if (typeof choice === 'string' || choice.type !== 'function') return;
   const { name } = (choice as { function: { name: string } }).function;
-  if (name === '') throw new GatewayError(400, 'tool_choice.name is required');
+  if (name === '') throw invalidField('tool_choice.name', 'is required');
   if (!declared.some((tool) => tool.type === 'function' && (tool as FunctionTool).function.name === name)) {
-    throw new GatewayError(400, 'tool_choice.name must be the name of a tool in tools');
+    throw invalidField('tool_choice.name', 'must be the name of a tool in tools');
   }
 }

@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { ResponsesRequestBody } from './door.ts';
 
 const ISO_DATE = /^(\d{4})-(\d{2})-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
@@ -8,12 +8,12 @@ export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): v
   if (filter == null) return;
   const { allowed_x_handles, excluded_x_handles, from_date, to_date } = filter;
   if (allowed_x_handles?.length && excluded_x_handles?.length) {
-    throw new GatewayError(400, 'x_search_filter may have allowed_x_handles or excluded_x_handles, not both');
+    throw invalidField('x_search_filter', 'may have allowed_x_handles or excluded_x_handles, not both');
   }
   const from_ms = timeOf(from_date, 'x_search_filter.from_date');
   const to_ms = timeOf(to_date, 'x_search_filter.to_date');
   if (from_ms !== undefined && to_ms !== undefined && from_ms > to_ms) {
-    throw new GatewayError(400, 'x_search_filter.from_date must not be after to_date');
+    throw invalidField('x_search_filter.from_date', 'must not be after to_date');
   }
 }
 
@@ -26,7 +26,7 @@ function timeOf(date: string | null | undefined, field: string): number | undefi
   const is_day = of_day.getUTCMonth() === Number(month) - 1;
   const time = Date.parse(date);
   if (year === undefined || !is_day || Number.isNaN(time)) {
-    throw new GatewayError(400, `${field} must be an ISO 8601 date such as 2026-01-31`);
+    throw invalidField(field, 'must be an ISO 8601 date such as 2026-01-31');
   }
   return time;
 }

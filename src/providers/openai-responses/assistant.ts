@@ -1,6 +1,6 @@
 import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
-import { asObject, asText } from '../json-shape.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { asArray, asObject, asText } from '../json-shape.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
 import { bareName } from './declared.ts';
 import type { Encoding } from './parts.ts';
@@ -46,7 +46,8 @@ export function encodeAssistant(
       case 'call': {
         const call = calls[at]!;
         const id = callIds.get(call) ?? call.id;
-        if (id !== call.id) encoding.report('changed', `${field}.tool_calls[${at}].id`, 'too long, or used twice');
+        if (id !== call.id && id !== restOf(call.ext)['call_id'])
+          encoding.report('changed', `${field}.tool_calls[${at}].id`, 'too long, or used twice');
         items.push(encodeCall(call, id, reasoning.isDropped, encoding));
         break;
       }
@@ -129,11 +130,20 @@ function addPart(items: WireItem[], told: WireItem, { part, ...rest }: JsonObjec
   }
   const text = asText(told['text']) + asText(told['refusal']);
   const phase = rest['phase'];
-  if (last?.type === 'message' && typeof last['content'] === 'string' && last['phase'] === phase) {
-    last['content'] += text;
+  // What is more than a text needs its part.
+  const isPlain = asObject(part) === undefined;
+  if (last?.type === 'message' && last['id'] === undefined && last['phase'] === phase) {
+    const former = last['content'];
+    if (isPlain && typeof former === 'string') last['content'] = former + text;
+    else last['content'] = [...partsOf(former), content];
     return;
   }
-  items.push({ type: 'message', role: 'assistant', content: text, ...(phase === undefined ? {} : { phase }) });
+  const of = phase === undefined ? {} : { phase };
+  items.push({ type: 'message', role: 'assistant', content: isPlain ? text : [content], ...of });
+}
+
+function partsOf(content: JsonValue | undefined): JsonValue[] {
+  return typeof content === 'string' ? [{ type: 'output_text', text: content, annotations: [] }] : asArray(content);
 }
 
 function ownId(value: unknown, type: string): string | undefined {

@@ -31,8 +31,7 @@ const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image',
 export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own = false): Input {
   const pairs = pairResults(messages);
   const call_ids: string[] = [];
-  const callIds = nameCalls(messages, (id) => fitCallId(id, CALL_ID, MAPPED_ID_CHARS), call_ids);
-  const answered = new Map([...pairs.results].map(([call, { message }]) => [message, call]));
+  const callIds = is_own ? ownIds(messages, call_ids) : nameCalls(messages, fitId, call_ids);
   const items: WireItem[] = [];
   let instructions: string | undefined;
 
@@ -45,9 +44,8 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding, is
         items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
       }
     } else if (message.role === 'tool') {
-      const call = answered.get(message);
-      if (is_own) items.push(encodeOutput(message, field, ownHead(message, call, callIds), encoding));
-      else if (call === undefined) items.push(encodeOrphan(message, field, pairs.names, encoding));
+      if (is_own) items.push(encodeOutput(message, field, ownHead(message), encoding));
+      else if (pairs.orphans.has(message)) items.push(encodeOrphan(message, field, pairs.names, encoding));
     } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
       instructions = message.content;
     } else {
@@ -55,6 +53,18 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding, is
     }
   });
   return { items, instructions, call_ids };
+}
+
+function fitId(id: string): string {
+  return fitCallId(id, CALL_ID, MAPPED_ID_CHARS);
+}
+
+/** Ids as a client of this API gave them, but for those that other providers made too long for it. */
+function ownIds(messages: readonly Message[], call_ids: string[]): Map<ToolCall, string> {
+  const calls = messages.flatMap(({ tool_calls }) => tool_calls ?? []);
+  const ids = new Map(calls.map((call) => [call, fitId(asText(restOf(call.ext)['call_id']) || call.id)]));
+  append(call_ids, ids.values());
+  return ids;
 }
 
 function outputType(call: ToolCall): string {
@@ -74,11 +84,9 @@ function encodeResult(
 }
 
 /** What a client of this API said that its result is of, which may be no call at all. */
-function ownHead(message: Message, call: ToolCall | undefined, callIds: ReadonlyMap<ToolCall, string>): WireItem {
-  const { tool_call_id, ext } = message;
-  const call_id = call === undefined ? tool_call_id : callIds.get(call);
+function ownHead({ tool_call_id, ext }: Message): WireItem {
   const type = asText(restOf(ext)['type']) || 'function_call_output';
-  return { type, ...(call_id ? { call_id } : {}) };
+  return { type, ...(tool_call_id ? { call_id: fitId(tool_call_id) } : {}) };
 }
 
 function encodeOutput({ content, ext }: Message, field: string, head: WireItem, encoding: Encoding): WireItem {

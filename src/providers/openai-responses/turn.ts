@@ -158,6 +158,8 @@ function createReader(item: WireItem, context: TurnContext): ItemReader {
     case 'custom_tool_call':
       return createCallReader(item, context);
     case 'image_generation_call':
+      // Of a picture that was not made there is the item alone.
+      if (item['status'] === 'failed') return createNativeReader(item, context.counts);
       return createImageReader(item, context.counts);
     default:
       return createNativeReader(item, context.counts);
