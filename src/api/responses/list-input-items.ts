@@ -3,6 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
+import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { responsesErrors } from '../../schemas/responses-answer.ts';
 import { responsesError } from './errors.ts';
@@ -48,7 +49,7 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
       summary: 'Lists the input items of a stored response.',
       params: ResponseParams,
       querystring: Type.Object({
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.page_records_max, default: 20 })),
         order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'By default the newest come first.' })),
         after: Type.Optional(Type.String({ description: 'The id of the item after which the page begins.' })),
       }),
