@@ -1,6 +1,6 @@
-import { append } from '../schemas/append.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
+import { append } from '../schemas/append.ts';
 import type { ChatRequest, InnerPart, InnerTool, Message, Native } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
@@ -12,9 +12,20 @@ const WIRE = 'anthropic-messages';
  */
 const CLIENT_RUN = /^(?:bash|text_editor|computer|memory|browser_toolset|computer_toolset)_\d/;
 
-/** Whether a tool of the provider's making runs at the client all the same. */
-export function runsAtClient({ type }: JsonObject): boolean {
-  return typeof type === 'string' && CLIENT_RUN.test(type);
+/** The same of OpenAI's (https://platform.openai.com/docs/guides/tools). */
+const CLIENT_RUN_OF_OPENAI: ReadonlySet<string> = new Set([
+  'apply_patch',
+  'computer',
+  'computer_use_preview',
+  'local_shell',
+]);
+
+/** Whether a tool of the provider's making runs at the client all the same; of a namespace, all that is in it. */
+export function runsAtClient({ type, tools }: JsonObject): boolean {
+  if (typeof type !== 'string') return false;
+  if (type !== 'namespace') return CLIENT_RUN.test(type) || CLIENT_RUN_OF_OPENAI.has(type);
+  const inside = Array.isArray(tools) ? tools.filter(isObject) : [];
+  return inside.every((tool) => tool['type'] === 'function' || tool['type'] === 'custom' || runsAtClient(tool));
 }
 
 /** The declaration itself of a tool that only its own wire knows. */

@@ -472,6 +472,18 @@ describe('the price', () => {
     expect([worst(search, 9), promptOf(search).text]).toEqual([10_000 * limits.web_searches_assumed, 99_999]);
   });
 
+  test("tools of OpenAI's that the client runs, and its own functions in a namespace, are the client's", () => {
+    const fees = { pricing: { prompt: 0, completion: 0, web_search: 10_000_000 }, context_length: 99_999 };
+    const holding = (...blocks: JsonObject[]) => {
+      const tools = blocks.map((block) => ({ type: 'native' as const, wire: 'openai-responses' as const, block }));
+      return worst(prepared({ tools }, fees, 'openai-responses'), 9);
+    };
+    const inside = (...tools: JsonObject[]) => ({ type: 'namespace', name: 'n', tools });
+    const own = inside({ type: 'function', name: 'f' }, { type: 'custom', name: 'c' });
+    expect(holding({ type: 'apply_patch' }, { type: 'local_shell' }, { type: 'computer' }, own)).toBe(0);
+    expect(holding(inside({ type: 'web_search' }))).toBe(10_000 * limits.web_searches_assumed);
+  });
+
   describe('what only one wire knows', () => {
     const fees = { pricing: { prompt: 0, completion: 0, web_search: 10_000_000 }, context_length: 99_999 };
     const native = (wire: Wire, block: JsonObject) => ({ type: 'native' as const, wire, block });

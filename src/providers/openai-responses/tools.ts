@@ -52,7 +52,8 @@ function inNamespaces(
  */
 const UNPRICED: ReadonlySet<string> = new Set(['image_generation', 'code_interpreter', 'file_search']);
 
-function isUnpriced({ type, environment }: JsonObject): boolean {
+function isUnpriced({ type, environment, tools }: JsonObject): boolean {
+  if (type === 'namespace') return asArray(tools).some((tool) => isUnpriced(asObject(tool) ?? {}));
   // A shell is the client's own, unless it is in one of the provider's containers.
   if (type === 'shell') return asText(asObject(environment)?.['type']).startsWith('container');
   return UNPRICED.has(asText(type));
