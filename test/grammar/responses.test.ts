@@ -89,6 +89,8 @@ const named = EVENTS.map((event, at) => ({ name: `${at} ${event['type']}`, at })
 
 /** What an upstream of the wire says of its own items, and the gateway of a picture: none of it is needed. */
 const FREE = /web_search_call\.|image_generation_call\./;
+/** Behind it nothing more comes of its item. */
+const OVER = /_call\.completed$/;
 
 test('a right stream passes, and has everything', () => {
   expect(EVENTS.length).toBeGreaterThan(40);
@@ -101,14 +103,14 @@ describe('it fails where', () => {
   });
 
   test.each(named)('$name comes twice', ({ name, at }) => {
-    expect(passes(EVENTS.toSpliced(at, 0, EVENTS[at]!))).toBe(FREE.test(name));
+    expect(passes(EVENTS.toSpliced(at, 0, EVENTS[at]!))).toBe(FREE.test(name) && !OVER.test(name));
   });
 
   test.each(named.slice(1))('$name comes too early', ({ name, at }) => {
     const swapped = EVENTS.with(at, EVENTS[at - 1]!).with(at - 1, EVENTS[at]!);
     // A citation may come before the last of its text, or after it.
     const is_free = /annotation\.added|output_text\.done/.test(name) && /delta|annotation/.test(named[at - 1]!.name);
-    expect(passes(swapped)).toBe(is_free || (FREE.test(name) && FREE.test(named[at - 1]!.name)));
+    expect(passes(swapped)).toBe(is_free || (FREE.test(name) && FREE.test(named[at - 1]!.name) && !OVER.test(name)));
   });
 
   test.each(named)('$name is the last', ({ at }) => {
@@ -137,15 +139,21 @@ function leaves(value: JsonValue | undefined, path: string[] = []): string[][] {
   return Object.entries(value).flatMap(([name, one]) => leaves(one, [...path, name]));
 }
 
+function replaced(value: JsonValue, [name, ...path]: readonly string[], by: JsonValue): JsonValue {
+  if (name === undefined) return by;
+  if (Array.isArray(value)) return value.map((one, at) => (String(at) === name ? replaced(one, path, by) : one));
+  const of = object(value);
+  return { ...of, [name]: replaced(of[name]!, path, by) };
+}
+
 function changed(value: JsonValue, [name, ...path]: readonly string[]): JsonValue {
   if (name === undefined) {
     if (typeof value === 'string') return `${value}x`;
     if (typeof value === 'number') return value + 1;
     return typeof value === 'boolean' ? !value : 'x';
   }
-  if (Array.isArray(value)) return value.map((one, at) => (String(at) === name ? changed(one, path) : one));
-  const of = object(value);
-  return { ...of, [name]: changed(of[name]!, path) };
+  const of = Array.isArray(value) ? value[Number(name)] : object(value)[name];
+  return replaced(value, [name], changed(of!, path));
 }
 
 test('it fails wherever a value is another, but for what is free', () => {
@@ -166,6 +174,23 @@ test('it fails wherever a value is another, but for what is free', () => {
   expect(passed).toEqual([]);
   expect(changes).toBeGreaterThan(300);
   expect(free.size).toBe(ANYTHING.length);
+});
+
+test('it fails where an event has no place, or the response no value for what the request is silent of', () => {
+  const passed: string[] = [];
+  EVENTS.forEach((event, at) => {
+    for (const path of leaves(event)) {
+      const field = path.join('.');
+      if (!/_index$|^response\.(?:temperature|top_p|\w+_penalty|top_logprobs|store|truncation|text\.)/.test(field))
+        continue;
+      for (const value of [null, {}, 'x1', -1.5]) {
+        if (typeof value === typeof at && field.startsWith('response.')) continue;
+        if (value === 'x1' && /truncation|text/.test(field)) continue;
+        if (passes(EVENTS.with(at, object(replaced(event, path, value))))) passed.push(`${event['type']} ${field}`);
+      }
+    }
+  });
+  expect(passed).toEqual([]);
 });
 
 test('a late citation of a closed message stands behind all items, in its place, and in the last event', () => {

@@ -19,6 +19,12 @@ const ALWAYS = (
   'parallel_tool_calls temperature top_p presence_penalty frequency_penalty reasoning text truncation store service_tier ' +
   'max_output_tokens max_tool_calls previous_response_id background top_logprobs user prompt_cache_key safety_identifier'
 ).split(' ');
+/** What a response repeats of its request has a value also where the request is silent. */
+const KINDS = {
+  number: 'temperature top_p presence_penalty frequency_penalty top_logprobs',
+  boolean: 'parallel_tool_calls background store',
+  string: 'truncation',
+};
 const ERROR_CODES = new Set<JsonValue | undefined>([
   'server_error',
   'rate_limit_exceeded',
@@ -32,6 +38,10 @@ const OWN_EVENT =
 
 function fail(rule: string, value?: unknown): never {
   throw new Error(`responses stream: ${rule}${value === undefined ? '' : `: ${JSON.stringify(value)?.slice(0, 400)}`}`);
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isCount(value: JsonValue | undefined): value is number {
@@ -77,6 +87,15 @@ export function checkResponse(response: JsonObject): void {
   const { id, object: kind, created_at, completed_at, status, error, incomplete_details, usage, output } = response;
   if (typeof id !== 'string' || !/^gen-\d{10}-[A-Za-z0-9]{20}$/.test(id)) fail('the id is no generation id', id);
   if (kind !== 'response') fail('the object is no response', kind);
+  for (const [of, names] of Object.entries(KINDS)) {
+    for (const name of names.split(' ')) if (typeof response[name] !== of) fail(`${name} is no ${of}`, response[name]);
+  }
+  for (const name of ['reasoning', 'text', 'metadata']) {
+    if (!isObject(response[name])) fail(`${name} is no object`, response[name]);
+  }
+  if (typeof object(object(response['text'])['format'])['type'] !== 'string')
+    fail('a format of no type', response['text']);
+  if (!Array.isArray(response['tools'])) fail('no list of tools', response['tools']);
   if (!isCount(created_at)) fail('created_at is no number of seconds', created_at);
   if (typeof response['model'] !== 'string') fail('no model', response['model']);
   if (!Array.isArray(output)) fail('no output', output);
@@ -203,6 +222,8 @@ class StreamChecker {
   #item: OpenItem | undefined;
   #response: JsonObject | undefined;
   #is_late = false;
+  /** The item of the provider's own that is open said that it is completed. */
+  #is_over = false;
   readonly #items: JsonObject[] = [];
   readonly #ids = new Set<JsonValue | undefined>();
 
@@ -274,6 +295,7 @@ class StreamChecker {
       this.#ids.add(`call ${call_id}`);
       if (textOf(item['name'], 'a call without a name') === '') fail('a call without a name', item);
     }
+    this.#is_over = false;
     this.#item = { id, type, added: item, parts: [], summary: [], told: '', is_told: false };
   }
 
@@ -285,6 +307,9 @@ class StreamChecker {
       return;
     }
     if (event['item_id'] !== item.id) fail('an event of another item', event);
+    for (const name of ['content_index', 'summary_index', 'annotation_index']) {
+      if (name in event && !isCount(event[name])) fail(`${name} is no place`, event);
+    }
     if (type === 'response.content_part.added') this.#openPart(item, item.parts, event['content_index'], event);
     else if (type === 'response.content_part.done') this.#donePart(item.parts[Number(event['content_index'])], event);
     else if (type === 'response.reasoning_summary_part.added') {
@@ -306,6 +331,8 @@ class StreamChecker {
     const kind = of.replace(/_call$/, '');
     if (!type.includes(kind)) fail(`an event of another kind than ${of}`, type);
     if (!OWN_EVENT.test(type)) fail(`an event of no name of a ${of}`, type);
+    if (this.#is_over) fail(`something of a ${of} that is completed`, type);
+    this.#is_over = /_call\.(?:completed|failed)$/.test(type);
   }
 
   #openPart(item: OpenItem, parts: OpenPart[], index: JsonValue | undefined, event: JsonObject): void {
