@@ -21,8 +21,9 @@ const RATIOS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 };
 
 /** Plans the thinking of one request. `max_tokens` is the output bound that is sent; it is never raised for thinking's sake. */
-export function planThinking(request: ChatRequest, max_tokens: number, encoding: Encoding): ThinkingPlan {
+export function planThinking(asked: ChatRequest, max_tokens: number, encoding: Encoding): ThinkingPlan {
   const { quirks } = encoding;
+  const request = withoutUnasked(asked);
   const reasoning = request.reasoning ?? {};
   const effort = reasoning.effort ?? request.reasoning_effort ?? undefined;
   const budget = reasoning.max_tokens ?? undefined;
@@ -53,6 +54,15 @@ export function planThinking(request: ChatRequest, max_tokens: number, encoding:
   const budget_tokens = planBudget(budget, effort, max_tokens, encoding);
   if (budget_tokens === undefined) return spoken;
   return { ...spoken, thinking: { type: 'enabled', budget_tokens, ...display } };
+}
+
+/** A client of the Messages API that says nothing of thinking asks for none: its effort is how hard to work. */
+function withoutUnasked(request: ChatRequest): ChatRequest {
+  const { reasoning, ext } = request;
+  if (ext?.client !== 'messages' || ext.rest['thinking'] != null || reasoning?.effort == null) return request;
+  if (reasoning.enabled === true || reasoning.effort === 'none') return request;
+  const { effort, ...others } = reasoning;
+  return { ...request, reasoning: others, verbosity: effort };
 }
 
 function turnOff(quirks: Quirks, encoding: Encoding): ThinkingPlan {

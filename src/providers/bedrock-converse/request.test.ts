@@ -49,6 +49,27 @@ describe('the family of a model', () => {
   });
 });
 
+describe('an effort that a client of the Messages API asks of Claude', () => {
+  const asked = (upstream_model: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
+    const rest: JsonObject = thinking === undefined ? {} : { thinking };
+    const ext = { wire: 'anthropic-messages', client: 'messages', rest } as const;
+    const { body } = encode({ reasoning: { effort: 'medium', ...reasoning }, ext }, upstream_model);
+    return [body['additionalModelRequestFields'], body['outputConfig']];
+  };
+
+  test('without a word of thinking turns no thinking on', () => {
+    expect(asked(CLAUDE)).toEqual([undefined, undefined]);
+    expect(asked('anthropic.claude-opus-4-6-v1')).toEqual([undefined, { effort: 'medium' }]);
+  });
+
+  test('is the effort of the thinking that it asks for', () => {
+    expect(asked('anthropic.claude-opus-4-6-v1', { type: 'adaptive' }, { enabled: true })).toEqual([
+      { thinking: { type: 'adaptive' } },
+      { effort: 'medium' },
+    ]);
+  });
+});
+
 describe('reasoning of former turns', () => {
   const signed: Message = {
     role: 'assistant',
