@@ -94,7 +94,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
     [{ input: [{ type: 'custom_tool_call', call_id: 'c', name: 'f' }] }, 'input[0].input is required'],
     [
       { input: [{ type: 'item_reference', id: 'rs_1' }] },
-      'input[0].type must not be "item_reference": items are not stored; send the item itself (clients do so with store: false)',
+      'input[0].type must not be "item_reference": items are not looked up by their ids; send the item itself (clients do so with store: false), or, where responses are stored, go on by previous_response_id',
     ],
     [{ input: 'Hi', instructions: [] }, 'instructions must be a string or null'],
     [{ input: 'Hi', max_output_tokens: 0 }, 'max_output_tokens must be at least 1'],

@@ -18,7 +18,7 @@ export function checkInput(input: readonly JsonObject[]): void {
     if (type === 'item_reference') {
       throw invalidField(
         `${field}.type`,
-        'must not be "item_reference": items are not stored; send the item itself (clients do so with store: false)',
+        'must not be "item_reference": items are not looked up by their ids; send the item itself (clients do so with store: false), or, where responses are stored, go on by previous_response_id',
       );
     }
     if (type === undefined || type === 'message') checkParts(content, `${field}.content`, role === 'assistant');
