@@ -47,14 +47,15 @@ export function createCitations(): Citations {
 
   function tell(citation: Citation, at: number): void {
     const { url, title, content, start_index, end_index } = citation;
-    const start = end_index > 0 ? starts[at]! : 0;
-    // Places count in the part (translation E7).
+    const before = end_index > 0 ? starts[at]! : 0;
+    // Places count in the part (translation E7); one that ends before it begins is none.
+    const start = Math.max(0, start_index - before);
     texts[at]!.cite({
       type: 'url_citation',
       url,
       title: title ?? '',
-      start_index: Math.max(0, start_index - start),
-      end_index: Math.max(0, end_index - start),
+      start_index: start,
+      end_index: Math.max(start, end_index - before),
       ...(content === undefined ? {} : { content }),
     });
   }

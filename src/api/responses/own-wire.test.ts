@@ -131,3 +131,17 @@ test('what the upstream tells of itself stands beside what the gateway tells, bu
     instructions: null,
   });
 });
+
+test('what the upstream tells of itself in another kind of value is not repeated', () => {
+  const response = { id: 'resp_1', model: 'gpt', status: 'completed', output: [] };
+  const odd = { reasoning: 'high', text: { format: null }, temperature: '1', top_p: null, truncation: {} };
+  const chunks = decode([{ type: 'response.completed', response: { ...response, ...odd } }]);
+  const { response: told } = checkResponsesStream(streamed([chunks]));
+  expect(told).toMatchObject({
+    reasoning: { effort: null, summary: null },
+    text: { format: { type: 'text' } },
+    temperature: 1,
+    top_p: 1,
+    truncation: 'disabled',
+  });
+});

@@ -154,7 +154,10 @@ const OURS: ReadonlySet<string> = new Set([
 /** The request as its response repeats it, in the client's own words; where those are silent, in the upstream's. */
 function echoOf(body: JsonObject, told: JsonObject): JsonObject {
   const echo: JsonObject = { ...DEFAULTS };
-  for (const name of OPEN) if (told[name] != null) echo[name] = told[name];
+  for (const name of OPEN) {
+    const value = told[name];
+    if (value != null && typeof value === typeof DEFAULTS[name]) echo[name] = value;
+  }
   for (const name of Object.keys(DEFAULTS)) if (body[name] != null) echo[name] = body[name];
   for (const name of ['text', 'reasoning']) {
     const known = [DEFAULTS[name], told[name], body[name]].map((one) => withoutNulls(asObject(one)));

@@ -340,6 +340,23 @@ describe('citations', () => {
     if (at === 0) expect(types.slice(-3)).toEqual(['output_item.done', 'output_text.annotation.added', 'completed']);
   });
 
+  test('that end before they begin have no length, and none is lost for a place beyond its text', () => {
+    const late: ChatChunk = { delta: { annotations: [cite(2, 1), cite(1, 99), cite(-4, 2), cite(7, 9)] } };
+    const chunks = [...text(0, 'abc'), late, STOP];
+    const { output, response } = told(chunks);
+    const places = array(object(array(output[0]!['content'])[0])['annotations']).map((one) => [
+      object(one)['start_index'],
+      object(one)['end_index'],
+    ]);
+    expect(places).toEqual([
+      [2, 2],
+      [0, 2],
+      [1, 99],
+      [7, 9],
+    ]);
+    expect(response).toMatchObject({ status: 'completed' });
+  });
+
   test('of no place are of the last text, told before it or between', () => {
     const early: ChatChunk = { delta: { annotations: [cite(0, 0)] } };
     for (const chunks of [
