@@ -17,6 +17,7 @@ import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { boundBody } from './bound-tools.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
@@ -134,6 +135,7 @@ export function prepareAttempt(
   const encoded = dialect.encodeRequest(fitted.request, factsOf(candidate), { media, strip_state });
   const report = [...fitted.report, ...encoded.report];
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
+  if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
   const payload = serialize(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);

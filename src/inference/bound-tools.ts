@@ -51,6 +51,17 @@ export function boundTools(
   return bounded.every((tool, i) => tool === tools[i]) && bounded.length === tools.length ? tools : bounded;
 }
 
+/** The same for the tools of a body of that wire, which a client's own options may have put there. The given body where nothing is to change. */
+export function boundBody(body: JsonObject, report: Report[]): JsonObject {
+  const { tools } = body;
+  if (!Array.isArray(tools)) return body;
+  const bounded = tools.flatMap((tool, i): JsonValue[] => {
+    const told = isObject(tool) ? boundDeclaration(tool, `tools[${i}]`, report) : tool;
+    return told === undefined ? [] : [told];
+  });
+  return isSame(tools, bounded) ? body : { ...body, tools: bounded };
+}
+
 /** The same declaration where nothing is to change; undefined: not for such a caller. */
 function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
   const type = String(declared['type']);

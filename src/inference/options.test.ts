@@ -41,6 +41,10 @@ const DENIED: [Wire, JsonObject][] = [
   ['openai-chat', { data_sources: [{ type: 'azure_search' }] }],
   ['openai-responses', { tools: [{ type: 'image_generation' }, { type: 'web_search' }], max_tool_calls: 999 }],
   ['openai-responses', { max_output_tokens: 9_999, background: true, store: true, prompt: { id: 'p' } }],
+  [
+    'anthropic-messages',
+    { thread: { id: 't' }, billing_policy: 'x', fallback_credit_token: 't', fallbacks: 'default' },
+  ],
   ['gemini-generate-content', { serviceTier: 3 }],
   ['gemini-generate-content', { serviceTier: 'SERVICE_TIER_PRIORITY', service_tier: 'priority' }],
   ['gemini-generate-content', { generation_config: { candidateCount: 4 }, cached_content: 'cachedContents/1' }],
@@ -87,4 +91,24 @@ test.each([
   ['assemblyai-transcription', ['domain', 'dual_channel', 'multichannel', 'webhook_url']],
 ] as const)('%s keeps what has a price of its own, or goes elsewhere, from clients', (wire, names) => {
   for (const name of names) expect(transcriptionDialects[wire].reserved.has(name), name).toBe(true);
+});
+
+test("Anthropic's own tools by options are bounded as those of the request, where a spend limit counts", () => {
+  const search = { type: 'web_search_20250305', name: 'web_search' };
+  const tools = [search, { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' }, { name: 'f' }];
+  const request = {
+    messages: [{ role: 'user', content: 'Hi' }],
+    max_tokens: 64,
+    provider: { options: { a: { tools } } },
+  };
+  const prepare = (spend?: { default_tokens: number }) =>
+    prepareAttempt(
+      request as unknown as ChatRequest,
+      candidateOf('anthropic-messages'),
+      dialects.get('anthropic-messages')!,
+      false,
+      spend,
+    ).encoded.body['tools'];
+  expect(prepare({ default_tokens: 9 })).toEqual([{ ...search, max_uses: 10 }, { name: 'f' }]);
+  expect(prepare()).toEqual(tools);
 });

@@ -1,7 +1,7 @@
 import type { ChatDialect } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
 import { isBearer, vertexAddress } from '../google-account.ts';
 import { decodeError } from './errors.ts';
+import { DENIED } from './own-request.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
@@ -13,7 +13,7 @@ import { WIRE } from './wire.ts';
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   frames: 'sse',
-  reserved: new Set([...gatewayFields, 'anthropic_version']),
+  reserved: DENIED,
   requiredMedia,
   encodeRequest,
   outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),

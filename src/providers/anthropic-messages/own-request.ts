@@ -11,8 +11,8 @@ import { cacheHint, type Encoding } from './to-wire.ts';
 import { encodeOwnTools } from './tools.ts';
 import { restOf, type WireBlock, type WireThinkingConfig } from './wire.ts';
 
-/** Beside the gateway's own: what concerns the account that is asked, and what is kept there. */
-const DENIED: ReadonlySet<string> = new Set([
+/** What no client may set, beside the gateway's own fields: what concerns the account that is asked, and what is kept there. */
+export const DENIED: ReadonlySet<string> = new Set([
   ...gatewayFields,
   'anthropic_version',
   'thread',
