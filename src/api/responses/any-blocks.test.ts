@@ -11,6 +11,11 @@ const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatC
   delta,
   ext: { slot: { n, ...event } },
 });
+const cited = (start_index: number, end_index: number): ChatChunk => ({
+  delta: {
+    annotations: [{ type: 'url_citation', url_citation: { url: 'https://a.example', start_index, end_index } }],
+  },
+});
 const own = (rest: JsonObject): Ext => ({ wire: 'openai-responses', rest });
 
 interface Block {
@@ -122,8 +127,12 @@ test('any blocks, told in any mixture and cut anywhere, make a stream of the gra
       fc.array(fc.nat(6), { minLength: 1, maxLength: 20 }),
       fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 }),
       fc.constantFrom<ChatChunk['finish_reason']>('stop', 'length', 'content_filter', 'error', 'tool_calls'),
-      (blocks, turns, sizes, finish_reason) => {
-        const chunks = [...mixed(chunksOfBlocks(blocks), turns), { delta: {}, finish_reason } as ChatChunk];
+      fc.option(fc.tuple(fc.nat(20), fc.nat(20))),
+      (blocks, turns, sizes, finish_reason, place) => {
+        // A citation that comes behind all, of any text.
+        const end: ChatChunk[] = [...(place === null ? [] : [cited(Math.min(...place), Math.max(...place))])];
+        end.push({ delta: {}, finish_reason } as ChatChunk);
+        const chunks = [...mixed(chunksOfBlocks(blocks), turns), ...end];
         const groups: ChatChunk[][] = [];
         for (let at = 0, group = 0; at < chunks.length; group += 1) {
           const size = sizes[group % sizes.length]!;
@@ -134,7 +143,7 @@ test('any blocks, told in any mixture and cut anywhere, make a stream of the gra
         expect(body).toBe(streamed([chunks]));
         const { events, response } = checkResponsesStream(body);
         // Blocks of one answer come in the order of their opening, told at once or one after the other.
-        expect(response).toEqual(whole([...chunksOfBlocks(blocks).flat(), chunks.at(-1)!]));
+        expect(response).toEqual(whole([...chunksOfBlocks(blocks).flat(), ...end]));
         let official: Response | undefined;
         for (const event of events) {
           official = accumulateResponse(event as unknown as ResponseStreamEvent, official);
