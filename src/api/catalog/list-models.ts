@@ -10,8 +10,12 @@ import { catalogCacheControl, jsonContentType, type Listings, modelListJson } fr
 import { feedContentType, modelFeed } from './model-feed.ts';
 import { type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
 
-/** What lists of models answer. */
-export const ModelList = Type.Object({ data: Type.Array(PublicModel) });
+/** What lists of models answer: all in one page, which the public service's SDK wants to be told (api-facts 10). */
+export const ModelList = Type.Object({
+  data: Type.Array(PublicModel),
+  total_count: Type.Integer({ description: 'How many there are in all.' }),
+  links: Type.Object({ next: Type.Null({ description: 'There is no other page.' }) }),
+});
 export type ModelList = Static<typeof ModelList>;
 
 const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));

@@ -77,5 +77,6 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
 
 /** Models as the list that clients read. */
 export function modelListJson(models: readonly WrittenModel[]): string {
-  return `{"data":[${models.map(({ json }) => json).join(',')}]}`;
+  const whole = JSON.stringify({ total_count: models.length, links: { next: null } }).slice(1);
+  return `{"data":[${models.map(({ json }) => json).join(',')}],${whole}`;
 }
