@@ -45,6 +45,7 @@ const DENIED: [Wire, JsonObject][] = [
     'anthropic-messages',
     { thread: { id: 't' }, billing_policy: 'x', fallback_credit_token: 't', fallbacks: 'default' },
   ],
+  ['anthropic-messages', { anthropic_beta: ['context-1m-2025-08-07'] }],
   ['gemini-generate-content', { serviceTier: 3 }],
   ['gemini-generate-content', { serviceTier: 'SERVICE_TIER_PRIORITY', service_tier: 'priority' }],
   ['gemini-generate-content', { generation_config: { candidateCount: 4 }, cached_content: 'cachedContents/1' }],

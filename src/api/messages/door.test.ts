@@ -70,11 +70,11 @@ describe('every field goes where it is meant to', () => {
   });
 
   test('betas of the headers and of the body, each once', () => {
-    expect(ask({ betas: ['b', 'c'] }, ['a', 'b']).ext).toEqual({
+    expect(ask({ betas: ['b', 'c'], anthropic_beta: ['d', 'a'] }, ['a', 'b']).ext).toEqual({
       client: 'messages',
       wire: 'anthropic-messages',
       rest: {},
-      betas: ['a', 'b', 'c'],
+      betas: ['a', 'b', 'c', 'd'],
     });
     expect(ask({}).ext).not.toHaveProperty('betas');
   });
@@ -151,7 +151,7 @@ describe('tools', () => {
         type: 'function',
         function: { name: 'f', description: 'd', parameters: input_schema, strict: false },
         cache_control,
-        ext: rest(more),
+        ext: rest({ type: 'custom', ...more }),
       },
     ]);
   });

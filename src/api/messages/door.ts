@@ -79,8 +79,10 @@ export function messagesRequest(
     ...thoughts(given),
   };
   for (const [field, value] of Object.entries(told)) if (value != null) request[field] = value;
-  const wanted = [...new Set([...betas, ...listOf(rest['betas'])])];
+  // Clouds that resell Claude take them in the body, by the second of these names.
+  const wanted = [...new Set([...betas, ...listOf(rest['betas']), ...listOf(rest['anthropic_beta'])])];
   delete rest['betas'];
+  delete rest['anthropic_beta'];
   request['ext'] = {
     wire: 'anthropic-messages',
     client: 'messages',

@@ -15,6 +15,7 @@ import { restOf, type WireBlock, type WireThinkingConfig } from './wire.ts';
 export const DENIED: ReadonlySet<string> = new Set([
   ...gatewayFields,
   'anthropic_version',
+  'anthropic_beta',
   'thread',
   'fallback_credit_token',
   'billing_policy',
