@@ -245,6 +245,37 @@ test.each<[string, JsonObject[]]>([
   expect(normal({ input: sent['input']! })).toEqual(normal({ input: body['input']! }));
 });
 
+describe('a tool of a namespace is chosen by its own name', () => {
+  const tools = [TOOLS[3]!, { ...FUNCTION, strict: false }];
+  const chosen = (tool_choice: JsonObject) => ({ input: 'Hi', tools, tool_choice }) as JsonObject;
+
+  test.each<[JsonObject, unknown]>([
+    [
+      { type: 'function', name: 's' },
+      { type: 'function', function: { name: 'ns__s' } },
+    ],
+    [
+      { type: 'function', name: 's', namespace: 'ns' },
+      { type: 'function', function: { name: 'ns__s' } },
+    ],
+  ])('%j', (choice, elsewhere) => {
+    expect(encode(openaiResponses, chosen(choice)).body['tool_choice']).toEqual(choice);
+    expect(encode(openaiChat, chosen(choice)).body['tool_choice']).toEqual(elsewhere);
+  });
+
+  test('a whole namespace may be allowed', () => {
+    const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'namespace', name: 'ns' }] };
+    expect(encode(openaiResponses, chosen(choice)).body['tool_choice']).toEqual(choice);
+    const elsewhere = encode(anthropicMessages, chosen(choice)).body;
+    expect(array(elsewhere['tools']).map((tool) => object(tool)['name'])).toEqual(['ns__s']);
+  });
+
+  test('of another namespace it is not there', () => {
+    const choice = { type: 'function', name: 's', namespace: 'other' };
+    expect(() => encode(openaiChat, chosen(choice))).toThrow('tool_choice.name must be the name of a tool in tools');
+  });
+});
+
 // ---------------------------------------------------------------- whatever clients send
 
 const wrapped = fc.constantFrom(

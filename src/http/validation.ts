@@ -110,7 +110,7 @@ function describeNode(schema: SchemaNode): string {
 }
 
 function quoted(values: unknown[]): string {
-  return values.flatMap((value) => (value === undefined ? [] : JSON.stringify(value))).join(', ');
+  return [...new Set(values.flatMap((value) => (value === undefined ? [] : JSON.stringify(value))))].join(', ');
 }
 
 function explainUnion(nested: SchemaNode[], value: unknown, path: string): Violation[] {

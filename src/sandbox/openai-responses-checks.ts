@@ -211,14 +211,15 @@ function checkTools(body: JsonObject): void {
     if (!/^[a-zA-Z0-9_-]{1,64}$/.test(textOf(tool['name']))) {
       throw invalid(`Invalid '${place}.name': string does not match pattern.`, `${place}.name`, 'invalid_value');
     }
-    // Absent stands for strict on this wire.
-    if (tool['strict'] !== false) checkStrict(tool['parameters'] ?? {}, `${place}.parameters`);
+    // Absent stands for strict where the schema allows it: other schemas are made so, and not refused.
+    if (tool['strict'] === true) checkStrict(tool['parameters'] ?? {}, `${place}.parameters`);
   }
   if (choice === undefined || choice === null) return;
   if (known.length === 0 && choice !== 'none' && choice !== 'auto') {
     throw invalid("Tool choice is only allowed when 'tools' are specified.", 'tool_choice');
   }
-  if (isObject(choice) && choice['type'] === 'function' && !known.some(({ name }) => name === choice['name'])) {
+  const named = known.flatMap((tool) => [tool, ...objectsOf(tool['tools'])]);
+  if (isObject(choice) && choice['type'] === 'function' && !named.some(({ name }) => name === choice['name'])) {
     throw invalid(`Tool choice '${textOf(choice['name'])}' not found in 'tools' parameter.`, 'tool_choice');
   }
 }

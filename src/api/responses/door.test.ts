@@ -224,6 +224,31 @@ describe('what breaks a rule is refused in words that name the field', () => {
     expect(refusalOf({ input: items(10_001, 0) })).toBe('input must have at most 10000 items');
   });
 
+  test('each refusal says its field beside the sentence too', () => {
+    const said = [
+      { input: 'Hi', background: true },
+      { input: 'Hi', store: true },
+      { input: 'Hi', reasoning: { effort: 'low', max_tokens: 1 } },
+      { input: 'Hi', x_search_filter: { from_date: 'never' } },
+      { input: [{ type: 'item_reference', id: 'msg_1' }] },
+      { input: 'Hi', tools: [FUNCTION], tool_choice: { type: 'function', name: 'g' } },
+    ].map((body) => {
+      try {
+        return requestOf(body as never);
+      } catch (error) {
+        return ((error as GatewayError).metadata?.['violations'] as { path: string }[] | undefined)?.[0]?.path;
+      }
+    });
+    expect(said).toEqual([
+      'background',
+      'store',
+      'reasoning',
+      'x_search_filter.from_date',
+      'input[0].type',
+      'tool_choice.name',
+    ]);
+  });
+
   test('what would be stored is refused, unless responses are stored', () => {
     expect(refusalOf({ input: 'Hi', store: true })).toMatch(/^store must be false/);
     expect(refusalOf({ input: 'Hi', previous_response_id: 'gen-1' })).toMatch(/^previous_response_id must be null/);

@@ -141,9 +141,16 @@ function remainderOf(given: JsonObject): JsonObject {
   if (include !== undefined && include.length > 0) rest['include'] = include;
   const text = without(given['text'], ['format', 'verbosity']);
   if (text !== undefined) rest['text'] = text;
+  // Tools of namespaces are chosen by other names elsewhere.
+  if (isNamespaced(given)) rest['tool_choice'] = given['tool_choice']!;
   const reasoning = without(given['reasoning'], ['effort', 'summary', 'max_tokens', 'enabled', 'exclude']);
   if (reasoning !== undefined) rest['reasoning'] = reasoning;
   return rest;
+}
+
+function isNamespaced({ tools, tool_choice }: JsonObject): boolean {
+  const isSpace = (tool: JsonValue) => (tool as JsonObject)['type'] === 'namespace';
+  return typeof tool_choice === 'object' && tool_choice !== null && Array.isArray(tools) && tools.some(isSpace);
 }
 
 function without(value: JsonValue | undefined, known: readonly string[]): JsonObject | undefined {

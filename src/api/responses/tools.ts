@@ -1,6 +1,11 @@
 import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { decodeToolChoice, decodeTools, toolsOfItems } from '../../providers/openai-responses/declared.ts';
+import {
+  declaredTools,
+  decodeToolChoice,
+  decodeTools,
+  toolsOfItems,
+} from '../../providers/openai-responses/declared.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
@@ -19,11 +24,35 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
     throw invalidField('tools', rule);
   }
   if (declared.length > 0) made.tools = declared;
-  const choice = decodeToolChoice((tool_choice ?? undefined) as JsonValue | undefined);
+  const choice = decodeToolChoice(byInnerNames(tool_choice as JsonValue | undefined, declared));
   // Of no tools none can be chosen.
   if (choice === undefined || declared.length === 0) return made;
   checkChoice(choice, declared);
   return { ...made, tool_choice: choice };
+}
+
+/** The choice with tools of namespaces by the names that they have elsewhere: its client knows them by their own. */
+function byInnerNames(choice: JsonValue | undefined, tools: readonly InnerTool[]): JsonValue | undefined {
+  if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) return choice ?? undefined;
+  const declared = [...declaredTools(tools)];
+  const named = (entry: JsonObject): JsonObject[] => {
+    const { type, name, namespace } = entry;
+    if (type === 'namespace') {
+      return declared.flatMap(([inner, tool]) =>
+        tool.namespace === name ? [{ type: tool.is_custom ? 'custom' : 'function', name: inner }] : [],
+      );
+    }
+    if (typeof name !== 'string' || (namespace == null && declared.some(([inner]) => inner === name))) return [entry];
+    const [inner] =
+      declared.find(
+        ([, tool]) =>
+          tool.namespace !== undefined && tool.name === name && (namespace ?? tool.namespace) === tool.namespace,
+      ) ?? [];
+    return inner === undefined ? [entry] : [{ type: type ?? 'function', name: inner }];
+  };
+  if (choice['type'] === 'function' || choice['type'] === 'custom') return named(choice)[0];
+  if (choice['type'] !== 'allowed_tools' || !Array.isArray(choice['tools'])) return choice;
+  return { ...choice, tools: choice['tools'].flatMap((entry) => named(entry as JsonObject)) };
 }
 
 /** A function as this API has it; some clients declare it as chat completions do. */

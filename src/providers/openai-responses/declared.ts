@@ -34,6 +34,7 @@ export function decodeTool(value: JsonValue): InnerTool | undefined {
   if (typeof description === 'string') tool.function.description = description;
   if (asObject(parameters) !== undefined) tool.function.parameters = parameters as JsonObject;
   const rest = remainder(told, ['type', 'name', 'description', 'parameters', 'strict']);
+  if (parameters === null) rest['parameters'] = null;
   if (typeof strict === 'boolean') tool.function.strict = strict;
   // Left out, it stands for another thing here than in chat.
   else rest['strict'] = null;

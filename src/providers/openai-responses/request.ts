@@ -98,7 +98,7 @@ export function encodeRequest(
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
   const fields = withoutRefused(request, endpoint, encoding);
-  const { stream_options, ...told } = restOf(request.ext);
+  const { stream_options, tool_choice, ...told } = restOf(request.ext);
   const rest = withoutReserved(told, (name) => {
     encoding.report('dropped', name, 'the gateway sets it');
   });
@@ -120,6 +120,8 @@ export function encodeRequest(
     ...sameFields(fields),
     ...logprobs(fields),
     ...tools,
+    // As its client said it, where it is still to be said.
+    ...(tools['tool_choice'] === undefined || tool_choice === undefined ? {} : { tool_choice }),
     ...toolBound([...asArray(tools['tools']), ...broughtTools(items)], request, encoding),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),

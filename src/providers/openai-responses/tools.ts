@@ -111,7 +111,7 @@ function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObj
     type: 'function',
     name,
     ...(told.description == null ? {} : { description: told.description }),
-    parameters: told.parameters ?? { type: 'object', properties: {} },
+    parameters: told.parameters ?? ('parameters' in rest ? null : { type: 'object', properties: {} }),
     // Strict is the default here, and a schema that is not written for it is refused (translation 2.6).
     strict: told.strict ?? ('strict' in rest ? null : false),
   };
