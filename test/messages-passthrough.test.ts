@@ -149,6 +149,16 @@ test('ids of 64 bits in what tools are given stay as they were written, both way
   site.answer(undefined);
 });
 
+test("tools go on as they were declared, the type of the client's own included", async () => {
+  const input_schema = { type: 'object', properties: {} };
+  const tools = [
+    { type: 'custom', name: 'f', input_schema, allowed_callers: ['direct'], strict: true, description: 'd' },
+    { name: 'g', input_schema, input_examples: [{ a: 1 }], cache_control: { type: 'ephemeral', ttl: '1h' } },
+    { type: 'mcp_toolset', mcp_server_name: 'm' },
+  ];
+  expect((await send({ tools })).body['tools']).toEqual(tools);
+});
+
 test('no tokens at all fill the cache: the answer is empty', async () => {
   const told = { id: 'msg_4', type: 'message', role: 'assistant', model: 'claude', stop_sequence: null, content: [] };
   site.answer({ ...told, stop_reason: 'max_tokens', usage: { input_tokens: 5, output_tokens: 0 } });

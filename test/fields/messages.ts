@@ -196,15 +196,6 @@ export const messagesTools = {
       eager_input_streaming: true,
       allowed_callers: ['direct'],
     },
-    own: {
-      ...TOOL,
-      strict: true,
-      cache_control: HINT,
-      defer_loading: false,
-      input_examples: [{}],
-      eager_input_streaming: true,
-      allowed_callers: ['direct'],
-    },
     other: '"name":"f"',
   },
   ...natives({

@@ -166,7 +166,11 @@ describe('tools', () => {
 
   test.each([undefined, null, 'custom'])('of type %s is a function', (type) => {
     expect(ask({ tools: [{ type, name: 'f', input_schema }] }).tools).toEqual([
-      { type: 'function', function: { name: 'f', parameters: input_schema } },
+      {
+        type: 'function',
+        function: { name: 'f', parameters: input_schema },
+        ...(type === 'custom' ? { ext: rest({ type }) } : {}),
+      },
     ]);
   });
 

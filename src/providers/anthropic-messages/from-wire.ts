@@ -43,7 +43,7 @@ export function decodeTool(tool: JsonValue): InnerTool | undefined {
   if (typeof told['strict'] === 'boolean') inner.function.strict = told['strict'];
   return {
     ...inner,
-    ...hints(told, ['type', 'name', 'description', 'input_schema', 'strict']),
+    ...hints(told, [...(type == null ? ['type'] : []), 'name', 'description', 'input_schema', 'strict']),
   };
 }
 
