@@ -11,7 +11,7 @@ import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatRequest, Message, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { object, recordingsOf, whySkipped } from './readings/recordings.ts';
-import { chunksOf, GENERATION, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './recorded-turns.ts';
+import { chunksOf, GENERATION, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 /**
  * What a chat client sends back of a recorded answer goes to the provider that made it as if the client had never been

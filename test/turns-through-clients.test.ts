@@ -27,7 +27,7 @@ import type { ChatChunk, ChatRequest, Message, RequestExt, Wire } from '../src/s
 import type { JsonObject } from '../src/schemas/json.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
 import { array, object, recordingsOf, whySkipped } from './readings/recordings.ts';
-import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './recorded-turns.ts';
+import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 const envelope = createEnvelopes(SECRET)('o');
 /** Citations without title and places, which their API says that they have: clients are told empty ones, and send them back. */
