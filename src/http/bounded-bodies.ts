@@ -74,10 +74,15 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
   }
 }
 
-/** The body with the integers that a number does not hold, where its operation wants them. */
-function regained({ routeOptions }: FastifyRequest, parsed: unknown, text: string): unknown {
-  const { regain } = routeOptions.config;
-  if (regain !== undefined && parsed !== undefined && hasLongIntegers(text)) regain(parsed, parseJson(text));
+/** Whether a body is read twice: for the integers that a number does not hold, where its operation wants them. */
+function isRegained({ routeOptions }: FastifyRequest, text: string): boolean {
+  return routeOptions.config.regain !== undefined && hasLongIntegers(text);
+}
+
+function regained(request: FastifyRequest, parsed: unknown, text: string): unknown {
+  // The first reading passes a byte order mark over.
+  if (parsed !== undefined && isRegained(request, text))
+    request.routeOptions.config.regain?.(parsed, parseJson(text.replace(/^\uFEFF/, '')));
   return parsed;
 }
 
@@ -128,7 +133,7 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.removeContentTypeParser('application/json');
   server.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     whenTaken(
-      () => claimOf(request)?.take(structureBytes(body)),
+      () => claimOf(request)?.take(structureBytes(body) * (isRegained(request, body) ? 2 : 1)),
       (error) => {
         if (error === undefined)
           void parse(request, body, (failure, parsed) => done(failure, regained(request, parsed, body)));
