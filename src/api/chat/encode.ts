@@ -13,6 +13,7 @@ import type {
   UrlCitation,
 } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../answer-call.ts';
+import { textFinish } from '../text-finish.ts';
 
 /** What every object of one answer carries. */
 export interface Envelope {
@@ -91,7 +92,7 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
   const { completion, served, usage, metadata } = answer;
   const [choice] = completion.choices;
   const finish = {
-    finish_reason: choice.finish_reason,
+    finish_reason: envelope.text_form ? textFinish(choice.finish_reason) : choice.finish_reason,
     native_finish_reason: choice.native_finish_reason,
     ...(choice.error ? { error: choice.error } : {}),
   };
@@ -163,7 +164,8 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
   };
 
   const choiceJson = (chunk: ChatChunk): string => {
-    const finish = chunk.finish_reason ? JSON.stringify(chunk.finish_reason) : 'null';
+    const told = text_form ? textFinish(chunk.finish_reason) : chunk.finish_reason;
+    const finish = told ? JSON.stringify(told) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
     const body = text_form ? textJson(chunk.delta) : `"delta":${deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);

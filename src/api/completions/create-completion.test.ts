@@ -37,12 +37,24 @@ beforeAll(async () => {
         'END',
       ];
     }
+    if (prompt.startsWith('calls')) {
+      const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
+      const message = { role: 'assistant', content: null, tool_calls: [call] };
+      const told = { id: 'x', created: 1, model: 'm', usage };
+      const ends = { index: 0, finish_reason: 'tool_calls' };
+      if (asked['stream'] !== true) {
+        const whole = { ...told, object: 'chat.completion', choices: [{ ...ends, message }] };
+        return [responseHead(200, 'application/json'), JSON.stringify(whole), 'END'];
+      }
+      const chunk = { ...told, object: 'chat.completion.chunk', choices: [{ ...ends, delta: message }] };
+      return [responseHead(200, 'text/event-stream'), `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, 'END'];
+    }
     const told = asked['logprobs'] === true ? logprobs : null;
     const message = { role: 'assistant', content: `answer to ${prompt}`, reasoning_content: 'hm' };
     if (asked['stream'] !== true) {
       const choice = { index: 0, message, finish_reason: 'stop', logprobs: told };
       const whole = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [choice], usage };
-      return [responseHead(200, 'application/json'), { wait: 20 }, JSON.stringify(whole), 'END'];
+      return [responseHead(200, 'application/json'), { wait: 100 }, JSON.stringify(whole), 'END'];
     }
     const event = (choices: object[], more: object = {}) =>
       `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })}\n\n`;
@@ -51,7 +63,7 @@ beforeAll(async () => {
       responseHead(200, 'text/event-stream'),
       piece({ role: 'assistant', reasoning_content: 'hm' }),
       piece({ content: 'answer ' }, { logprobs: told }),
-      ...(prompt.startsWith('endless') ? [{ wait: 5_000 }] : [{ wait: 10 }]),
+      ...(prompt.startsWith('endless') ? [{ wait: 5_000 }] : [{ wait: 100 }]),
       piece({ content: `to ${prompt}` }, { logprobs: told }),
       ...(prompt.startsWith('broken')
         ? ['data: {"error":{"message":"Overloaded","code":502}}\n\n', 'END' as const]
@@ -124,6 +136,14 @@ describe('one prompt', () => {
     expect(texts).toEqual(['answer to Hello']);
     expect(last).toMatchObject({ choices: [], usage: { total_tokens: 7, cost: COST } });
     expect(array(chunks[0]?.['choices'])[0]).toMatchObject({ text: '', reasoning: 'hm' });
+  });
+
+  test.each(['/completions', '/chat/completions'])('calls that nobody asked for are an end at %s', async (path) => {
+    const body = { model: 'wire/model', prompt: 'calls' };
+    const whole = (await (await gateway.call('POST', path, body)).json()) as JsonObject;
+    expect(whole).toMatchObject({ choices: [{ text: '', finish_reason: 'stop', native_finish_reason: 'tool_calls' }] });
+    const text = await (await gateway.call('POST', path, { ...body, stream: true })).text();
+    expect(text).toContain('"finish_reason":"stop","native_finish_reason":"tool_calls"');
   });
 
   test('a list of one is one prompt', async () => {

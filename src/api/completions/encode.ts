@@ -5,6 +5,7 @@ import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChatChunk, ChoiceError, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { textFinish } from '../text-finish.ts';
 import { createLogprobs } from './logprobs.ts';
 
 /** What every object of one answer carries. */
@@ -88,7 +89,7 @@ export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Env
       text: (prompts[index]?.echo ?? '') + textOf(message),
       ...(reasoning && !envelope.hide_reasoning ? { reasoning } : {}),
       logprobs: envelope.tells_logprobs ? createLogprobs()(logprobs) : null,
-      finish_reason,
+      finish_reason: textFinish(finish_reason),
       native_finish_reason,
       ...(error ? { error } : {}),
     };
@@ -151,7 +152,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     const text = `${content ?? ''}${refusal ?? ''}`;
     const thought = reasoning && !hide_reasoning ? reasoning : undefined;
     const told = tells_logprobs ? (logprobs[index]?.(chunk.logprobs) ?? null) : null;
-    const finish = chunk.finish_reason ?? null;
+    const finish = textFinish(chunk.finish_reason ?? null);
     service_tier = chunk.service_tier ?? service_tier;
     if (text === '' && thought === undefined && told === null && finish === null) return '';
     if (finish !== null) finished.add(index);
