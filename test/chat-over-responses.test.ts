@@ -178,7 +178,7 @@ describe('the sandbox is read by OpenAI’s own client', () => {
     ['no tools at all', { input, tools: [] }, 'empty array'],
     [
       'a strict tool that is open',
-      { input, tools: [{ type: 'function', name: 'a', parameters: { type: 'object' } }] },
+      { input, tools: [{ type: 'function', name: 'a', strict: true, parameters: { type: 'object' } }] },
       'additionalProperties',
     ],
     [

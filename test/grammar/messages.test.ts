@@ -6,6 +6,9 @@ const usage = {
   output_tokens: 2,
   cache_creation_input_tokens: null,
   cache_read_input_tokens: null,
+  cache_creation: null,
+  service_tier: null,
+  server_tool_use: null,
 };
 const id = `gen-1700000000-${'a'.repeat(20)}`;
 const message = {
@@ -16,7 +19,9 @@ const message = {
   content: [],
   stop_reason: null,
   stop_sequence: null,
-  usage,
+  stop_details: null,
+  container: null,
+  usage: { ...usage, output_tokens: 0 },
 };
 
 type Event = { type: string } & Record<string, unknown>;
@@ -27,7 +32,7 @@ const delta = (told: object, index = 0): Event => ({ type: 'content_block_delta'
 const close = (index = 0): Event => ({ type: 'content_block_stop', index });
 const end = (told: object = {}, more: object = {}): Event => ({
   type: 'message_delta',
-  delta: { stop_reason: 'end_turn', stop_sequence: null, ...told },
+  delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null, ...told },
   usage,
   ...more,
 });
