@@ -1,5 +1,5 @@
 import type { Model } from '../catalog/model.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Strategy } from '../routing/candidate.ts';
@@ -78,7 +78,7 @@ function namesOf(request: ChatRequest, default_model: string | undefined): Named
   if (request.model) named.push({ field: 'model', name: request.model });
   for (const [index, name] of (request.models ?? []).entries()) named.push({ field: `models[${index}]`, name });
   if (named.length > 0) return named;
-  if (default_model === undefined) throw new GatewayError(400, 'model is required: no default model is configured');
+  if (default_model === undefined) throw invalidField('model', 'is required: no default model is configured');
   return [{ field: 'model', name: default_model }];
 }
 

@@ -32,7 +32,7 @@ function paramOf({ metadata }: GatewayError): string | null {
   const violations = metadata?.['violations'];
   const first: unknown = Array.isArray(violations) ? violations[0] : undefined;
   const path = typeof first === 'object' && first !== null && 'path' in first ? first.path : metadata?.['field'];
-  return typeof path === 'string' ? path : null;
+  return typeof path === 'string' && path !== '' ? path : null;
 }
 
 /**
