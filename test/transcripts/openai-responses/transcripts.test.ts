@@ -22,6 +22,7 @@ const MARK = /^=== (inner request for|upstream request|upstream answer|inner ans
 const QUIRKS: Readonly<Record<string, Quirks>> = {
   'gpt-5-mini': { reasoning_efforts: ['minimal', 'low', 'medium', 'high'], reasoning_summary: 'auto' },
   'gpt-5.6-sol': { cache_control: true, extra_body: { truncation: 'auto', store: true } },
+  'gpt-5-that-draws': { unpriced_tools: true },
   'gpt-5-on-azure': { reasoning_format: 'azure-openai-responses-v1', query: 'api-version=preview' },
   'grok-4.3': { reasoning_format: 'xai-responses-v1', system_role: 'system', refused_parameters: ['service_tier'] },
   'deepseek-v4-flash': { plain_reasoning_items: true, text_before_calls: true },
