@@ -482,6 +482,8 @@ export const limits = {
 
   journal_progress_ms: 2_000,
   journal_segment_bytes_max: 16 * 1024 * 1024,
+  /** How often slots are looked for that a gateway died in. */
+  slots_look_ms: 5_000,
   journal_keep_ms: 3_600_000,
   /** Above it, settled segments are deleted before `journal_keep_ms` is over. */
   journal_keep_bytes_max: 1024 * 1024 * 1024,

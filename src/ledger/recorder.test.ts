@@ -1,8 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
-import { attempt, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
+import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { realClock } from './ledger-clock.ts';
@@ -187,6 +190,42 @@ describeStores('the recorder', ({ open }) => {
     await expect.poll(() => stored(database)).toHaveLength(1);
     await expect.poll(() => files(copy, 1).every((name) => name.endsWith('.settled'))).toBe(true);
     store.settle = whole.settle;
+  });
+
+  describe('a gateway that died in a slot which no later one takes', () => {
+    async function leased({ queries }: Database): Promise<number> {
+      const rows = await queries.selectFrom('ledger_windows').select(['leased', 'spent']).execute();
+      return rows.reduce((sum, row) => sum + row.leased, 0);
+    }
+
+    test.each(['while another runs', 'when the other stops'])('leaves no money aside: %s', async (when) => {
+      vi.useFakeTimers({ toFake: ['setInterval'] });
+      try {
+        const database = await open();
+        const budget = await budgetOf(database, 10_000_000);
+        const store = faulty(ledgerStore(database.queries, database.engine));
+        const first_dir = freshDir();
+        await start(store, first_dir);
+        const gone = await start(store, first_dir);
+        const ask = { id: 'g1', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
+        const hold = await gone.reserve(ask);
+        await gone.attempt({ ...attempt('g1'), hold });
+        const killed = join(asKilled(first_dir), 'slots', '1');
+
+        const data_dir = freshDir();
+        const living = await start(ledgerStore(database.queries, database.engine), data_dir);
+        cpSync(killed, join(data_dir, 'slots', '7'), { recursive: true });
+        store.settle = down;
+        expect(await leased(database)).toBeGreaterThan(0);
+        if (when === 'when the other stops') await stop(living);
+        else vi.advanceTimersByTime(limits.slots_look_ms);
+        await expect.poll(() => leased(database)).toBe(0);
+        expect(await stored(database)).toMatchObject([{ id: 'g1', outcome: 'unknown', cost: 1_000 }]);
+        store.settle = ledgerStore(database.queries, database.engine).settle;
+      } finally {
+        vi.useRealTimers();
+      }
+    });
   });
 
   test('money that is not whole never enters the store', async () => {

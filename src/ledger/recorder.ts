@@ -4,15 +4,15 @@ import type { TokenClasses } from '../schemas/inner.ts';
 import type { Disk } from './disk.ts';
 import type { Ask, Hold, Preview } from './hold.ts';
 import type { JournalSync } from './journal.ts';
-import type { LedgerClock } from './ledger-clock.ts';
+import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { Lookup } from './lookup.ts';
 import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord } from './records.ts';
 import type { UnknownOutcome } from './replay.ts';
-import { Segments } from './segments.ts';
+import { isLeftUndone, Segments } from './segments.ts';
 import type { LedgerStore } from './settle.ts';
-import { otherSlots, type Slot, takeFirstSlot, takeSlot } from './slot.ts';
+import { otherSlots, type Slot, slotDir, takeFirstSlot, takeSlot } from './slot.ts';
 
 export interface RecorderOptions {
   data_dir: string;
@@ -108,22 +108,65 @@ export interface Recorder {
   stop(): Promise<void>;
 }
 
-/** Slots that nobody came back for: their outcomes go to the store, and the slots are free again. */
-async function adoptAbandoned(own: Slot, options: RecorderOptions): Promise<void> {
-  for (const index of otherSlots(options.data_dir, own.index)) {
-    const slot = takeSlot(options.data_dir, index);
-    if (!slot) continue;
-    await adopt(slot, options).catch((error: unknown) => {
-      slot.release();
-      options.log.error({ err: error, slot: index }, 'the journal of a gateway that is gone could not be replayed');
+/**
+ * Looks after slots that nobody came back for: their outcomes go to the store, their money back, and they are free again. A
+ * gateway may die in a slot that no later one takes, so they are looked for as long as this one runs.
+ */
+class Adopter {
+  readonly #own: Slot;
+  readonly #options: RecorderOptions;
+  readonly #timer: Timer;
+  #adopting: Promise<void> | undefined;
+  /** Slots whose journal cannot be replayed: told once. */
+  readonly #told = new Map<number, string>();
+
+  constructor(own: Slot, options: RecorderOptions) {
+    this.#own = own;
+    this.#options = options;
+    this.#look(() => true);
+    this.#timer = options.clock.setInterval(() => {
+      if (this.#adopting === undefined) this.#look(isLeftUndone);
+    }, limits.slots_look_ms);
+  }
+
+  /** Once more at the end, so that a clean stop leaves nothing of those that died before it. */
+  async stop(): Promise<void> {
+    this.#options.clock.clearInterval(this.#timer);
+    await this.#adopting;
+    this.#look(isLeftUndone);
+    await this.#adopting;
+  }
+
+  /** A slot that is looked into is taken for a moment, and who starts meanwhile takes another: only those that matter are. */
+  #look(matters: (dir: string) => boolean): void {
+    this.#adopting = this.#adoptAll(matters).finally(() => {
+      this.#adopting = undefined;
     });
+  }
+
+  async #adoptAll(matters: (dir: string) => boolean): Promise<void> {
+    const { data_dir, log } = this.#options;
+    for (const index of otherSlots(data_dir, this.#own.index)) {
+      let slot: Slot | undefined;
+      try {
+        if (!matters(slotDir(data_dir, index))) continue;
+        slot = takeSlot(data_dir, index);
+        if (slot !== undefined) await adopt(slot, this.#options);
+        this.#told.delete(index);
+      } catch (error) {
+        slot?.release();
+        if (this.#told.get(index) === String(error)) continue;
+        this.#told.set(index, String(error));
+        log.error({ err: error, slot: index }, 'the journal of a gateway that is gone could not be replayed');
+      }
+    }
   }
 }
 
 async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
-  const segments = new Segments(slot.dir, undefined, options.disk);
-  if (segments.list.every(({ settled }) => settled) && segments.owed === undefined) {
+  if (!isLeftUndone(slot.dir)) {
     // Nobody stays to see them grow old.
+    const segments = new Segments(slot.dir, undefined, options.disk);
     await segments.sweep({ now: options.clock.now() }, () => Promise.resolve());
     slot.release();
     return;
@@ -143,11 +186,11 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   try {
     const recorder = await startNode(slot, options);
     if (slot.index !== 0) return recorder;
-    const adopting = adoptAbandoned(slot, options);
+    const adopter = new Adopter(slot, options);
     return {
       ...recorder,
       stop: async () => {
-        await adopting;
+        await adopter.stop();
         await recorder.stop();
       },
     };

@@ -27,6 +27,11 @@ export function segmentName(epoch: number, ordinal: number): string {
   return `${String(epoch).padStart(8, '0')}-${String(ordinal).padStart(6, '0')}`;
 }
 
+/** Whether whoever wrote this journal left something for the next one: it did not stop, or the store is owed something. */
+export function isLeftUndone(dir: string, disk: Disk = nodeDisk): boolean {
+  return disk.names(dir).some((name) => name === OWED || NAME.exec(name)?.[3] === 'journal');
+}
+
 export function epochOf(segment: Segment): number {
   return Number(segment.name.slice(0, 8));
 }

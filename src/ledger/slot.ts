@@ -21,7 +21,8 @@ export interface Slot {
 // https://www.sqlite.org/rescode.html#busy
 const SQLITE_BUSY = 5;
 
-function slotDir(data_dir: string, index: number): string {
+/** The folder of one slot of a data directory. */
+export function slotDir(data_dir: string, index: number): string {
   return join(data_dir, 'slots', String(index));
 }
 
