@@ -136,6 +136,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const authenticate = createAuthenticate({
     findByHash: keys.findByHash,
     findBudgets: budgetStore(database.queries).findBySubjects,
+    findGuardrails: guardrailStore(database.queries).listHolding,
     findWorkspace: workspaceStore(database.queries).find,
     management_key: config.management_key,
     home,
@@ -189,7 +190,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const envelopes = createEnvelopes(options.secret);
   const responses = createStoredResponses({
     store: storedResponseStore(database.queries),
-    guardrails: guardrailStore(database.queries),
     vault: createVault(options.secret),
     retention_days: config.responses.retention_days,
     now_ms: clock.now_ms,
@@ -279,7 +279,6 @@ export async function createApp(options: AppOptions): Promise<App> {
       countModels(api, { listings });
       listUsableModels(api, {
         wholeCatalog,
-        guardrails: guardrailStore(database.queries),
         ownCredentials,
         allow_unpriced: config.ledger.unknown_price === 'allow',
       });

@@ -236,6 +236,9 @@ export const limits = {
   /** An id, a finish reason or a tier of an upstream's, as records keep it. */
   upstream_word_chars_max: 256,
   upstream_connections_per_origin_max: 1_024,
+  /** To search engines, analyzers, collectors: each. */
+  service_connections_per_origin_max: 64,
+  service_connect_ms_max: 5_000,
   /** What one request may have fetched for it: how many addresses, how long each, how much of each and in all. */
   media_urls_max: 64,
   media_url_chars_max: 8_192,

@@ -28,6 +28,7 @@ export async function authPagesServer(
     authenticate: createAuthenticate({
       findByHash: keys.findByHash,
       findBudgets: async () => [],
+      findGuardrails: async () => [],
       findWorkspace: async () => undefined,
       management_key,
       home,

@@ -27,6 +27,7 @@ const caller: Principal = {
   workspace_id: 'workspace',
   user_id: null,
   budgets: [],
+  guardrails: [],
   budget_mode: null,
 };
 

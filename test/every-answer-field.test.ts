@@ -73,7 +73,7 @@ const citation = {
 const ANYWHERE: Wire = 'gemini-generate-content';
 
 /** Answers of a wire that is no client API's own. */
-const any: readonly ChatChunk[][] = [
+const turns: readonly ChatChunk[][] = [
   answer(
     ANYWHERE,
     [
@@ -162,7 +162,7 @@ const own = {
         ),
         { delta: {}, ext: { slot: { n: 90, open: picture } } },
         ...pictureEvents.map((raw): ChatChunk => ({ delta: {}, ext: { slot: { n: 90, raw } } })),
-        { delta: { images: any[2]![1]!.delta.images! }, ext: { slot: { n: 90, close: {} } } },
+        { delta: { images: turns[2]![1]!.delta.images! }, ext: { slot: { n: 90, close: {} } } },
       ],
       {},
       filled(namesOf(lists.responseFields, 'own')),
@@ -215,13 +215,13 @@ const filledOf = (objects: readonly JsonObject[]) =>
   new Set(objects.flatMap((one) => Object.keys(one).filter((name) => one[name] !== null && one[name] !== undefined)));
 const typesOf = (objects: readonly JsonObject[]) => new Set(objects.map(({ type }) => String(type)));
 
-const responseStreams = any.map((chunks) => responseEventsOf(chunks));
+const responseStreams = turns.map((chunks) => responseEventsOf(chunks));
 const ownResponseStreams = own.responses.map((chunks) => responseEventsOf(chunks));
 const lastOf = (streams: readonly JsonObject[][]) => streams.map((events) => object(events.at(-1)!['response']));
 const itemsOf = (streams: readonly JsonObject[][]) =>
   lastOf(streams).flatMap(({ output }) => array(output).map(object));
 
-const messageStreams = any.map(messagesOf);
+const messageStreams = turns.map(messagesOf);
 const ownMessageStreams = own.messages.map(messagesOf);
 type Checked = ReturnType<typeof messagesOf>;
 const wholes = (streams: readonly Checked[]): JsonObject[] =>
@@ -233,8 +233,8 @@ const deltasOf = (streams: readonly Checked[]) =>
   );
 const stopsOf = (streams: readonly Checked[]) => new Set(wholes(streams).map(({ stop_reason }) => String(stop_reason)));
 
-const completions = any.slice(0, -1).map(completionOf);
-const chunks = any.flatMap(chatChunksOf);
+const completions = turns.slice(0, -1).map(completionOf);
+const chunks = turns.flatMap(chatChunksOf);
 const choicesOf = (objects: readonly JsonObject[]) => objects.flatMap(({ choices }) => array(choices).map(object));
 
 const cases: Record<string, [rows: Record<string, lists.AnswerRow>, any: Set<string>, own?: Set<string>]> = {
@@ -299,7 +299,7 @@ const said: JsonObject = {
 describe('what a response repeats of its request', () => {
   test.each(namesOf(lists.responseFields, 'request'))('%s', (name) => {
     expect(Object.hasOwn(said, name)).toBe(true);
-    for (const event of responseEventsOf(any[4]!, said)) {
+    for (const event of responseEventsOf(turns[4]!, said)) {
       if (event['response'] !== undefined) expect(object(event['response'])[name]).toEqual(said[name]);
     }
   });

@@ -412,6 +412,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
       workspace_id: 'w',
       user_id: 'u',
       budgets,
+      guardrails: [],
       budget_mode: null,
     },
     attribution: {
@@ -426,6 +427,7 @@ function callOf(request: ChatRequest, { budgets }: World, id: string, now_ms: nu
     accepted_monotonic_ms: elapsed_ms,
     cancellation: createCancellation(),
     wants_metadata: true,
+    stages: [],
   };
 }
 

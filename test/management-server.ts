@@ -94,6 +94,7 @@ function principalOf(kind: Principal['kind'], organization: Organization): Princ
     workspace_id: organization.default_workspace_id,
     user_id: organization.owner_user_id,
     budgets: [],
+    guardrails: [],
     budget_mode: null,
   };
 }

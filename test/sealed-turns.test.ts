@@ -30,6 +30,7 @@ function callOf(request: ChatRequest): Call {
     accepted_monotonic_ms: 0,
     cancellation: createCancellation(),
     wants_metadata: false,
+    stages: [],
   };
 }
 

@@ -24,7 +24,8 @@ const ROOMS: Record<string, readonly string[]> = {
   telemetry: [],
   storage: ['schemas', 'ledger', 'accounts', 'guardrails'],
   http: ['schemas', 'telemetry'],
-  inference: ['schemas', 'audio', 'catalog', 'providers', 'routing', 'ledger', 'http', 'telemetry'],
+  inference: ['schemas', 'audio', 'catalog', 'providers', 'routing', 'ledger', 'guardrails', 'http', 'telemetry'],
+  plugins: ['schemas', 'catalog', 'providers', 'routing', 'guardrails', 'http', 'inference', 'telemetry'],
   api: [
     'schemas',
     'audio',
@@ -37,6 +38,7 @@ const ROOMS: Record<string, readonly string[]> = {
     'storage',
     'http',
     'inference',
+    'plugins',
     'telemetry',
   ],
   sandbox: ['schemas', 'audio'],
@@ -49,7 +51,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
   'fast-json-stringify': [/^src\/http\/serialization/],
   aws4: [/^src\/providers\/bedrock-converse\/sign\.ts$/],
-  undici: [/^src\/providers\/(undici|upstream|fetch-media)\.ts$/],
+  undici: [/^src\/providers\/(undici|upstream|fetch-media|services)\.ts$/],
   'ipaddr.js': [/^src\/providers\/addresses\.ts$/],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],
@@ -65,7 +67,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
 const PURE = /^src\/(schemas|audio|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
-  /^src\/(providers\/(?:upstream|fetch-media)|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
+  /^src\/(providers\/(?:upstream|fetch-media|services)|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
   const [, first = '', second] = file.split('/');

@@ -216,6 +216,7 @@ function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }
       workspace_id: 'bench',
       user_id: null,
       budgets: [],
+      guardrails: [],
       budget_mode: null,
     },
     attribution: {
@@ -230,6 +231,7 @@ function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }
     accepted_monotonic_ms: elapsed_ms,
     cancellation: createCancellation(),
     wants_metadata: false,
+    stages: [],
   };
 }
 

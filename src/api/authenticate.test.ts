@@ -44,6 +44,7 @@ function setUp(
       return find(hash);
     },
     findBudgets,
+    findGuardrails: async () => [],
     findWorkspace,
     management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },

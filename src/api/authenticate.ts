@@ -6,12 +6,15 @@ import type { Authenticate, Principal } from '../http/principal.ts';
 import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
   /** The limits in force of these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
+  /** What holds for a caller's requests. */
+  findGuardrails(caller: Caller): Promise<readonly BoundGuardrail[]>;
   /** What a workspace has for requests that say nothing themselves; undefined where it is gone. */
   findWorkspace(name: {
     organization_id: string;
@@ -33,7 +36,7 @@ interface Remembered {
   until_ms: number;
 }
 
-type Caller = Omit<Principal, 'budgets' | 'defaults'>;
+type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults'>;
 
 /** Who calls with a key. */
 export function callerOf(key: StoredKey): Caller {
@@ -103,11 +106,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     }
     const caller = key === null ? environment : callerOf(key);
     const { organization_id, workspace_id: id_or_slug } = caller;
-    const [budgets, workspace] = await Promise.all([
+    const [budgets, guardrails, workspace] = await Promise.all([
       options.findBudgets(subjectsOf(caller)),
+      options.findGuardrails(caller),
       options.findWorkspace({ organization_id, id_or_slug }),
     ]);
-    const principal: Principal = { ...caller, budgets, ...defaultsOf(workspace) };
+    const principal: Principal = { ...caller, budgets, guardrails, ...defaultsOf(workspace) };
     const remembered = { key, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
     if (changed !== changed_before) return accept(remembered);
     // The oldest entry leaves; a Map keeps the order of insertion.

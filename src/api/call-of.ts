@@ -79,5 +79,6 @@ export function callOf(
     cancellation: createCancellation(),
     room: claimOf(request),
     wants_metadata: shown?.trim().toLowerCase() === 'enabled',
+    stages: [],
   };
 }

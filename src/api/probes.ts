@@ -35,7 +35,8 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
     // Without its budget nothing would bound them.
     if (key === undefined || key.limit_nano === null || !isUsable(key, clock.now_ms())) return null;
     const caller = callerOf(key);
-    return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)) };
+    // Nothing of anybody's is sent: guardrails have nothing to look at.
+    return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)), guardrails: [] };
   }
 
   async function claim(endpoint_id: string, every_ms: number): Promise<boolean> {

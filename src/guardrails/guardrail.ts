@@ -28,6 +28,8 @@ export interface StoredGuardrail {
   enforce_zdr_other: boolean | null;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;
+  content_filter_output: boolean | null;
+  content_filter_reversible: boolean | null;
   created_at: string;
   updated_at: string | null;
 }
@@ -71,6 +73,7 @@ export function guardrailSettings(
   before?: Pick<StoredGuardrail, ListField>,
 ): GuardrailSettings {
   const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
+  const { content_filter_output, content_filter_reversible } = body;
   const resolved = (field: ListField, resolve: (name: string) => string | undefined, what: string) => {
     const given = body[field];
     if (given === undefined) return {};
@@ -88,6 +91,8 @@ export function guardrailSettings(
     ...zdrOf(body),
     ...(content_filter_builtins === undefined ? {} : { content_filter_builtins }),
     ...(content_filters === undefined ? {} : { content_filters }),
+    ...(content_filter_output === undefined ? {} : { content_filter_output }),
+    ...(content_filter_reversible === undefined ? {} : { content_filter_reversible }),
   };
 }
 
@@ -176,5 +181,7 @@ export function describeGuardrail(stored: StoredGuardrail): Guardrail {
     enforce_zdr_other: stored.enforce_zdr_other,
     content_filter_builtins: stored.content_filter_builtins,
     content_filters: stored.content_filters,
+    content_filter_output: stored.content_filter_output,
+    content_filter_reversible: stored.content_filter_reversible,
   };
 }

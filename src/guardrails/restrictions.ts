@@ -1,8 +1,9 @@
-import type { StoredGuardrail } from './guardrail.ts';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { ProviderPreferences } from '../schemas/inner.ts';
 
 /** What of a guardrail says which models and endpoints may be used. */
 export type Restriction = Pick<
-  StoredGuardrail,
+  BoundGuardrail,
   | 'id'
   | 'allowed_models'
   | 'ignored_models'
@@ -69,4 +70,23 @@ function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
   const author = canonical_slug.slice(0, canonical_slug.indexOf('/'));
   const field = Object.hasOwn(fields, author) ? fields[author] : guardrail.enforce_zdr_other;
   return field ?? guardrail.enforce_zdr ?? false;
+}
+
+/** Why nothing of what a request says, or is answered, may be kept here; undefined: it may be. */
+export function zeroRetention(
+  preferences: Pick<ProviderPreferences, 'zdr' | 'data_collection'> | null | undefined,
+  guardrails: readonly Restriction[],
+): string | undefined {
+  if (preferences?.zdr === true) return 'provider.zdr';
+  if (preferences?.data_collection === 'deny') return 'provider.data_collection: deny';
+  const is_enforced = guardrails.some((one) =>
+    [
+      one.enforce_zdr,
+      one.enforce_zdr_anthropic,
+      one.enforce_zdr_openai,
+      one.enforce_zdr_google,
+      one.enforce_zdr_other,
+    ].includes(true),
+  );
+  return is_enforced ? 'a guardrail of this key that enforces zero data retention' : undefined;
 }

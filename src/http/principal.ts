@@ -1,4 +1,5 @@
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
 
 /** Who is calling: what the credential of a request stands for. */
 export interface Principal {
@@ -14,6 +15,8 @@ export interface Principal {
   user_id: string | null;
   /** What its requests are counted against. */
   budgets: readonly Budget[];
+  /** What holds for its requests, all at once; most often nothing. The same list as long as nothing of it changes. */
+  guardrails: readonly BoundGuardrail[];
   /** What its workspace has for requests that say nothing themselves; absent: nothing. */
   defaults?: { default_text_model: string | null; default_provider_sort: string | null };
   /** Null: as the gateway's settings say. */

@@ -51,6 +51,8 @@ export interface Inference extends Metered {
   explain(call: Call): Promise<Explanation>;
   /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `ClientGone` when the client left first. */
   countTokens(call: Call): Promise<CountedTokens>;
+  /** How a call that a guardrail refuses would have been routed, for a client that asks; undefined: nobody asks, or nothing could be. Never throws. */
+  routingOf(call: Call): Promise<Record<string, unknown> | undefined>;
   /** A call that is not chat. Throws `GatewayError`; `ClientGone` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
@@ -86,6 +88,8 @@ export function createInference(options: InferenceOptions): Inference {
     explain: createExplain(options, steps, work, measure),
 
     countTokens: createTokenCount(options, steps, work),
+
+    routingOf: (call) => steps.routingOf(call, work.wanted(call)),
 
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 

@@ -3,6 +3,7 @@ import type { GenerationRecord } from '../ledger/records.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
 export interface Clock {
@@ -71,4 +72,6 @@ export interface Call {
   fieldName?: (field: string) => string;
   /** Show the routing to the client. */
   wants_metadata: boolean;
+  /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
+  stages: Stage[];
 }

@@ -38,6 +38,8 @@ export interface RoutingFacts {
   /** What the call's record keeps; absent: it has none yet. */
   routing?: RoutingRecord | undefined;
   usage?: TokenClasses | null;
+  /** A guardrail refused the call: nothing of it was to be tried. */
+  is_refused?: boolean;
 }
 
 function holdOf(routing: RoutingRecord | undefined) {
@@ -95,8 +97,9 @@ export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
     },
     routing_funnel: plan.funnel,
     hold: holdOf(facts.routing),
-    attempts,
+    ...(facts.is_refused === true ? {} : { attempts }),
     adjusted_parameters: reportInClientsWords(facts.report, call),
     warnings: expiryWarnings(modelsOf(plan), call.accepted_ms),
+    ...(call.stages.length === 0 ? {} : { pipeline: call.stages }),
   };
 }

@@ -106,6 +106,7 @@ export function createProber(options: ProberOptions): Prober {
       accepted_monotonic_ms: clock.monotonic_ms(),
       cancellation: stopping,
       wants_metadata: false,
+      stages: [],
     };
   }
 

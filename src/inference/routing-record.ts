@@ -58,5 +58,6 @@ export function routingRecord(
     told.hold_nano = hold.granted_nano;
     told.held_in = counted.map(({ budget: { scope, reset_interval } }) => `${scope} ${reset_interval}`);
   }
+  if (call.stages.length > 0) told.pipeline = call.stages;
   return told;
 }

@@ -1,5 +1,6 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
+import { restricted } from '../guardrails/restrictions.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../providers/dialect.ts';
 import type { Health } from '../routing/health.ts';
@@ -87,6 +88,8 @@ export interface Planned {
 export interface Steps {
   /** Where a call would go. Nothing comes of it. Throws as `open` does. */
   planned(call: Call, wanted: Wanted): Promise<Planned>;
+  /** See `Inference.routingOf`. */
+  routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
   /** Throws `GatewayError` where nothing can be tried. */
   open(call: Call, wanted: Wanted): Promise<Session>;
   /**
@@ -120,6 +123,19 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
     ...(headers ? { headers } : {}),
     cause,
   });
+}
+
+/** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
+function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidate) => string | undefined) | undefined {
+  if (guardrails.length === 0) return undefined;
+  return ({ model, provider }) => {
+    const found = restricted(guardrails, {
+      canonical_slug: model.canonical_slug,
+      provider_slug: provider.slug,
+      keeps_nothing: provider.data_policy.retention_days === 0,
+    });
+    return found && `a guardrail leaves it out (${found.reason})`;
+  };
 }
 
 function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
@@ -222,6 +238,7 @@ export function createSteps(
         own,
         caller: call.principal,
         refuses,
+        restricts: restrictionOf(call.principal),
         prefers,
         sticky,
       });
@@ -252,6 +269,24 @@ export function createSteps(
     const { shown, told, report } = session;
     const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
     return routingMetadata({ ...session, attempts, selected, report: [...told, ...report] });
+  }
+
+  async function routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined> {
+    if (!call.wants_metadata) return undefined;
+    try {
+      const { plan, requested, call: suited } = await planned(call, wanted);
+      return routingMetadata({
+        call: suited,
+        plan,
+        requested,
+        attempts: [],
+        selected: undefined,
+        report: [],
+        is_refused: true,
+      });
+    } catch (error) {
+      return error instanceof GatewayError ? error.gateway_metadata : undefined;
+    }
   }
 
   /** The attempt loop, with its end: the last failure becomes the client's. */
@@ -301,5 +336,5 @@ export function createSteps(
     return clientError(session.failed.slice(-1));
   }
 
-  return { planned, open, tryInOrder, metadataOf, lateError };
+  return { planned, routingOf, open, tryInOrder, metadataOf, lateError };
 }

@@ -1,5 +1,6 @@
 import type { BudgetMode } from '../schemas/budget.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
 import type { Charged } from './settle.ts';
 
 /** One line of the arithmetic behind a cost: `units * unit_price_pico`, less the discount. */
@@ -74,6 +75,8 @@ export interface RoutingRecord {
   /** What was set aside for the last attempt, and in which budgets: scope and interval. */
   hold_nano?: number;
   held_in?: string[];
+  /** What guardrails and plugins did. */
+  pipeline?: Stage[];
 }
 
 /** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */

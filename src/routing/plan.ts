@@ -50,6 +50,8 @@ export interface PlanContext {
   caller?: CredentialUser;
   /** Why an endpoint cannot serve the operation at all. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
+  /** Why the caller's guardrails leave an endpoint out. */
+  restricts?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Whether the conversation's opaque state was made there, and may be of use nowhere else. */
   prefers?: ((candidate: Candidate) => boolean) | undefined;
   /** Whether the conversation went there before, so that its prompt may be in that cache. */
@@ -288,7 +290,7 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
 function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
-  const { wishes, refuses, allow_unpriced } = context;
+  const { wishes, refuses, restricts, allow_unpriced } = context;
   const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), lists.order).asked);
   const asked: Asked = {
     request,
@@ -296,6 +298,7 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
     needs: needsOf(request),
     wishes,
     refuses,
+    restricts,
     allow_unpriced,
     tiers_asked,
     ...lists,

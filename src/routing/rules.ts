@@ -14,8 +14,10 @@ export interface Asked {
   /** What the name of each model asks for beside it. */
   wishes: ReadonlyMap<Candidate['model'], Wish> | undefined;
   refuses: ((candidate: Candidate) => string | undefined) | undefined;
+  /** Why the caller's guardrails leave it out. */
+  restricts: ((candidate: Candidate) => string | undefined) | undefined;
   allow_unpriced: boolean;
-  /** Lists of providers, each of which must have an endpoint: the request's own; a policy's would stand beside it. */
+  /** Lists of providers, each of which must have an endpoint. */
   allowed: readonly NameList[];
   /** Lists of providers, none of which may have it. */
   ignored: readonly NameList[];
@@ -179,6 +181,16 @@ export const rules: readonly Rule[] = [
       const is_ignored = ignored.some((list) => isNamed(list, candidate, tiers_asked));
       return is_ignored ? 'it is in provider.ignore' : undefined;
     },
+  },
+  {
+    step: 'Filter by Guardrails',
+    message: 'No endpoints available matching your guardrail restrictions and data policy',
+    constraint: {
+      field: 'model',
+      detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
+    },
+    applies: ({ restricts }) => restricts !== undefined,
+    reason: (candidate, { restricts }) => restricts?.(candidate),
   },
   {
     step: 'Filter by Data Policy',

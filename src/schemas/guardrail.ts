@@ -41,6 +41,28 @@ export const CustomFilter = Type.Object(
 );
 export type CustomFilter = Static<typeof CustomFilter>;
 
+/** A guardrail that holds for a caller, and because of what. */
+export interface BoundGuardrail {
+  id: string;
+  /** Assigned to the key, to the member who owns it, or to the workspace. */
+  scope: 'api-key' | 'member' | 'workspace';
+  allowed_models: string[] | null;
+  ignored_models: string[] | null;
+  allowed_providers: string[] | null;
+  ignored_providers: string[] | null;
+  enforce_zdr: boolean | null;
+  enforce_zdr_anthropic: boolean | null;
+  enforce_zdr_openai: boolean | null;
+  enforce_zdr_google: boolean | null;
+  enforce_zdr_other: boolean | null;
+  content_filter_builtins: BuiltinFilter[] | null;
+  content_filters: CustomFilter[] | null;
+  /** Its filters hold for answers as well. */
+  content_filter_output: boolean | null;
+  /** What it redacts comes back in the answer that the client gets. */
+  content_filter_reversible: boolean | null;
+}
+
 const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
@@ -77,6 +99,11 @@ export const Guardrail = Type.Object(
     ...zdrFields,
     content_filter_builtins: nullable(Type.Array(BuiltinFilter)),
     content_filters: nullable(Type.Array(CustomFilter)),
+    content_filter_output: nullable(Type.Boolean(), 'The filters hold for answers as well; null: for requests alone.'),
+    content_filter_reversible: nullable(
+      Type.Boolean(),
+      'What is redacted comes back in the answer that the client gets: the model alone never sees it. null: it does not.',
+    ),
   },
   { title: 'Guardrail' },
 );
@@ -122,6 +149,10 @@ const settings = {
       Type.Array(CustomFilter, { minItems: 1, maxItems: limits.guardrail_filters_max }),
       'Patterns of your own; null removes all.',
     ),
+  ),
+  content_filter_output: Type.Optional(nullable(Type.Boolean(), 'Whether the filters hold for answers as well.')),
+  content_filter_reversible: Type.Optional(
+    nullable(Type.Boolean(), 'Whether what is redacted comes back in the answer that the client gets.'),
   ),
 };
 

@@ -1,6 +1,32 @@
 import Type, { type TSchema } from 'typebox';
+import type { BoundGuardrail } from './guardrail.ts';
+import type { JsonObject } from './json.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** What a guardrail or a plugin did on the way of a call (public service's router metadata, `pipeline`). */
+export interface Stage {
+  type: 'guardrail' | 'plugin' | 'server_tools' | 'response_healing' | 'context_compression';
+  name: string;
+  summary?: string;
+  data?: JsonObject;
+  cost_usd?: number;
+  guardrail_id?: string;
+  guardrail_scope?: BoundGuardrail['scope'];
+}
+
+const ShownStage = Type.Object(
+  {
+    type: Type.Enum(['guardrail', 'plugin', 'server_tools', 'response_healing', 'context_compression'] as const),
+    name: Type.String(),
+    summary: Type.Optional(Type.String()),
+    data: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    cost_usd: Type.Optional(Type.Number()),
+    guardrail_id: Type.Optional(Type.String()),
+    guardrail_scope: Type.Optional(Type.Enum(['api-key', 'member', 'workspace'] as const)),
+  },
+  { title: 'PipelineStage' },
+);
 
 /** Something of the request that an endpoint does not get as it was sent. */
 export const AdjustedParameter = Type.Object({
@@ -81,9 +107,12 @@ export const RoutingMetadata = Type.Object(
         { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
       ),
     ),
-    attempts: Type.Array(Attempt),
+    attempts: Type.Optional(Type.Array(Attempt, { description: 'Absent where a guardrail refused the call.' })),
     adjusted_parameters: Type.Array(AdjustedParameter),
     warnings: Type.Array(ExpiryWarning),
+    pipeline: Type.Optional(
+      Type.Array(ShownStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
+    ),
   },
   {
     title: 'RoutingMetadata',

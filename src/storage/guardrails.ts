@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import type { GuardrailSettings, StoredGuardrail } from '../guardrails/guardrail.ts';
-import type { KeyAssignment, MemberAssignment } from '../schemas/guardrail.ts';
+import type { BoundGuardrail, KeyAssignment, MemberAssignment } from '../schemas/guardrail.ts';
 import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';
 import { budgetStore } from './budgets.ts';
@@ -26,6 +27,27 @@ const toGuardrail = (row: Row): StoredGuardrail => ({
   ...row,
   reset_interval: row.reset_interval as StoredGuardrail['reset_interval'],
 });
+
+/** What of a stored guardrail a request is held to. */
+function bound(row: Omit<BoundGuardrail, 'scope'> & { scope: string }): BoundGuardrail {
+  return {
+    id: row.id,
+    scope: row.scope as BoundGuardrail['scope'],
+    allowed_models: row.allowed_models,
+    ignored_models: row.ignored_models,
+    allowed_providers: row.allowed_providers,
+    ignored_providers: row.ignored_providers,
+    enforce_zdr: row.enforce_zdr,
+    enforce_zdr_anthropic: row.enforce_zdr_anthropic,
+    enforce_zdr_openai: row.enforce_zdr_openai,
+    enforce_zdr_google: row.enforce_zdr_google,
+    enforce_zdr_other: row.enforce_zdr_other,
+    content_filter_builtins: row.content_filter_builtins,
+    content_filters: row.content_filters,
+    content_filter_output: row.content_filter_output,
+    content_filter_reversible: row.content_filter_reversible,
+  };
+}
 
 const lists = [
   'allowed_models',
@@ -112,40 +134,35 @@ export function guardrailStore(queries: Queries) {
       await budgetStore(queries).close({ guardrail_id: id });
     },
 
-    /** The guardrails that hold for whoever has this key: those assigned to it, and to its owner. */
+    /** The guardrails that hold for whoever has this key: its own, its owner's, and its workspace's; a guardrail once for each. */
     listHolding: async (holder: {
       organization_id: string;
+      workspace_id: string;
       key_hash: string | null;
       user_id: string | null;
-    }): Promise<StoredGuardrail[]> => {
-      const { organization_id, key_hash, user_id } = holder;
-      const rows = await queries
-        .selectFrom('guardrails')
-        .selectAll()
-        .where('organization_id', '=', organization_id)
-        .where(({ or, eb, selectFrom }) =>
-          or([
-            eb(
-              'id',
-              'in',
-              selectFrom('guardrail_key_assignments')
-                .select('guardrail_id')
-                .where('organization_id', '=', organization_id)
-                .where('key_hash', '=', key_hash ?? ''),
-            ),
-            eb(
-              'id',
-              'in',
-              selectFrom('guardrail_member_assignments')
-                .select('guardrail_id')
-                .where('organization_id', '=', organization_id)
-                .where('user_id', '=', user_id ?? ''),
-            ),
-          ]),
-        )
-        .orderBy('seq')
-        .execute();
-      return rows.map(toGuardrail);
+    }): Promise<BoundGuardrail[]> => {
+      const { organization_id, workspace_id, key_hash, user_id } = holder;
+      const found = () => queries.selectFrom('guardrails as g').where('g.organization_id', '=', organization_id);
+      const of_key = found()
+        .innerJoin('guardrail_key_assignments as a', 'a.guardrail_id', 'g.id')
+        .where('a.organization_id', '=', organization_id)
+        .where('a.key_hash', '=', key_hash ?? '')
+        .selectAll('g')
+        .select(sql.lit('api-key').as('scope'));
+      const of_member = found()
+        .innerJoin('guardrail_member_assignments as a', 'a.guardrail_id', 'g.id')
+        .where('a.organization_id', '=', organization_id)
+        .where('a.user_id', '=', user_id ?? '')
+        .selectAll('g')
+        .select(sql.lit('member').as('scope'));
+      const of_workspace = found()
+        .innerJoin('workspaces as w', 'w.default_guardrail_id', 'g.id')
+        .where('w.organization_id', '=', organization_id)
+        .where('w.id', '=', workspace_id)
+        .selectAll('g')
+        .select(sql.lit('workspace').as('scope'));
+      const rows = await of_workspace.unionAll(of_member).unionAll(of_key).execute();
+      return rows.map(bound);
     },
 
     listBy: async (

@@ -68,6 +68,7 @@ export const tables = {
     seq: bigint,
     version: bigint,
     include_byok_in_budgets: boolean,
+    default_guardrail_id: textOrNull,
   },
   workspace_members: { id: text, workspace_id: text, user_id: text, role: text, created_at: text, seq: bigint },
   workspace_budgets: {
@@ -118,6 +119,8 @@ export const tables = {
     enforce_zdr_other: booleanOrNull,
     content_filter_builtins: builtinsOrNull,
     content_filters: filtersOrNull,
+    content_filter_output: booleanOrNull,
+    content_filter_reversible: booleanOrNull,
     created_at: text,
     updated_at: textOrNull,
   },

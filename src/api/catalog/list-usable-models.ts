@@ -8,7 +8,6 @@ import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { PublicModel } from '../../schemas/model.ts';
-import type { GuardrailStore } from '../../storage/guardrails.ts';
 import { isWanted, modelFilters, modelQuery } from './model-query.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
@@ -31,7 +30,6 @@ const ExcludedModel = Type.Object(
 
 export interface UsableModelsDependencies {
   wholeCatalog: () => Catalog;
-  guardrails: Pick<GuardrailStore, 'listHolding'>;
   ownCredentials(principal: Principal): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   allow_unpriced: boolean;
 }
@@ -41,7 +39,7 @@ export interface UsableModelsDependencies {
  * with what keeps it from the key.
  */
 export function listUsableModels(server: Server, dependencies: UsableModelsDependencies): void {
-  const { wholeCatalog, guardrails, ownCredentials, allow_unpriced } = dependencies;
+  const { wholeCatalog, ownCredentials, allow_unpriced } = dependencies;
   server.route({
     method: 'GET',
     url: '/models/user',
@@ -65,7 +63,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       const principal = request.principal as Principal;
       const catalog = wholeCatalog();
       const caller = {
-        guardrails: await guardrails.listHolding(principal),
+        guardrails: principal.guardrails,
         own: await ownCredentials(principal),
         user: principal,
         allow_unpriced,

@@ -148,6 +148,7 @@ describe('who may see a generation, and what of it', () => {
       workspace_id,
       user_id: null,
       budgets: [],
+      guardrails: [],
       budget_mode: null,
     },
     neighbour: {
@@ -158,6 +159,7 @@ describe('who may see a generation, and what of it', () => {
       workspace_id: 'other',
       user_id: null,
       budgets: [],
+      guardrails: [],
       budget_mode: null,
     },
     management: {
@@ -168,6 +170,7 @@ describe('who may see a generation, and what of it', () => {
       workspace_id: 'other',
       user_id: null,
       budgets: [],
+      guardrails: [],
       budget_mode: null,
     },
     stranger: {
@@ -178,6 +181,7 @@ describe('who may see a generation, and what of it', () => {
       workspace_id,
       user_id: null,
       budgets: [],
+      guardrails: [],
       budget_mode: null,
     },
   };

@@ -6,7 +6,6 @@ import { describeStores } from '../../../test/store-variants.ts';
 import { createVault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
 import { limits } from '../../limits.ts';
-import { guardrailStore } from '../../storage/guardrails.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { type StoredResponseStore, storedResponseStore } from '../../storage/stored-responses.ts';
 import { createStoredResponses } from './stored-responses.ts';
@@ -23,7 +22,6 @@ describeStores('stored responses', ({ open }) => {
     const warnings: string[] = [];
     const stored = createStoredResponses({
       store: store(storedResponseStore(queries)),
-      guardrails: guardrailStore(queries),
       vault: createVault('a secret of the test'),
       retention_days: 1,
       now_ms: () => Date.parse(AT),

@@ -4,6 +4,7 @@ import { deflateRaw, inflateRaw } from 'node:zlib';
 import Type from 'typebox';
 import type { Vault } from '../../accounts/vault.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
+import { zeroRetention } from '../../guardrails/restrictions.ts';
 import { structureBytes } from '../../http/memory.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Call } from '../../inference/call.ts';
@@ -11,7 +12,6 @@ import { limits } from '../../limits.ts';
 import type { Room } from '../../providers/room.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isStorable } from '../../schemas/text.ts';
-import type { GuardrailStore } from '../../storage/guardrails.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
 import type { ResponsesRequestBody } from './door.ts';
 
@@ -58,7 +58,6 @@ export interface StoredResponses {
 
 export interface StoredResponsesOptions {
   store: StoredResponseStore;
-  guardrails: Pick<GuardrailStore, 'listHolding'>;
   vault: Vault;
   retention_days: number;
   now_ms(): number;
@@ -99,7 +98,7 @@ const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspa
 
 /** Makes the keeper of responses: each row is one conversation, compressed and encrypted, so that deletes stay independent. */
 export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
-  const { store, guardrails, vault, retention_days, now_ms, log } = options;
+  const { store, vault, retention_days, now_ms, log } = options;
   const { write_ms_max = limits.stored_response_write_ms_max } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   let sweeping: Promise<void> | undefined;
@@ -162,33 +161,15 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     return JSON.parse(json) as StoredResponse;
   }
 
-  async function admit({ provider }: ResponsesRequestBody, principal: Principal): Promise<void> {
-    const field =
-      provider?.zdr === true
-        ? 'provider.zdr'
-        : provider?.data_collection === 'deny'
-          ? 'provider.data_collection: deny'
-          : undefined;
-    if (field !== undefined) throw invalidField('store', `must be false: ${field} leaves nothing to store`);
-    const holding = await guardrails.listHolding(principal);
-    const strict = holding.find((one) =>
-      [
-        one.enforce_zdr,
-        one.enforce_zdr_anthropic,
-        one.enforce_zdr_openai,
-        one.enforce_zdr_google,
-        one.enforce_zdr_other,
-      ].includes(true),
-    );
-    if (strict !== undefined) {
-      throw invalidField('store', 'must be false: a guardrail of this key enforces zero data retention');
-    }
+  function admit({ provider }: ResponsesRequestBody, { guardrails }: Principal): void {
+    const reason = zeroRetention(provider, guardrails);
+    if (reason !== undefined) throw invalidField('store', `must be false: ${reason} leaves nothing to store`);
   }
 
   return {
     async inputOf(body, principal, room) {
       const { previous_response_id, input } = body;
-      if (body.store === true) await admit(body, principal);
+      if (body.store === true) admit(body, principal);
       const items = inputItems(input);
       if (previous_response_id == null) return body.store === true ? items : undefined;
       const former = await find(previous_response_id, principal, room);
