@@ -220,6 +220,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     dialect: (wire) => dialects.get(wire),
     upstream,
     media: createMediaFetcher(config.media),
+    adapters: [],
     states: createTurnStates({
       sealer: createSealer(options.secret),
       vault: turns,

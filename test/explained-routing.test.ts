@@ -374,6 +374,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     stickiness: createStickiness(),
     dialect: (wire) => dialects.get(wire),
     upstream,
+    adapters: [],
     media: { fetch: async () => ({ mime_type: 'image/png', base64: PIXEL, bytes: 70 }) as never },
     states: stateless,
     tokenizer: { count: async (text) => Math.ceil(text.length / 2), stop: async () => {} },

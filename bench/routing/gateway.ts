@@ -284,6 +284,7 @@ function createRouter(world: World, asked: Asked): Router {
     allow_unpriced: false,
     dialect: (wire) => dialects.get(wire),
     upstream,
+    adapters: [],
     media: { fetch: () => Promise.reject(new Error('nothing is to be fetched')) },
     states: stateless,
     tokenizer: { count: async () => undefined, stop: async () => {} },

@@ -49,6 +49,12 @@ export interface Attribution {
   tracestate: string | undefined;
 }
 
+/** Holds texts that a client sends against its filters. */
+export interface Screening {
+  /** The texts as they may go on: what is to be redacted is. Rejects with `GatewayError` 403 where one must not go on. */
+  texts(texts: readonly string[]): Promise<string[]>;
+}
+
 /** One request for inference, past the door: what is wanted, by whom, under which id. */
 export interface Call {
   api_type: GenerationRecord['api_type'];
@@ -72,6 +78,8 @@ export interface Call {
   fieldName?: (field: string) => string;
   /** Show the routing to the client. */
   wants_metadata: boolean;
+  /** Holds texts that come to the call later, as files are read, against its caller's filters. Absent: there are none. */
+  screening?: Screening;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
 }

@@ -3,6 +3,7 @@ import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatCompletion, ChatRequest } from '../schemas/inner.ts';
+import { type Adapter, adapterFor } from './adapters.ts';
 import type { Measure } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import type { Work } from './attempts.ts';
@@ -35,6 +36,8 @@ export interface ChatAttemptsOptions {
   upstream: Upstream;
   /** Fetches what an upstream does not fetch itself. */
   media: MediaFetcher;
+  /** What makes calls fit endpoints, in order. */
+  adapters: readonly Adapter[];
   first_token_ms_max: number;
   total_ms_max: number;
 }
@@ -50,7 +53,7 @@ function requireSubstance(meter: Meter): void {
 }
 
 export function createChatAttempts(
-  { upstream, media: fetcher, first_token_ms_max, total_ms_max }: ChatAttemptsOptions,
+  { upstream, media: fetcher, adapters, first_token_ms_max, total_ms_max }: ChatAttemptsOptions,
   chat: ChatWork,
   measure: Measure<PreparedAttempt>,
 ): ChatAttempts {
@@ -62,23 +65,34 @@ export function createChatAttempts(
     const { call } = session;
     const { request } = call;
     const fetched = createCallMedia(call, fetcher);
+    const adapter = adapterFor(call, adapters);
     /** What the attempt under way needs. */
     let media: Media = NO_MEDIA;
     let asked = 0;
+    const gather = (candidate: Candidate, nth: number): Promise<void> | undefined => {
+      const fitted = adapter === undefined ? request : adapter.fit(request, candidate).request;
+      const needs = chat.needs(fitted, candidate);
+      if (needs.length === 0) return undefined;
+      return fetched.gather(needs).then((found) => {
+        // A hedge does not wait for it: it may come when another attempt is got ready.
+        if (nth === asked) media = found;
+      });
+    };
     return {
       ready(candidate) {
         media = NO_MEDIA;
         asked += 1;
         const nth = asked;
-        const needs = chat.needs(request, candidate);
-        if (needs.length === 0) return undefined;
-        return fetched.gather(needs).then((found) => {
-          // A hedge does not wait for it: it may come when another attempt is got ready.
-          if (nth === asked) media = found;
-        });
+        const waiting = adapter?.ready?.(candidate);
+        return waiting === undefined ? gather(candidate, nth) : waiting.then(() => gather(candidate, nth));
       },
-      prepare: (candidate, strip_state, spend) =>
-        chat.prepare(adapt(request, candidate), candidate, { strip_state, spend, media }),
+      prepare(candidate, strip_state, spend) {
+        const adapted = adapt(request, candidate);
+        if (adapter === undefined) return chat.prepare(adapted, candidate, { strip_state, spend, media });
+        const fitted = adapter.fit(adapted, candidate);
+        const prepared = chat.prepare(fitted.request, candidate, { strip_state, spend, media });
+        return fitted.report.length === 0 ? prepared : { ...prepared, report: [...fitted.report, ...prepared.report] };
+      },
       measure,
       send(prepared, cancellation) {
         if (request.debug?.echo_upstream_body === true) session.bodies.push(prepared.encoded.body);

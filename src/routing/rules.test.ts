@@ -172,6 +172,7 @@ describe('404', () => {
     'Filter by Distillable Models': ['provider.enforce_distillable_text', ...by({ enforce_distillable_text: true })],
     'Filter by Allowed Providers': ['provider.only', ...by({ only: ['alpha'] })],
     'Filter by Ignored Providers': ['provider.ignore', ...by({ ignore: ['beta'] })],
+    'Filter by Guardrails': ['model', {}, { models: [one], restricts: () => 'a guardrail leaves it out' }],
     'Filter by Data Policy': ['provider.data_collection', ...by({ data_collection: 'deny' })],
     'Filter by Zero Data Retention': ['provider.zdr', ...by({ zdr: true })],
     'Filter by Parameters': [

@@ -31,6 +31,8 @@ describeStores('guardrails', ({ open }) => {
       enforce_zdr: null,
       ...Object.fromEntries(zdr.map((vendor) => [`enforce_zdr_${vendor}`, null])),
       content_filter_builtins: null,
+      content_filter_output: null,
+      content_filter_reversible: null,
       content_filters: null,
     });
   });

@@ -1,0 +1,43 @@
+import type { Report } from '../providers/dialect.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { Call } from './call.ts';
+
+/** A request as one endpoint gets it, and what was changed of it for that. */
+export interface Fitted {
+  request: ChatRequest;
+  report: readonly Report[];
+}
+
+/** What makes one call fit the endpoints that it is tried at: what the endpoint has of its own is left to it, the rest is done here. */
+export interface CallAdapter {
+  /** Gets what `fit` needs for this endpoint, once a call. Undefined: nothing is to be waited for. Rejects with `GatewayError` as encoding does, or `ClientGone`. */
+  ready?(candidate: Candidate): Promise<void> | undefined;
+  /** The same request where nothing is to change. */
+  fit(request: ChatRequest, candidate: Candidate): Fitted;
+}
+
+/** Looks at a call; undefined: it has nothing to do there. */
+export type Adapter = (call: Call) => CallAdapter | undefined;
+
+/** All adapters of one call as one, in order; undefined where none has anything to do. */
+export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapter | undefined {
+  const found = adapters.flatMap((adapter) => adapter(call) ?? []);
+  const [first, ...others] = found;
+  if (first === undefined || others.length === 0) return first;
+  return {
+    async ready(candidate) {
+      for (const one of found) await one.ready?.(candidate);
+    },
+    fit(request, candidate) {
+      const report: Report[] = [];
+      let fitted = request;
+      for (const one of found) {
+        const made = one.fit(fitted, candidate);
+        fitted = made.request;
+        report.push(...made.report);
+      }
+      return { request: fitted, report };
+    },
+  };
+}
