@@ -72,7 +72,7 @@ export function keyBudgets(key: {
 /** A budget for each whom a guardrail is assigned to; none where it limits no spending. */
 export function guardrailBudgets(
   guardrail: { id: string; organization_id: string; name: string; limit_nano: number | null; reset_interval: Reset },
-  assignees: { key_hashes: readonly string[]; user_ids: readonly string[] },
+  assignees: { key_hashes: readonly string[]; user_ids: readonly string[]; workspace_ids: readonly string[] },
   include_byok: boolean,
 ): SourcedBudget[] {
   const { id: guardrail_id, organization_id, name, limit_nano } = guardrail;
@@ -96,6 +96,7 @@ export function guardrailBudgets(
   return [
     ...assignees.key_hashes.map(budgetOf('key_hash', 'this API key')),
     ...assignees.user_ids.map(budgetOf('user_id', 'the owner of this API key')),
+    ...assignees.workspace_ids.map(budgetOf('workspace_id', 'all of this workspace')),
   ];
 }
 

@@ -82,6 +82,7 @@ export function describeWorkspace(stored: StoredWorkspace): Workspace {
     is_data_discount_logging_enabled: stored.is_data_discount_logging_enabled,
     is_observability_broadcast_enabled: stored.is_observability_broadcast_enabled,
     is_observability_io_logging_enabled: stored.is_observability_io_logging_enabled,
+    default_guardrail_id: stored.default_guardrail_id,
   };
 }
 

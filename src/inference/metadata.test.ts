@@ -28,7 +28,7 @@ const plan: Plan = {
   funnel: [{ step: 'Initial Endpoints', endpoint_count: 4 }],
 };
 const facts: RoutingFacts = {
-  call: { api_type: 'completions', request: { messages: [], max_tokens: 10 } } as unknown as Call,
+  call: { api_type: 'completions', request: { messages: [], max_tokens: 10 }, stages: [] } as unknown as Call,
   plan,
   requested: 'a/one:floor',
   attempts: [],

@@ -29,7 +29,7 @@ const planOf = (attempts: Candidate[], left_out: Candidate[] = []): Plan => ({
   attempts,
   funnel: [],
 });
-const call = { api_type: 'completions', request: { messages: [], max_tokens: 100 } } as unknown as Call;
+const call = { api_type: 'completions', request: { messages: [], max_tokens: 100 }, stages: [] } as unknown as Call;
 const nothing: Hold = { id: 'g', lines: [], granted_nano: 0 };
 const USAGE = { in_uncached: 10, out_text: 5 };
 

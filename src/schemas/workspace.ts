@@ -25,6 +25,7 @@ export const Workspace = Type.Object(
     is_data_discount_logging_enabled: Type.Boolean(),
     is_observability_broadcast_enabled: Type.Boolean(),
     is_observability_io_logging_enabled: Type.Boolean(),
+    default_guardrail_id: nullable(Type.String(), 'The guardrail that holds for all requests of the workspace.'),
   },
   { title: 'Workspace' },
 );
@@ -62,6 +63,12 @@ const settings = {
   is_data_discount_logging_enabled: Type.Optional(Type.Boolean()),
   is_observability_broadcast_enabled: Type.Optional(Type.Boolean()),
   is_observability_io_logging_enabled: Type.Optional(Type.Boolean()),
+  default_guardrail_id: Type.Optional(
+    nullable(
+      Type.String({ minLength: 1, maxLength: 100 }),
+      'A guardrail of this organization that holds for all requests of the workspace, beside those of keys and members; null: none.',
+    ),
+  ),
 };
 
 /** Body of `POST /workspaces`. */

@@ -164,11 +164,14 @@ export function budgetStore(queries: Queries) {
   const assigneesOf = async (guardrail_id: string) => {
     const keys = queries.selectFrom('guardrail_key_assignments').select('key_hash as assignee');
     const users = queries.selectFrom('guardrail_member_assignments').select('user_id as assignee');
-    const [key_hashes, user_ids] = [
+    const workspaces = queries.selectFrom('workspaces').select('id as assignee');
+    const [key_hashes, user_ids, workspace_ids] = [
       await keys.where('guardrail_id', '=', guardrail_id).execute(),
       await users.where('guardrail_id', '=', guardrail_id).execute(),
+      await workspaces.where('default_guardrail_id', '=', guardrail_id).execute(),
     ];
     return {
+      workspace_ids: workspace_ids.map(({ assignee }) => assignee),
       key_hashes: key_hashes.map(({ assignee }) => assignee),
       user_ids: user_ids.map(({ assignee }) => assignee),
     };
@@ -204,7 +207,8 @@ export function budgetStore(queries: Queries) {
         .where('g.id', '=', id)
         .executeTakeFirstOrThrow();
       const reset_interval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
-      const assignees = row.limit_nano === null ? { key_hashes: [], user_ids: [] } : await assigneesOf(id);
+      const assignees =
+        row.limit_nano === null ? { key_hashes: [], user_ids: [], workspace_ids: [] } : await assigneesOf(id);
       const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, row.include_byok_in_budgets);
       await keep({ guardrail_id: id }, wanted, at);
     },

@@ -72,6 +72,7 @@ export function workspaceStore(queries: Queries) {
           is_data_discount_logging_enabled: false,
           is_observability_broadcast_enabled: false,
           is_observability_io_logging_enabled: false,
+          default_guardrail_id: null,
           ...written(made),
           organization_id: made.organization_id,
           name: made.name,
@@ -87,6 +88,9 @@ export function workspaceStore(queries: Queries) {
         })
         .returningAll()
         .executeTakeFirstOrThrow();
+      if (row.default_guardrail_id !== null) {
+        await budgetStore(queries).keepGuardrail(row.default_guardrail_id, made.created_at);
+      }
       return toWorkspace(row);
     },
 
@@ -114,9 +118,11 @@ export function workspaceStore(queries: Queries) {
       return row && toWorkspace(row);
     },
 
+    /** `before` is the guardrail that held for all of it; both must be held, if another one is to. */
     update: async (
       id: string,
       change: WorkspaceSettings & { include_byok_in_budgets?: boolean; updated_at: string },
+      before: string | null = null,
     ): Promise<StoredWorkspace> => {
       const row = await queries
         .updateTable('workspaces')
@@ -127,7 +133,24 @@ export function workspaceStore(queries: Queries) {
         .executeTakeFirstOrThrow();
       await budgetStore(queries).keepWorkspace(id, change.updated_at);
       if (change.include_byok_in_budgets !== undefined) await keepGuardrails(id, change.updated_at);
+      if (change.default_guardrail_id !== undefined && change.default_guardrail_id !== before) {
+        for (const guardrail of [before, change.default_guardrail_id]) {
+          if (guardrail !== null) await budgetStore(queries).keepGuardrail(guardrail, change.updated_at);
+        }
+      }
       return toWorkspace(row);
+    },
+
+    /** Ends that a guardrail holds for all of workspaces; gives their ids. */
+    dropGuardrail: async (guardrail_id: string): Promise<string[]> => {
+      const rows = await queries
+        .updateTable('workspaces')
+        .set({ default_guardrail_id: null })
+        .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+        .where('default_guardrail_id', '=', guardrail_id)
+        .returning('id')
+        .execute();
+      return rows.map(({ id }) => id);
     },
 
     /** Which of these integer ids are those of API keys of the organization. */

@@ -7,6 +7,7 @@ import {
   type FormerAssignment,
   guardrailStore,
 } from '../../storage/guardrails.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
 import type { Change, Work } from '../change.ts';
 import { foundGuardrail } from './found-guardrail.ts';
 
@@ -120,10 +121,19 @@ export function unassign(change: Change, actor: Actor, wanted: Wanted): Promise<
   });
 }
 
-/** Takes a guardrail that is held from all its assignees. */
+/** Takes a guardrail that is held from all its assignees, and from the workspaces that it holds for. */
 export async function unassignAll(work: Work, guardrail_id: string): Promise<void> {
   const store = assignmentStore(work.tx);
   for (const kind of [keyAssignees, memberAssignees]) {
     for (const one of await store[kind.deleteAll](guardrail_id)) await auditUnassigned(work, kind, one);
+  }
+  for (const resource_id of await workspaceStore(work.tx).dropGuardrail(guardrail_id)) {
+    await work.audit({
+      action: 'update',
+      resource_type: 'workspace',
+      resource_id,
+      before: { default_guardrail_id: guardrail_id },
+      after: { default_guardrail_id: null },
+    });
   }
 }

@@ -7,7 +7,7 @@ import { CreateWorkspaceBody, Workspace } from '../../schemas/workspace.ts';
 import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { checkLoggedKeys, withFreeSlug } from './found-workspace.ts';
+import { checkDefaultGuardrail, checkLoggedKeys, withFreeSlug } from './found-workspace.ts';
 
 /** Serves `POST /workspaces`. Who makes it is its first member. */
 export function createWorkspace(server: Server, { change }: { change: Change }): void {
@@ -29,6 +29,7 @@ export function createWorkspace(server: Server, { change }: { change: Change }):
         change(actorOf(request), async ({ tx, at, actor, audit }) => {
           const { organization_id, user_id } = actor;
           await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids);
+          await checkDefaultGuardrail(tx, organization_id, settings.default_guardrail_id);
           const stored = await workspaceStore(tx).insert({
             ...settings,
             name,

@@ -1,8 +1,9 @@
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { resolveEntries } from '../../schemas/entries.ts';
 import type { Queries } from '../../storage/database.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
+import { guardrailStore } from '../../storage/guardrails.ts';
 import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
 
 /** What `ask` finds under an id or a slug of the caller's organization, or 404. */
@@ -41,4 +42,19 @@ export async function checkLoggedKeys(
     resolve: (id) => (known.has(id) ? id : undefined),
     what: 'the id of an API key of this organization',
   });
+}
+
+/** Refuses a `default_guardrail_id` that is no guardrail of the organization; holds the one that is, and the one that was. */
+export async function checkDefaultGuardrail(
+  tx: Queries,
+  organization_id: string,
+  id: string | null | undefined,
+  before: string | null = null,
+): Promise<void> {
+  if (id === undefined || id === before) return;
+  const { lock } = guardrailStore(tx);
+  if (before !== null) await lock({ organization_id, id: before });
+  if (id !== null && (await lock({ organization_id, id })) === undefined) {
+    throw invalidField('default_guardrail_id', 'must be the id of a guardrail of this organization');
+  }
 }

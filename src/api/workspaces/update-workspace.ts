@@ -6,7 +6,7 @@ import { errors } from '../../schemas/error.ts';
 import { UpdateWorkspaceBody, Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { checkLoggedKeys, foundWorkspace, withFreeSlug } from './found-workspace.ts';
+import { checkDefaultGuardrail, checkLoggedKeys, foundWorkspace, withFreeSlug } from './found-workspace.ts';
 
 /** Serves `PATCH /workspaces/{id}`. */
 export function updateWorkspace(server: Server, { change }: { change: Change }): void {
@@ -31,7 +31,8 @@ export function updateWorkspace(server: Server, { change }: { change: Change }):
           const before = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
           checkVersion(request, before.version);
           await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids, before.io_logging_api_key_ids);
-          const after = await store.update(before.id, { ...settings, updated_at: at });
+          await checkDefaultGuardrail(tx, organization_id, settings.default_guardrail_id, before.default_guardrail_id);
+          const after = await store.update(before.id, { ...settings, updated_at: at }, before.default_guardrail_id);
           await audit({
             action: 'update',
             resource_type: 'workspace',

@@ -1,0 +1,225 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from './harness.ts';
+import { describeStores } from './store-variants.ts';
+
+/**
+ * Which models and endpoints a caller's guardrails leave: of its key, of the member who owns it and of its workspace, all
+ * at once (api-facts 8.1), for every operation that calls a model.
+ */
+
+const VENDORS = ['anthropic', 'openai', 'google', 'acme'] as const;
+
+/** Who was asked, in order. */
+let asked: string[] = [];
+let upstream: Server;
+
+beforeAll(async () => {
+  upstream = createServer((request, response) => {
+    const [, provider = ''] = (request.url ?? '').split('/');
+    asked.push(provider);
+    request.resume().on('end', () => {
+      response.setHeader('content-type', 'application/json');
+      const usage = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000 };
+      const data = [{ object: 'embedding', index: 0, embedding: [1] }];
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }];
+      response.end(JSON.stringify({ object: 'chat.completion', created: 1, choices, data, usage }));
+    });
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+});
+afterAll(() => upstream.close());
+
+function yamlOf(port: number): string {
+  const at = (slug: string) => `"http://127.0.0.1:${port}/${slug}"`;
+  const prices = 'pricing: { prompt: 1, completion: 1 }';
+  const model = (name: string) =>
+    `  ${name}: { endpoints: [{ provider: keeping, upstream_model: m, ${prices} }, { provider: clean, upstream_model: m, ${prices} }] }`;
+  return `
+bundled_catalog: false
+providers:
+  keeping: { name: Keeping, dialect: openai-chat, base_url: ${at('keeping')}, data_policy: { retention: 30d } }
+  clean: { name: Clean, dialect: openai-chat, base_url: ${at('clean')}, data_policy: { retention: none } }
+models:
+${VENDORS.map((vendor) => model(`${vendor}/m`)).join('\n')}
+  acme/vectors: { output_modalities: [embeddings], endpoints: [{ provider: keeping, upstream_model: e, pricing: { prompt: 1 } }] }
+`;
+}
+
+describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
+  let gateway: TestGateway;
+  let workspace: string;
+
+  beforeEach(async () => {
+    const url = await freshUrl();
+    const yaml = yamlOf((upstream.address() as AddressInfo).port);
+    gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
+    workspace = (await manage('GET', '/workspaces/default')).data.id;
+    asked = [];
+    return () => gateway.stop();
+  });
+
+  async function manage(method: string, path: string, body?: unknown, status?: number) {
+    const authorization = `Bearer ${gateway.management_key}`;
+    const answer = await gateway.call(method, path, body, { authorization });
+    const told = (await answer.json()) as { data: { id: string; default_guardrail_id: string | null }; key: string };
+    if (status === undefined) expect(answer.ok, JSON.stringify(told)).toBe(true);
+    else expect(answer.status, JSON.stringify(told)).toBe(status);
+    return told;
+  }
+  const guardrail = async (settings: object) =>
+    (await manage('POST', '/guardrails', { name: 'g', ...settings })).data.id;
+  const holdsFor = {
+    key: (id: string) => manage('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [gateway.key_hash] }),
+    async member(id: string) {
+      const { data } = (await manage('GET', '/organization/members')) as unknown as { data: { id: string }[] };
+      const member_user_ids = [data[0]!.id];
+      await manage('POST', `/guardrails/${id}/assignments/members`, { member_user_ids });
+    },
+    workspace: (id: string | null) => manage('PATCH', `/workspaces/${workspace}`, { default_guardrail_id: id }),
+  };
+  async function chat(model: string, extra: object = {}) {
+    const messages = [{ role: 'user', content: 'Is it?' }];
+    const response = await gateway.call('POST', '/chat/completions', { model, messages, max_tokens: 20, ...extra });
+    const told = (await response.json()) as {
+      model: string;
+      provider: string;
+      error?: { message: string; metadata: unknown };
+    };
+    return { status: response.status, ...told };
+  }
+  async function usable(): Promise<Record<string, string[]>> {
+    const { data } = (await (await gateway.call('GET', '/models/user')).json()) as { data: { id: string }[] };
+    return Object.fromEntries(data.map(({ id }) => [id, []]));
+  }
+
+  test('a model that a guardrail forbids is left out of every operation, and its name is told by the funnel', async () => {
+    await holdsFor.key(await guardrail({ allowed_models: ['acme/m'] }));
+    expect((await chat('acme/m')).status).toBe(200);
+    asked = [];
+    const text = { model: 'openai/m', max_tokens: 20 };
+    const messages = [{ role: 'user', content: 'Is it?' }];
+    const calls: [path: string, body: object][] = [
+      ['/chat/completions', { ...text, messages }],
+      ['/chat/completions', { ...text, messages, stream: true }],
+      ['/completions', { ...text, prompt: 'Is it?' }],
+      ['/responses', { model: 'openai/m', input: 'Is it?' }],
+      ['/messages', { ...text, messages }],
+      ['/messages/count_tokens', { model: 'openai/m', messages }],
+      ['/embeddings', { model: 'acme/vectors', input: 'Is it?' }],
+    ];
+    for (const [path, body] of calls) {
+      const response = await gateway.call('POST', path, body);
+      const told = await response.text();
+      expect(response.status, `${path}: ${told}`).toBe(404);
+      expect(told).toContain('matching your guardrail restrictions');
+    }
+    expect(asked).toEqual([]);
+    expect((await chat('openai/m')).error?.metadata).toMatchObject({
+      failed_routing_step: 'Filter by Guardrails',
+      constraint: { field: 'model' },
+    });
+    const explained = await gateway.call('POST', '/route/explain', { ...text, messages });
+    expect(await explained.text()).toContain('model-not-allowed-by-guardrail');
+    expect(Object.keys(await usable())).toEqual(['acme/m']);
+  });
+
+  test('of several candidates the forbidden ones are passed over', async () => {
+    await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], ignored_providers: ['Keeping'] }));
+    const told = await chat('openai/m', { models: ['acme/m'] });
+    expect(told).toMatchObject({ status: 200, model: 'acme/m', provider: 'Clean' });
+    expect(asked).toEqual(['clean']);
+  });
+
+  test('allowed lists are cut to what all of them hold, ignored ones are united', async () => {
+    await holdsFor.workspace(await guardrail({ allowed_models: ['acme/m', 'openai/m'] }));
+    await holdsFor.member(
+      await guardrail({ allowed_models: ['openai/m', 'google/m'], ignored_providers: ['keeping'] }),
+    );
+    expect(Object.keys(await usable())).toEqual(['openai/m']);
+    expect((await chat('acme/m')).status).toBe(404);
+    expect((await chat('google/m')).status).toBe(404);
+    expect(await chat('openai/m')).toMatchObject({ status: 200, provider: 'Clean' });
+    await holdsFor.key(await guardrail({ ignored_providers: ['clean'] }));
+    expect((await chat('openai/m')).status).toBe(404);
+    expect(await usable()).toEqual({});
+  });
+
+  test('zero retention holds for the models of the vendors that any of the guardrails names, and a request cannot lift it', async () => {
+    await holdsFor.key(await guardrail({ enforce_zdr_vendor_a: true, enforce_zdr_vendor_b: false }));
+    await holdsFor.workspace(await guardrail({ enforce_zdr_vendor_c: true }));
+    const served = async () =>
+      Object.fromEntries(
+        await Promise.all(
+          VENDORS.map(async (vendor) => [vendor, (await chat(`${vendor}/m`, { provider: { zdr: false } })).provider]),
+        ),
+      ) as Record<string, string>;
+    expect(await served()).toEqual({ anthropic: 'Clean', openai: 'Keeping', google: 'Clean', acme: 'Keeping' });
+    await holdsFor.member(await guardrail({ enforce_zdr: true, enforce_zdr_vendor_b: false }));
+    expect(await served()).toEqual({ anthropic: 'Clean', openai: 'Keeping', google: 'Clean', acme: 'Clean' });
+    const strict = await chat('openai/m', { provider: { zdr: true } });
+    expect(strict.provider).toBe('Clean');
+  });
+
+  test('a guardrail of the workspace holds at once for all its keys, and ends with its assignment or itself', async () => {
+    expect((await chat('openai/m')).status).toBe(200);
+    const id = await guardrail({ ignored_models: ['openai/m'] });
+    expect((await holdsFor.workspace(id)).data.default_guardrail_id).toBe(id);
+    expect((await chat('openai/m')).status).toBe(404);
+    await manage('PATCH', `/guardrails/${id}`, { ignored_models: ['acme/m'] });
+    expect((await chat('openai/m')).status).toBe(200);
+    expect((await chat('acme/m')).status).toBe(404);
+    const other = await manage('POST', '/workspaces', { name: 'Other', slug: 'other' });
+    const elsewhere = await manage('POST', '/keys', { name: 'k', workspace_id: other.data.id });
+    const there = await gateway.call(
+      'POST',
+      '/chat/completions',
+      { model: 'acme/m', messages: [{ role: 'user', content: 'x' }] },
+      { authorization: `Bearer ${elsewhere.key}` },
+    );
+    expect(there.status).toBe(200);
+    await holdsFor.workspace(null);
+    expect((await chat('acme/m')).status).toBe(200);
+    await holdsFor.workspace(id);
+    expect((await chat('acme/m')).status).toBe(404);
+    await manage('DELETE', `/guardrails/${id}`);
+    expect((await chat('acme/m')).status).toBe(200);
+    expect((await manage('GET', '/workspaces/default')).data.default_guardrail_id).toBeNull();
+  });
+
+  test('a workspace takes only a guardrail that there is', async () => {
+    const nobody = '00000000-0000-4000-8000-000000000000';
+    await manage('PATCH', `/workspaces/${workspace}`, { default_guardrail_id: nobody }, 400);
+    await manage('POST', '/workspaces', { name: 'N', slug: 'n', default_guardrail_id: nobody }, 400);
+    const id = await guardrail({});
+    const made = await manage('POST', '/workspaces', { name: 'N', slug: 'n', default_guardrail_id: id });
+    expect(made.data.default_guardrail_id).toBe(id);
+    await manage('DELETE', `/workspaces/${made.data.id}`);
+    await manage('DELETE', `/guardrails/${id}`);
+  });
+
+  test('what a guardrail of the workspace lets be spent, all its keys spend together', async () => {
+    // A million tokens of prompt cost a dollar.
+    const id = await guardrail({ limit_usd: 1.5, reset_interval: 'daily' });
+    await holdsFor.workspace(id);
+    const second = await manage('POST', '/keys', { name: 'second' });
+    const body = { model: 'acme/m', messages: [{ role: 'user', content: 'Is it?' }], max_tokens: 20 };
+    expect((await chat('acme/m')).status).toBe(200);
+    const refused = async (key: string) => {
+      const response = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
+      return { status: response.status, told: await response.text() };
+    };
+    // The second passes the limit, which nobody could know before it answered.
+    await refused(second.key);
+    for (const key of [gateway.key, second.key]) {
+      const { status, told } = await refused(key);
+      expect(status, told).toBe(402);
+      expect(told).toContain('all of this workspace');
+    }
+    await manage('PATCH', `/guardrails/${id}`, { limit_usd: 100 });
+    expect((await refused(second.key)).status).toBe(200);
+    await holdsFor.workspace(null);
+    expect((await refused(gateway.key)).status).toBe(200);
+  });
+});
