@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { subjectsOf } from '../accounts/budget.ts';
 import { isUsable, type StoredKey } from '../accounts/key.ts';
+import type { StoredWorkspace } from '../accounts/workspace.ts';
 import { GatewayError } from '../errors.ts';
 import type { Authenticate, Principal } from '../http/principal.ts';
 import type { Clock } from '../inference/call.ts';
@@ -15,11 +16,8 @@ export interface AuthenticateOptions {
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
   /** What holds for a caller's requests. */
   findGuardrails(caller: Caller): Promise<readonly BoundGuardrail[]>;
-  /** What a workspace has for requests that say nothing themselves; undefined where it is gone. */
-  findWorkspace(name: {
-    organization_id: string;
-    id_or_slug: string;
-  }): Promise<NonNullable<Principal['defaults']> | undefined>;
+  /** What a workspace says of its callers' requests; undefined where it is gone. */
+  findWorkspace(name: { organization_id: string; id_or_slug: string }): Promise<WorkspaceFacts | undefined>;
   /** A management key of the environment, valid beside stored ones. */
   management_key: string | undefined;
   /** Who the environment's management key acts for. */
@@ -29,6 +27,17 @@ export interface AuthenticateOptions {
   changes: Pick<ChangeFeed, 'listen' | 'current'>;
 }
 
+/** What of a workspace a call needs. */
+type WorkspaceFacts = NonNullable<Principal['defaults']> &
+  Pick<
+    StoredWorkspace,
+    | 'slug'
+    | 'io_logging_api_key_ids'
+    | 'io_logging_sampling_rate_bp'
+    | 'is_observability_io_logging_enabled'
+    | 'is_observability_broadcast_enabled'
+  >;
+
 interface Remembered {
   /** Null: the management key of the environment, which opens the door as long as it is set. */
   key: StoredKey | null;
@@ -36,7 +45,7 @@ interface Remembered {
   until_ms: number;
 }
 
-type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults'>;
+type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging'>;
 
 /** Who calls with a key. */
 export function callerOf(key: StoredKey): Caller {
@@ -52,11 +61,22 @@ export function callerOf(key: StoredKey): Caller {
   };
 }
 
-/** What of a workspace a call needs; nothing where it has no defaults, as most do. */
+/** Nothing where its workspace has no defaults, as most have none. */
 function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults'> {
   const { default_text_model = null, default_provider_sort = null } = workspace ?? {};
   if (default_text_model === null && default_provider_sort === null) return {};
   return { defaults: { default_text_model, default_provider_sort } };
+}
+
+/** Nothing where its workspace neither keeps requests nor tells of them. */
+function loggingOf({ key_id }: Caller, workspace: WorkspaceFacts | undefined): Pick<Principal, 'logging'> {
+  if (workspace === undefined) return {};
+  const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: is_broadcast, slug } = workspace;
+  const is_kept =
+    workspace.is_observability_io_logging_enabled && (ids === null || (key_id !== null && ids.includes(key_id)));
+  if (!is_kept && !is_broadcast) return {};
+  const kept_bp = is_kept ? workspace.io_logging_sampling_rate_bp : undefined;
+  return { logging: { kept_bp, is_broadcast, workspace_slug: slug } };
 }
 
 /**
@@ -111,7 +131,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       options.findGuardrails(caller),
       options.findWorkspace({ organization_id, id_or_slug }),
     ]);
-    const principal: Principal = { ...caller, budgets, guardrails, ...defaultsOf(workspace) };
+    const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
+    const principal: Principal = { ...caller, budgets, guardrails, ...told };
     const remembered = { key, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
     if (changed !== changed_before) return accept(remembered);
     // The oldest entry leaves; a Map keeps the order of insertion.

@@ -19,8 +19,20 @@ export interface Principal {
   guardrails: readonly BoundGuardrail[];
   /** What its workspace has for requests that say nothing themselves; absent: nothing. */
   defaults?: { default_text_model: string | null; default_provider_sort: string | null };
+  /** What its workspace wants kept of its requests, or told of them; absent: nothing. */
+  logging?: Logging;
   /** Null: as the gateway's settings say. */
   budget_mode: BudgetMode | null;
+}
+
+/** What becomes of a caller's requests beside their answers. */
+export interface Logging {
+  /** Which share of its requests is kept with their answers, in ten-thousandths; undefined: none. */
+  kept_bp: number | undefined;
+  /** Whether the operator's destinations are told of its requests. */
+  is_broadcast: boolean;
+  /** By which a destination may tell workspaces apart. */
+  workspace_slug: string;
 }
 
 /** Finds who a secret belongs to. Answers without a store round trip for keys seen lately. Throws `GatewayError` 401 when there is nobody. */

@@ -81,6 +81,8 @@ export interface Call {
   wants_metadata: boolean;
   /** Holds texts that come to the call later, as files are read, against its caller's filters. Absent: there are none. */
   screening?: Screening;
+  /** Told of its record once it has ended, before its client sees the end. Absent: nobody wants to know. */
+  settled?: (record: GenerationRecord) => void;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
   /** Pays for what is done for it beside its attempts, from when it is planned on: adapters may use it in `ready`. */

@@ -431,6 +431,7 @@ export function createSettlement(options: {
       return made;
     });
     await recorder.outcome(ended.closed, session.hold);
+    session.call.settled?.(ended.closed);
     return answerUsage(ended, candidate);
   }
 
