@@ -82,6 +82,10 @@ export const limits = {
   filter_compile_steps_max: 12_000,
   filter_label_chars_max: 100,
   filter_pattern_chars_max: 100_000,
+  /** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
+  filter_match_chars_max: 320,
+  /** What stands before a text that was held back, and what a filter may look at to tell whether something is a match. */
+  filter_context_chars: 128,
   byok_name_chars_max: 255,
   byok_credential_chars_max: 16_384,
   byok_scope_entries_max: 100,
