@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
 
@@ -57,8 +57,8 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     workspace = (await manage('GET', '/workspaces/default')).data.id;
     asked = [];
-    return () => gateway.stop();
   });
+  afterEach(() => gateway.stop());
 
   async function manage(method: string, path: string, body?: unknown, status?: number) {
     const authorization = `Bearer ${gateway.management_key}`;
