@@ -240,6 +240,43 @@ export const limits = {
   /** An id, a finish reason or a tier of an upstream's, as records keep it. */
   upstream_word_chars_max: 256,
   upstream_connections_per_origin_max: 1_024,
+  /** A PDF that is read here: its bytes, what it may claim and hold, how long it may take, and what a reader may hold of memory meanwhile. */
+  pdf_bytes_max: 32 * 1024 * 1024,
+  pdf_pages_max: 1_000,
+  pdf_chars_max: 4_000_000,
+  pdf_ms_max: 15_000,
+  pdf_heap_mb_max: 192,
+  /** One buffer of a reader, and all: an unpacked stream is one. */
+  pdf_buffer_bytes_max: 64 * 1024 * 1024,
+  pdf_buffers_bytes_max: 256 * 1024 * 1024,
+  pdf_page_items_max: 500_000,
+  /** Readers at once, and files that wait for one: all, and of one key. A reader that has nothing to do ends. */
+  pdf_readers_max: 2,
+  pdf_waiting_max: 64,
+  pdf_waiting_per_owner_max: 16,
+  pdf_wait_ms_max: 30_000,
+  worker_idle_ms_max: 30_000,
+  worker_look_ms: 20,
+  /** Files of one request that are read, and the text of them all; a file's name in the text. */
+  parsed_files_max: 32,
+  parsed_chars_max: 8_000_000,
+  file_name_chars_max: 200,
+  /** What earlier answers say that their files hold: so many are looked at. */
+  file_annotations_max: 256,
+  /** Repair of an answer: its text, its schema, how long it may take, what it may hold, and how many wait. */
+  healed_chars_max: 1_000_000,
+  healing_schema_chars_max: 256 * 1024,
+  healing_ms_max: 2_000,
+  healing_heap_mb_max: 128,
+  healing_waiting_max: 64,
+  healing_waiting_per_owner_max: 16,
+  /** Endpoints that read no more have their prompts shortened where nobody says otherwise (public service's documentation, "Message transforms"). */
+  compressed_context_tokens_max: 8_192,
+  /** Messages of a prompt that is shortened, at upstreams of the Messages API (the same page). */
+  compressed_messages_max: 1_000,
+  /** Output that a shortened prompt leaves room for where the request names no bound, at most this part of the context. */
+  compressed_output_tokens: 1_024,
+  compressed_output_divisor: 4,
   /** To search engines, analyzers, collectors: each. */
   service_connections_per_origin_max: 64,
   service_connect_ms_max: 5_000,

@@ -1,3 +1,4 @@
+import type { Model } from '../catalog/model.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
@@ -41,3 +42,9 @@ export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapte
     },
   };
 }
+
+/**
+ * Changes a call before it is planned, once it is known which models it may go to; the same call where there is nothing to change.
+ * Nothing is sent yet. Rejects with `GatewayError` 400 that names the field, or `ClientGone`.
+ */
+export type Preparation = (call: Call, models: readonly Model[]) => Call | Promise<Call>;

@@ -3,6 +3,7 @@ import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
+import type { Preparation } from './adapters.ts';
 import { factsOf, type PreparedAttempt, prepareAttempt } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import { defaultModel, type RoutingRules } from './caller-defaults.ts';
@@ -23,6 +24,8 @@ export interface ChatWorkOptions {
   stickiness: Stickiness;
   clock: Clock;
   chance(): number;
+  /** What changes calls before they are planned. Absent: nothing does. */
+  prepareCall?: Preparation | undefined;
 }
 
 /** What an attempt is encoded with, besides its request. */
@@ -40,6 +43,8 @@ export interface ChatWork {
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry. */
   prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt;
 }
+
+type Known = Parameters<NonNullable<Wanted['recall']>>[1];
 
 function suited({ call, report, issuer }: Recalled): Suited {
   if (issuer === undefined) return { call, told: report };
@@ -80,21 +85,26 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     };
   }
 
+  /** What its client lost of former turns is back, and what the gateway changes of it is changed. */
+  function recall(given: Call, { models, catalog }: Known): Suited | Promise<Suited> {
+    const may_carry = models.some(({ endpoints }) =>
+      endpoints.some((endpoint) => {
+        const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
+        return wire !== undefined && carriesState(wire, { endpoint });
+      }),
+    );
+    const ready = (recalled: Recalled): Suited | Promise<Suited> => {
+      const found = suited(recalled);
+      const prepared = options.prepareCall?.(found.call, models) ?? found.call;
+      if (prepared instanceof Promise) return prepared.then((call) => ({ ...found, call }));
+      return prepared === found.call ? found : { ...found, call: prepared };
+    };
+    const recalled = states.recall(given, may_carry);
+    return recalled instanceof Promise ? recalled.then(ready) : ready(recalled);
+  }
+
   return {
-    wanted: (call) => ({
-      ...namedBy(call),
-      refuses: call.refuses,
-      recall(given, { models, catalog }) {
-        const may_carry = models.some(({ endpoints }) =>
-          endpoints.some((endpoint) => {
-            const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
-            return wire !== undefined && carriesState(wire, { endpoint });
-          }),
-        );
-        const recalled = states.recall(given, may_carry);
-        return recalled instanceof Promise ? recalled.then(suited) : suited(recalled);
-      },
-    }),
+    wanted: (call) => ({ ...namedBy(call), refuses: call.refuses, recall }),
 
     needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, factsOf(candidate)),
 
