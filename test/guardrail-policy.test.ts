@@ -219,7 +219,9 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     }
     await manage('PATCH', `/guardrails/${id}`, { limit_usd: 100 });
     expect((await refused(second.key)).status).toBe(200);
-    await holdsFor.workspace(null);
+    await manage('PATCH', `/guardrails/${id}`, { limit_usd: 1.5 });
+    expect((await refused(gateway.key)).status).toBe(402);
+    await holdsFor.workspace(await guardrail({}));
     expect((await refused(gateway.key)).status).toBe(200);
   });
 });
