@@ -1,0 +1,79 @@
+import { limits } from '../../limits.ts';
+import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
+
+/** The text of a PDF. */
+export interface PdfText {
+  text: string;
+  pages: number;
+}
+
+/** Why a PDF is not read, as the client may be told. */
+export class PdfRefused extends Error {
+  override readonly name = 'PdfRefused';
+  /** Nothing is wrong with it: it may be sent again later. */
+  readonly is_busy: boolean;
+
+  constructor(message: string, details: { is_busy?: boolean; cause?: unknown } = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.is_busy = details.is_busy === true;
+  }
+}
+
+/** Reads the text of PDFs, whoever made them. */
+export interface PdfReader {
+  /** Rejects with `PdfRefused`, or the reason of the signal. `owner`: whose request it is for. */
+  read(bytes: Buffer, options: { owner: string; signal: AbortSignal }): Promise<PdfText>;
+  stop(): Promise<void>;
+}
+
+function refusalOf(error: WorkFailed): PdfRefused {
+  switch (error.reason) {
+    case 'busy':
+      return new PdfRefused('too many files are being read; try again soon', { is_busy: true, cause: error });
+    case 'late':
+      return new PdfRefused(`reading it takes longer than ${limits.pdf_ms_max} ms`, { cause: error });
+    case 'large':
+      return new PdfRefused('reading it takes too much memory', { cause: error });
+    case 'died':
+      return new PdfRefused('it cannot be read', { cause: error });
+  }
+}
+
+/** Reads in threads of its own, which start with the first file. */
+export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
+  const pool = createWorkerPool({
+    script: new URL('./pdf-worker.js', import.meta.url),
+    threads_max: limits.pdf_readers_max,
+    waiting_max: limits.pdf_waiting_max,
+    waiting_per_owner_max: limits.pdf_waiting_per_owner_max,
+    wait_ms_max: limits.pdf_wait_ms_max,
+    ms_max: bounds.ms_max ?? limits.pdf_ms_max,
+    heap_mb_max: limits.pdf_heap_mb_max,
+    buffers_bytes_max: limits.pdf_buffers_bytes_max,
+  });
+  return {
+    async read(given, { owner, signal }) {
+      if (given.length > limits.pdf_bytes_max) {
+        throw new PdfRefused(`it has ${given.length} bytes, of which at most ${limits.pdf_bytes_max} are read`);
+      }
+      const bytes = Uint8Array.from(given);
+      const task = {
+        bytes,
+        pages_max: limits.pdf_pages_max,
+        chars_max: limits.pdf_chars_max,
+        items_max: limits.pdf_page_items_max,
+        buffer_bytes_max: limits.pdf_buffer_bytes_max,
+      };
+      try {
+        const answer = (await pool.run(task, { owner, signal, transfer: [bytes.buffer] })) as
+          | PdfText
+          | { refused: string };
+        if ('refused' in answer) throw new PdfRefused(answer.refused);
+        return answer;
+      } catch (error) {
+        throw error instanceof WorkFailed ? refusalOf(error) : error;
+      }
+    },
+    stop: () => pool.stop(),
+  };
+}

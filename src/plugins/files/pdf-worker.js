@@ -1,0 +1,116 @@
+// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper.
+
+/** The thread that reads PDFs. Its time and memory are bounded from outside; it has no environment. */
+import { parentPort } from 'node:worker_threads';
+
+/** @typedef {{ bytes: Uint8Array, pages_max: number, chars_max: number, items_max: number, buffer_bytes_max: number }} Task */
+
+/** What the reader tells: a text, or why there is none. */
+class Refusal extends Error {}
+
+let buffer_bytes_max = Number.POSITIVE_INFINITY;
+
+/** Unpacked streams grow outside of the heap, which has a bound of its own: each of these is one buffer. */
+function boundBuffers() {
+  for (const name of ['Uint8Array', 'Uint8ClampedArray', 'Uint16Array', 'Uint32Array', 'Int32Array', 'Float32Array']) {
+    const original = globalThis[name];
+    const bounded = new Proxy(original, {
+      construct(target, args, made) {
+        const [length] = args;
+        if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > buffer_bytes_max) {
+          throw new Refusal('it unpacks to too much');
+        }
+        return Reflect.construct(target, args, made === bounded ? target : made);
+      },
+    });
+    globalThis[name] = bounded;
+  }
+}
+
+/** @type {Promise<typeof import('unpdf')> | undefined} */
+let library;
+
+function load() {
+  if (library === undefined) {
+    boundBuffers();
+    library = import('unpdf');
+  }
+  return library;
+}
+
+/** @param {unknown} error */
+function reasonOf(error) {
+  if (error instanceof Refusal) return error.message;
+  switch (error?.name) {
+    case 'PasswordException':
+      return 'it is encrypted, and needs a password';
+    case 'InvalidPDFException':
+    case 'MissingPDFException':
+    case 'FormatError':
+    case 'XRefEntryException':
+    case 'XRefParseException':
+      return 'it is not a whole PDF, or a broken one';
+    case 'RangeError':
+      return 'it is nested too deeply, or unpacks to too much';
+    default:
+      return 'it cannot be read';
+  }
+}
+
+/** @param {any} page @param {number} items_max @param {number} chars_max */
+async function textOfPage(page, items_max, chars_max) {
+  const reader = page.streamTextContent({ includeMarkedContent: false }).getReader();
+  const pieces = [];
+  let chars = 0;
+  let items = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    for (const { str = '', hasEOL } of read.value.items) {
+      items += 1;
+      chars += str.length + 1;
+      if (items > items_max || chars > chars_max) throw new Refusal(`it holds more than ${chars_max} characters`);
+      pieces.push(hasEOL ? `${str}\n` : str);
+    }
+  }
+  // Half of a pair is no character; nothing prints the first of all.
+  return pieces.join('').toWellFormed().replaceAll('\0', '').trimEnd();
+}
+
+/** @param {Task} task */
+async function read(task) {
+  const { bytes, pages_max, chars_max, items_max } = task;
+  const { getDocumentProxy } = await load();
+  buffer_bytes_max = task.buffer_bytes_max;
+  const pdf = await getDocumentProxy(bytes, {
+    isEvalSupported: false,
+    enableXfa: false,
+    useSystemFonts: false,
+    disableFontFace: true,
+    useWasm: false,
+    stopAtErrors: false,
+    verbosity: 0,
+  });
+  try {
+    const { numPages } = pdf;
+    if (numPages > pages_max) throw new Refusal(`it has ${numPages} pages, of which at most ${pages_max} are read`);
+    const pages = [];
+    let left = chars_max;
+    for (let number = 1; number <= numPages; number += 1) {
+      const page = await pdf.getPage(number);
+      const text = await textOfPage(page, items_max, left);
+      left -= text.length;
+      if (text !== '') pages.push(text);
+      page.cleanup();
+    }
+    return { text: pages.join('\n\n'), pages: numPages };
+  } finally {
+    await pdf.loadingTask.destroy();
+  }
+}
+
+parentPort?.on('message', async (task) => {
+  try {
+    parentPort?.postMessage(await read(task));
+  } catch (error) {
+    parentPort?.postMessage({ refused: reasonOf(error) });
+  }
+});
