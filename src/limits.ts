@@ -233,6 +233,36 @@ export const limits = {
   stored_response_write_ms_max: 5_000,
   stored_response_sweep_ms: 600_000,
   stored_response_sweep_rows_max: 1_000,
+  /** Of what is kept of a call (I/O logging): its request, its answer, its error. What is longer is cut, and says so. */
+  logged_input_chars_max: 768 * 1024,
+  logged_output_chars_max: 256 * 1024,
+  logged_error_chars_max: 32 * 1024,
+  logged_depth_max: 64,
+  /** Of longer media no hash is kept. */
+  logged_media_hashed_chars_max: 4 * 1024 * 1024,
+  /** A tool call that is numbered so far beyond those before it is not kept. */
+  logged_call_gap_max: 128,
+  /** What waits to be written: beyond it the oldest is lost, and counted. */
+  logged_queue_entries_max: 2_000,
+  logged_queue_chars_max: 32 * 1024 * 1024,
+  /** Written so many, or so much, at a time, and so long after they came. */
+  logged_batch_entries_max: 50,
+  logged_batch_chars_max: 4 * 1024 * 1024,
+  logged_gather_ms: 100,
+  logged_retry_ms: 1_000,
+  logged_stop_ms_max: 2_000,
+  /** Of one workspace, and of all, as it is stored; beyond it the oldest goes. */
+  logged_workspace_chars_max: 1024 * 1024 * 1024,
+  logged_contents_chars_max: 8 * 1024 * 1024 * 1024,
+  logged_content_days: 30,
+  logged_content_days_max: 3_650,
+  logged_sweep_ms: 600_000,
+  logged_sweep_rows_max: 1_000,
+  /** Requests that a draft of a guardrail is tried on, and those read from the store at a time. */
+  replay_requests_max: 1_000,
+  replay_page_rows: 20,
+  /** What is lost of one kind is told in the log so often. */
+  loss_notice_ms: 60_000,
   /** A count of tokens or searches above it is no count: what an upstream tells then is not believed. */
   usage_count_max: 1_000_000_000,
   /** What of an upstream's error text is shown to a client. */
@@ -280,6 +310,30 @@ export const limits = {
   /** To search engines, analyzers, collectors: each. */
   service_connections_per_origin_max: 64,
   service_connect_ms_max: 5_000,
+  /** One web search: how long in all, how often it is tried, and how much an engine may answer. */
+  web_search_ms_max: 15_000,
+  web_search_tries_max: 2,
+  web_search_bytes_max: 8 * 1024 * 1024,
+  /** Results that a search may be asked for (specification, "Limits"), and where nothing is said. */
+  web_results_max: 25,
+  web_results_default: 5,
+  /** Of all searches of one call (public service's schema, `max_total_results`). */
+  web_results_total_default: 50,
+  /** Characters of one result's content, by `search_context_size` as the public service has it for Exa, and where nothing is said. */
+  web_result_chars_max: 100_000,
+  web_result_chars_default: 3_000,
+  web_result_chars_by_size: { low: 5_000, medium: 15_000, high: 30_000 },
+  web_title_chars_max: 300,
+  web_url_chars_max: 2_048,
+  /** A query as it is sent, and what single engines take of it; SearXNG's is part of an address. */
+  web_query_chars_max: 400,
+  firecrawl_query_chars_max: 500,
+  parallel_query_chars_max: 200,
+  searxng_query_chars_max: 1_000,
+  /** Entries of one list of domains, and how many of them are told an engine. */
+  web_domains_max: 200,
+  web_domains_sent_max: 100,
+  web_operators_max: 10,
   /** What one request may have fetched for it: how many addresses, how long each, how much of each and in all. */
   media_urls_max: 64,
   media_url_chars_max: 8_192,
