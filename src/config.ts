@@ -10,6 +10,7 @@ import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
+import { type PluginsConfig, readPlugins } from './config/plugins.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { readConfigFile } from './config/read-file.ts';
@@ -77,6 +78,8 @@ export interface Config {
     hedge_share_max: number;
   };
   auth: AuthConfig;
+  /** What plugins and server tools are set up with. */
+  plugins: PluginsConfig;
   /** Where media that requests point at may be fetched from. */
   media: MediaRules;
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
@@ -133,6 +136,7 @@ export function loadConfig(
   const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
   const { auth, warnings: authWarnings } = readAuth(environment, read);
   const rate_limits = readRateRules(read);
+  const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
     host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
@@ -174,6 +178,7 @@ export function loadConfig(
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
     auth,
+    plugins,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],
       private_hosts: (read?.value.media?.private_hosts ?? []).map((host) => host.toLowerCase()),
@@ -196,6 +201,7 @@ export function loadConfig(
       ...secretWarnings(environment),
       ...authWarnings,
       ...providers.warnings,
+      ...pluginWarnings,
       ...(models.length === 0
         ? []
         : modelWarnings(models, providers.on, {

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import { toUsd } from '../schemas/money.ts';
 import type { RateAmounts, RateRules } from '../schemas/rate-limit.ts';
 
 /** Settings that belong together, by name. */
@@ -14,6 +15,7 @@ export function describeConfig(config: Config): Section[] {
     { title: 'Timeouts', rows: shown(config.timeouts) },
     { title: 'Ledger', rows: shown(config.ledger) },
     { title: 'Routing', rows: shown(routingSettings(config)) },
+    { title: 'Plugins', rows: plugins(config.plugins) },
     { title: 'Rate limits', rows: rateLimits(config.rate_limits) },
   ];
 }
@@ -69,6 +71,19 @@ function routingSettings({ routing }: Config): Record<string, Setting> {
     hedge: routing.hedge,
     hedge_share: routing.hedge_share_max,
   };
+}
+
+function plugins({ web }: Config['plugins']): Section['rows'] {
+  const engines = [...web.engines].map(([engine, { base_url, api_key, price }]): Section['rows'][number] => {
+    const key = api_key === undefined ? 'without key' : 'with key';
+    const more =
+      price.result_nano === 0 ? '' : `, $${toUsd(price.result_nano)} a result above ${price.results_included}`;
+    return [
+      `web.${engine}`,
+      `${URL.parse(base_url)?.host ?? '?'}, ${key}, $${toUsd(price.search_nano)} a search${more}`,
+    ];
+  });
+  return [['web.engine', web.engine ?? 'none'], ...engines];
 }
 
 function rateLimits(rules: RateRules): Section['rows'] {

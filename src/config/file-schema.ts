@@ -8,6 +8,7 @@ import { parameters, quantizations } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import { categories, inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
 import { tokenPrices, unitPrices } from '../schemas/prices.ts';
+import { searchEngines } from '../schemas/web-search.ts';
 
 /**
  * What `gateway.yaml` may hold. Every `description` completes the sentence "… must be", so that it is also the message
@@ -347,6 +348,49 @@ const RateLimitsSection = Type.Object(
   },
 );
 
+const address = text('a URL that starts with http:// or https://');
+const engineKey = text('a key, or a reference to a variable of the environment');
+const pricePerSearch = Type.Number({
+  minimum: 0,
+  maximum: limits.unit_price_usd_max,
+  description: 'an amount of USD, 0 or more',
+});
+/** A search engine; those that are somebody's service have a key, and those of the operator an address. */
+const EngineSection = Type.Object(
+  {
+    api_key: Type.Optional(engineKey),
+    base_url: Type.Optional(address),
+    url: Type.Optional(address),
+    price_per_search_usd: Type.Optional(pricePerSearch),
+  },
+  { ...strict, description: 'an object with api_key, base_url (or url) and price_per_search_usd' },
+);
+
+const PluginsSection = Type.Object(
+  {
+    web: Type.Optional(
+      Type.Object(
+        {
+          engine: Type.Optional(oneOf(searchEngines)),
+          engines: Type.Optional(
+            Type.Object(
+              {
+                exa: Type.Optional(EngineSection),
+                firecrawl: Type.Optional(EngineSection),
+                parallel: Type.Optional(EngineSection),
+                searxng: Type.Optional(EngineSection),
+              },
+              { ...strict, description: `an object of search engines: ${searchEngines.join(', ')}` },
+            ),
+          ),
+        },
+        { ...strict, description: 'an object with engine and engines' },
+      ),
+    ),
+  },
+  { ...strict, description: 'an object with web' },
+);
+
 const sorts = ['price', 'throughput', 'latency', 'exacto'] as const;
 const routerModels = Type.Array(text(), {
   minItems: 1,
@@ -491,6 +535,7 @@ export const ConfigFile = Type.Object(
         { ...strict, description: 'an object with usd_per_day, every_minutes and models' },
       ),
     ),
+    plugins: Type.Optional(PluginsSection),
     logging: Type.Optional(
       Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
     ),
@@ -498,6 +543,7 @@ export const ConfigFile = Type.Object(
   { ...strict, description: 'an object of sections' },
 );
 export type ConfigFile = Static<typeof ConfigFile>;
+export type EngineSection = Static<typeof EngineSection>;
 export type ProviderSection = Static<typeof ProviderSection>;
 export type ModelSection = Static<typeof ModelSection>;
 export type EndpointSection = Static<typeof EndpointSection>;

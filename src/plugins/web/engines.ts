@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';
 import type { DomainRule, DomainRules } from './domains.ts';
-import type { EngineRequest, EngineWire, SearchOptions, UserLocation } from './engine.ts';
+import type { EngineRequest, EngineWire, UserLocation } from './engine.ts';
 
 function post(url: string, headers: Record<string, string>, body: JsonObject): EngineRequest {
   const all = { 'content-type': 'application/json', accept: 'application/json', ...headers };

@@ -1,0 +1,129 @@
+import { toNano } from '../schemas/money.ts';
+import {
+  type EngineSettings,
+  type SearchEngine,
+  type SearchPrice,
+  searchEngines,
+  type WebSettings,
+} from '../schemas/web-search.ts';
+import { ConfigError } from './config-error.ts';
+import type { EngineSection } from './file-schema.ts';
+import { type Environment, expand, variable } from './providers.ts';
+import type { Path, ReadFile } from './read-file.ts';
+
+/** What plugins and server tools are set up with. */
+export interface PluginsConfig {
+  web: WebSettings;
+}
+
+interface EngineDefaults {
+  base_url?: string;
+  /** Its key, or where it has none, its address. */
+  variable: string;
+  /** List prices, where the operator states none. */
+  price: SearchPrice;
+}
+
+const CREDIT_NANO = 5_333_334;
+
+const defaults: Readonly<Record<SearchEngine, EngineDefaults>> = {
+  exa: {
+    base_url: 'https://api.exa.ai',
+    variable: 'EXA_API_KEY',
+    // https://exa.ai/docs/reference/pricing
+    price: { search_nano: 7_000_000, results_included: 10, result_nano: 1_000_000 },
+  },
+  firecrawl: {
+    base_url: 'https://api.firecrawl.dev',
+    variable: 'FIRECRAWL_API_KEY',
+    // https://docs.firecrawl.dev/billing: 2 credits for every ten results and 1 for each page that is read; at the price of the
+    // smallest plan, 16 USD for 3,000 (https://www.firecrawl.dev/pricing).
+    price: { search_nano: 2 * CREDIT_NANO, results_included: 0, result_nano: (CREDIT_NANO * 6) / 5 + 1 },
+  },
+  parallel: {
+    base_url: 'https://api.parallel.ai',
+    variable: 'PARALLEL_API_KEY',
+    // https://docs.parallel.ai/getting-started/pricing
+    price: { search_nano: 5_000_000, results_included: 10, result_nano: 1_000_000 },
+  },
+  // The operator's own.
+  searxng: { variable: 'SEARXNG_URL', price: { search_nano: 0, results_included: 0, result_nano: 0 } },
+};
+
+/** Reads the section `plugins` and the variables of search engines. One whose key is not set is off, with a warning. */
+export function readPlugins(
+  environment: Environment,
+  file: ReadFile | undefined,
+): { plugins: PluginsConfig; warnings: string[] } {
+  const section = file?.value.plugins?.web;
+  const warnings: string[] = [];
+  const engines = new Map<SearchEngine, EngineSettings>();
+  for (const engine of searchEngines) {
+    const found = engineSettings(engine, section?.engines?.[engine], environment, file);
+    if (found === undefined) continue;
+    if ('unset' in found) warnings.push(`The search engine ${engine} is off: ${found.unset} is not set`);
+    else engines.set(engine, found);
+  }
+  const named = section?.engine;
+  if (named !== undefined && !engines.has(named)) {
+    warnings.push(`plugins.web.engine names ${named}, which is not set up: nothing is searched for with it`);
+  }
+  const engine = named ?? searchEngines.find((one) => engines.has(one));
+  return { plugins: { web: { engine: engine && engines.has(engine) ? engine : undefined, engines } }, warnings };
+}
+
+function engineSettings(
+  engine: SearchEngine,
+  section: EngineSection | undefined,
+  environment: Environment,
+  file: ReadFile | undefined,
+): EngineSettings | { unset: string } | undefined {
+  const { base_url: usual, variable: name, price } = defaults[engine];
+  const place: Path = ['plugins', 'web', 'engines', engine];
+  const told = variable(environment, name);
+  if (section === undefined && told === undefined) return undefined;
+  const is_keyed = usual !== undefined;
+  const key = expanded(section?.api_key, environment) ?? (is_keyed ? { text: told } : { text: undefined });
+  if (key.unset !== undefined) return { unset: key.unset };
+  if (is_keyed && key.text === undefined && section?.base_url === undefined) return { unset: name };
+  const address = expanded(section?.base_url ?? section?.url, environment) ?? { text: usual ?? told };
+  if (address.unset !== undefined) return { unset: address.unset };
+  if (address.text === undefined) return { unset: name };
+  const wrong = (path: Path, expectation: string) =>
+    file !== undefined && section !== undefined
+      ? file.wrong(path, expectation)
+      : new ConfigError(`${name} ${expectation}`);
+  const base_url = plainAddress(address.text);
+  if (base_url === undefined) {
+    throw wrong(
+      [...place, section?.url === undefined ? 'base_url' : 'url'],
+      'must be a URL that starts with http:// or https://, without user, query or fragment',
+    );
+  }
+  if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) {
+    throw wrong([...place, 'api_key'], 'must be one word of plain ASCII, as a header takes it');
+  }
+  const usd = section?.price_per_search_usd;
+  return {
+    base_url,
+    api_key: key.text,
+    price:
+      usd === undefined
+        ? price
+        : { search_nano: toNano(usd), results_included: Number.MAX_SAFE_INTEGER, result_nano: 0 },
+  };
+}
+
+function expanded(
+  given: string | undefined,
+  environment: Environment,
+): { text: string | undefined; unset?: string | undefined } | undefined {
+  return given === undefined ? undefined : expand(given, environment);
+}
+
+function plainAddress(given: string): string | undefined {
+  const url = URL.parse(given);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    return undefined;
+  return given.replace(/\/+$/, '');
+}
