@@ -12,9 +12,12 @@ let buffer_bytes_max = Number.POSITIVE_INFINITY;
 
 /** Unpacked streams grow outside of the heap, which has a bound of its own: each of these is one buffer. */
 function boundBuffers() {
+  /** @type {Record<string, any>} */
+  const globals = globalThis;
   for (const name of ['Uint8Array', 'Uint8ClampedArray', 'Uint16Array', 'Uint32Array', 'Int32Array', 'Float32Array']) {
-    const original = globalThis[name];
-    const bounded = new Proxy(original, {
+    /** @type {any} */
+    const bounded = new Proxy(globals[name], {
+      /** @param {any} target @param {unknown[]} args @param {any} made @returns {object} */
       construct(target, args, made) {
         const [length] = args;
         if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > buffer_bytes_max) {
@@ -23,7 +26,7 @@ function boundBuffers() {
         return Reflect.construct(target, args, made === bounded ? target : made);
       },
     });
-    globalThis[name] = bounded;
+    globals[name] = bounded;
   }
 }
 
@@ -38,7 +41,7 @@ function load() {
   return library;
 }
 
-/** @param {unknown} error */
+/** @param {any} error */
 function reasonOf(error) {
   if (error instanceof Refusal) return error.message;
   switch (error?.name) {
@@ -81,7 +84,6 @@ async function read(task) {
   const { getDocumentProxy } = await load();
   buffer_bytes_max = task.buffer_bytes_max;
   const pdf = await getDocumentProxy(bytes, {
-    isEvalSupported: false,
     enableXfa: false,
     useSystemFonts: false,
     disableFontFace: true,

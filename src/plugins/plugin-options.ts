@@ -1,0 +1,70 @@
+import { GatewayError } from '../errors.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+
+/** Who reads PDFs; undefined: the endpoint where it can, else the gateway. */
+export type PdfEngine = 'native' | 'pdf-text' | 'mistral-ocr';
+
+/** The names of the public service: `cloudflare-ai` is its reader of text. */
+const ENGINES: Readonly<Record<string, PdfEngine>> = {
+  native: 'native',
+  'pdf-text': 'pdf-text',
+  'cloudflare-ai': 'pdf-text',
+  'mistral-ocr': 'mistral-ocr',
+};
+
+type Plugin = NonNullable<ChatRequest['plugins']>[number];
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function refuseUnknown(given: JsonObject, known: readonly string[], field: string): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const options = known.filter((name) => name !== 'id').join(', ');
+  throw new GatewayError(400, `${field}.${unknown.slice(0, 100)} is no option of this plugin; it has ${options}`);
+}
+
+function checkFileParser(plugin: Plugin, field: string): void {
+  refuseUnknown(plugin, ['id', 'enabled', 'pdf'], field);
+  const { pdf } = plugin;
+  if (pdf === undefined || pdf === null) return;
+  if (!isObject(pdf)) throw new GatewayError(400, `${field}.pdf must be an object`);
+  refuseUnknown(pdf, ['engine'], `${field}.pdf`);
+  const { engine } = pdf;
+  if (engine === undefined || engine === null) return;
+  if (typeof engine !== 'string' || !Object.hasOwn(ENGINES, engine)) {
+    throw new GatewayError(400, `${field}.pdf.engine must be one of ${Object.keys(ENGINES).join(', ')}`);
+  }
+}
+
+function checkCompression(plugin: Plugin, field: string): void {
+  refuseUnknown(plugin, ['id', 'enabled', 'engine'], field);
+  if (plugin['engine'] === undefined || plugin['engine'] === null || plugin['engine'] === 'middle-out') return;
+  throw new GatewayError(400, `${field}.engine must be middle-out`);
+}
+
+/** Throws `GatewayError` 400 that names the first option of these plugins that there is not. */
+export function checkPluginOptions({ plugins }: ChatRequest): void {
+  if (!plugins) return;
+  for (const [at, plugin] of plugins.entries()) {
+    const field = `plugins[${at}]`;
+    if (plugin.id === 'file-parser') checkFileParser(plugin, field);
+    else if (plugin.id === 'context-compression') checkCompression(plugin, field);
+    else if (plugin.id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
+  }
+}
+
+/** Whether a request asks for a plugin; undefined: it says nothing of it. */
+export function asksFor({ plugins }: ChatRequest, id: string): boolean | undefined {
+  const named = plugins?.findLast((plugin) => plugin.id === id);
+  return named && named.enabled !== false;
+}
+
+/** Which engine a request names for PDFs, its options once checked. */
+export function pdfEngineOf({ plugins }: ChatRequest): PdfEngine | undefined {
+  const pdf = plugins?.findLast(({ id }) => id === 'file-parser')?.['pdf'];
+  const engine = isObject(pdf) ? pdf['engine'] : undefined;
+  return typeof engine === 'string' && Object.hasOwn(ENGINES, engine) ? ENGINES[engine] : undefined;
+}
