@@ -81,11 +81,31 @@ export const limits = {
   /** What compiling one pattern may take, by an upper bound found beforehand (`compileSteps`). */
   filter_compile_steps_max: 12_000,
   filter_label_chars_max: 100,
+  /** What is read around a word that rules against prompt injection look for. */
+  injection_reach_chars_before: 120,
+  injection_reach_chars_after: 160,
+  /** So many letters or groups in a row may be a word that is spelled out, with no more than so much between two. */
+  injection_singles_min: 4,
+  injection_groups_min: 6,
+  injection_single_gap_chars_max: 4,
+  /** Shorter ones than this hold no phrase in base64; so much of a text is decoded, and so often what was decoded. */
+  injection_packed_chars_min: 16,
+  injection_decoded_chars_max: 256 * 1024,
+  injection_decoded_depth_max: 2,
   filter_pattern_chars_max: 100_000,
   /** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
   filter_match_chars_max: 320,
   /** What stands before a text that was held back, and what a filter may look at to tell whether something is a match. */
   filter_context_chars: 128,
+  /** What of a request's texts is held against filters before others are served. */
+  scan_slice_chars: 131_072,
+  /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
+  scan_overlap_chars: 4_096,
+  /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
+  scan_remembered_max: 10_000,
+  scan_remembered_chars_max: 200,
+  /** Findings of one request that are told one by one. */
+  findings_told_max: 200,
   byok_name_chars_max: 255,
   byok_credential_chars_max: 16_384,
   byok_scope_entries_max: 100,
@@ -261,6 +281,26 @@ export const limits = {
   /** Requests that a draft of a guardrail is tried on, and those read from the store at a time. */
   replay_requests_max: 1_000,
   replay_page_rows: 20,
+  /** Destinations of the broadcast; what waits for each: beyond it the oldest is lost, and counted. */
+  broadcast_destinations_max: 10,
+  broadcast_queue_entries_max: 5_000,
+  broadcast_queue_chars_max: 16 * 1024 * 1024,
+  /** Sent so many, or so much, at a time, and so long after they came. A collector takes 20 MiB (OTLP specification, OTLP/HTTP Request). */
+  broadcast_batch_entries_max: 200,
+  broadcast_batch_chars_max: 4 * 1024 * 1024,
+  broadcast_gather_ms: 1_000,
+  broadcast_timeout_ms: 10_000,
+  broadcast_answer_bytes_max: 64 * 1024,
+  /** A batch is given up after so many tries; between them it waits longer each time. */
+  broadcast_tries_max: 8,
+  broadcast_retry_ms: 500,
+  broadcast_retry_ms_max: 30_000,
+  broadcast_stop_ms_max: 3_000,
+  /** Of one call's messages, and of its answer, in a broadcast. */
+  broadcast_content_chars_max: 64 * 1024,
+  /** Fields of `trace` and `metadata`, and the characters of each. */
+  broadcast_fields_max: 32,
+  broadcast_field_chars_max: 1_024,
   /** What is lost of one kind is told in the log so often. */
   loss_notice_ms: 60_000,
   /** A count of tokens or searches above it is no count: what an upstream tells then is not believed. */
@@ -319,6 +359,13 @@ export const limits = {
   web_results_default: 5,
   /** Of all searches of one call (public service's schema, `max_total_results`). */
   web_results_total_default: 50,
+  web_results_total_max: 1_000,
+  /** Uses of one tool in a call: as many as calls may have steps. */
+  web_uses_max: 50,
+  web_place_chars_max: 100,
+  /** The words around the results of the plugin `web`, where a request brings its own. */
+  web_prompt_chars_max: 10_000,
+  web_page_tokens_max: 100_000,
   /** Characters of one result's content, by `search_context_size` as the public service has it for Exa, and where nothing is said. */
   web_result_chars_max: 100_000,
   web_result_chars_default: 3_000,

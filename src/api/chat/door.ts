@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
+import { withAskedTools } from '../../plugins/asked.ts';
 import type { ChatCompletionBody, RequestedCall } from '../../schemas/chat.ts';
 import type { ChatRequest, FunctionTool, InnerPart, Message, ToolCall, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
@@ -212,5 +213,5 @@ export function chatRequest(body: ChatBody): ChatRequest {
     client: body.prompt == null ? 'chat' : 'completions',
     rest: {},
   };
-  return request as unknown as ChatRequest;
+  return withAskedTools(request as unknown as ChatRequest);
 }

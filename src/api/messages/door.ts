@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
+import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { spokenToGateway } from '../../providers/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
@@ -89,7 +90,7 @@ export function messagesRequest(
     rest,
     ...(wanted.length === 0 ? {} : { betas: wanted }),
   };
-  return request as unknown as ChatRequest;
+  return withAskedTools(request as unknown as ChatRequest);
 }
 
 /** Ids of calls as they were before this API's clients were shown them. */

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
+import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
@@ -105,7 +106,7 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   const plugins = pluginsOf(body);
   if (plugins !== undefined) request['plugins'] = plugins;
   request['ext'] = { wire: 'openai-responses', client: 'responses', rest: remainderOf(given) };
-  return request as unknown as ChatRequest;
+  return withAskedTools(request as unknown as ChatRequest);
 }
 
 /** What this API has and a gateway that keeps nothing cannot do. */
