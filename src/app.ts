@@ -15,6 +15,8 @@ import { retrieveModel } from './api/catalog/retrieve-model.ts';
 import { createChange } from './api/change.ts';
 import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
+import { getGenerationContent } from './api/chat/get-generation-content.ts';
+import { createLoggedContents } from './api/chat/logged-contents.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
@@ -33,7 +35,7 @@ import { listInputItems } from './api/responses/list-input-items.ts';
 import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
-import type { Config } from './config.ts';
+import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError } from './errors.ts';
 import { logRequests } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
@@ -43,7 +45,9 @@ import { createRateLimit } from './http/rate-limit.ts';
 import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createInference } from './inference/answer.ts';
+import { createBroadcast } from './inference/broadcast.ts';
 import type { Clock } from './inference/call.ts';
+import { createLogged } from './inference/logged.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
 import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
@@ -56,6 +60,7 @@ import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
 import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
+import { createServices } from './providers/services.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
 import { endpointStates, statisticsShown } from './routing/endpoint-status.ts';
@@ -70,6 +75,7 @@ import { generationStore } from './storage/generations.ts';
 import { guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
+import { loggedContentStore } from './storage/logged-contents.ts';
 import type { Home } from './storage/organizations.ts';
 import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
@@ -128,6 +134,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
+  const services = createServices();
   const tokenizer = createTokenizer();
   const memory = createMemory(config.memory_bytes_max);
   metrics.watchMemory(() => memory.held_bytes);
@@ -213,7 +220,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const health = createHealth(statistics.performance);
   const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
-  const inference = createInference({
+  const core = createInference({
     catalog,
     wholeCatalog,
     ownCredentials,
@@ -245,6 +252,24 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
+  const contents = createLoggedContents({
+    store: loggedContentStore(database.queries),
+    vault: createVault(options.secret),
+    retention_days: config.logging.retention_days,
+    now_ms: clock.now_ms,
+    log,
+    metrics,
+  });
+  const broadcast = createBroadcast({
+    destinations: config.logging.broadcast,
+    services,
+    version: gatewayVersion(),
+    clock,
+    chance: Math.random,
+    metrics,
+    log,
+  });
+  const inference = createLogged(core, { contents, broadcast, clock, log });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =
@@ -275,6 +300,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings });
       explainRoute(api, { inference, recorder, clock });
+      getGenerationContent(api, { contents });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth });
       countModels(api, { listings });
@@ -328,6 +354,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await server.ready();
   exchange.start();
   responses.start();
+  contents.start();
   // What others counted is known before anybody is taken to have no calls.
   if (probes !== undefined) await exchange.exchange();
   await probes?.start();
@@ -355,6 +382,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       await tokenizer.stop();
       await turns.stop();
       await responses.stop();
+      await Promise.all([contents.stop(), broadcast.stop()]);
+      await services.close();
       await exchange.stop();
       await rates.stop();
       await Promise.race([running.idle(), sleep(limits.shutdown_settle_ms_max, undefined, { ref: false })]);

@@ -8,6 +8,7 @@ import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
+import { type LoggingConfig, readLogging } from './config/logging.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type PluginsConfig, readPlugins } from './config/plugins.ts';
@@ -86,6 +87,8 @@ export interface Config {
   reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
   /** Whether responses are stored whose requests say so, and for how many days. */
   responses: { store: boolean; retention_days: number };
+  /** How long what was asked and answered is kept, and who is told of calls; of workspaces that say so. */
+  logging: LoggingConfig;
   /** Endpoints that nobody calls are asked now and then, for so much a day; null: they are not. */
   probes: { usd_per_day: number; every_minutes: number; models: readonly string[] | undefined } | null;
   /** How many requests and tokens are let through to models. */
@@ -112,6 +115,14 @@ const settings = [
   'GATEWAY_SANDBOX',
 ] as const;
 
+/** Of this program, as its package says. */
+export function gatewayVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
+
 /** The environment of this process; nothing else reads it. */
 export function processEnvironment(): Environment {
   return process.env;
@@ -135,6 +146,7 @@ export function loadConfig(
   const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
   const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
   const { auth, warnings: authWarnings } = readAuth(environment, read);
+  const { logging, warnings: loggingWarnings } = readLogging(environment, read);
   const rate_limits = readRateRules(read);
   const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
@@ -191,6 +203,7 @@ export function loadConfig(
       store: read?.value.responses?.store ?? false,
       retention_days: read?.value.responses?.retention_days ?? limits.stored_response_days,
     },
+    logging,
     probes: probesOf(read?.value.probes),
     rate_limits,
     management_requests_per_minute:
@@ -200,6 +213,7 @@ export function loadConfig(
       ...unknownSettings(environment),
       ...secretWarnings(environment),
       ...authWarnings,
+      ...loggingWarnings,
       ...providers.warnings,
       ...pluginWarnings,
       ...(models.length === 0

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { keepTaskShape } from './cli/keep-task-shape.ts';
 import { ConfigError, processEnvironment } from './config.ts';
@@ -55,8 +54,8 @@ async function main(given: string[]): Promise<number> {
   const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
   const [name = 'serve', ...args] = named ? given : ['serve', ...given];
   if (given[0] === '--version') {
-    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-    process.stdout.write(`${version}\n`);
+    const { gatewayVersion } = await import('./config.ts');
+    process.stdout.write(`${gatewayVersion()}\n`);
     return 0;
   }
   // `catalog` has a text of its own.

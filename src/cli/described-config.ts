@@ -16,6 +16,7 @@ export function describeConfig(config: Config): Section[] {
     { title: 'Ledger', rows: shown(config.ledger) },
     { title: 'Routing', rows: shown(routingSettings(config)) },
     { title: 'Plugins', rows: plugins(config.plugins) },
+    { title: 'Logging', rows: shown(loggingSettings(config)) },
     { title: 'Rate limits', rows: rateLimits(config.rate_limits) },
   ];
 }
@@ -60,6 +61,15 @@ function serviceSettings(config: Config): Record<string, Setting> {
         : `$${probes.usd_per_day} a day, of ${probes.models?.join(', ') ?? 'all models'} after ${probes.every_minutes} minutes without a call`,
     management_requests_per_minute: config.management_requests_per_minute,
   };
+}
+
+function loggingSettings({ logging: { retention_days, broadcast } }: Config): Record<string, Setting> {
+  const told = broadcast.map(({ name, type, url, workspaces, include_content, share_bp }) => [
+    `broadcast.${name}`,
+    `${type} at ${new URL(url).origin}, ${share_bp / 100} % of ${workspaces?.join(', ') ?? 'every workspace that says so'}` +
+      (include_content ? ', with contents' : ''),
+  ]);
+  return { retention_days, ...Object.fromEntries(told) };
 }
 
 function routingSettings({ routing }: Config): Record<string, Setting> {

@@ -116,6 +116,23 @@ const QuirksSection = Type.Object(
   { ...strict, description: 'an object of named options' },
 );
 
+/** Who is told of calls whose workspace says so. */
+const BroadcastSection = Type.Object(
+  {
+    type: oneOf(['otel-collector', 'webhook']),
+    url: Type.String({ pattern: '^https?://', description: 'an http(s) address' }),
+    name: Type.Optional(text()),
+    headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
+    secret: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+    workspaces: Type.Optional(names('a list of ids or slugs of workspaces')),
+    include_content: Type.Optional(flag),
+    sampling_rate: Type.Optional(
+      Type.Number({ minimum: 0.0001, maximum: 1, description: 'a number from 0.0001 to 1' }),
+    ),
+  },
+  { ...strict, description: 'an object with type and url' },
+);
+
 const ProviderSection = Type.Object(
   {
     name: Type.Optional(text()),
@@ -537,7 +554,25 @@ export const ConfigFile = Type.Object(
     ),
     plugins: Type.Optional(PluginsSection),
     logging: Type.Optional(
-      Type.Object({ level: Type.Optional(oneOf(logLevels)) }, { ...strict, description: 'an object with level' }),
+      Type.Object(
+        {
+          level: Type.Optional(oneOf(logLevels)),
+          retention_days: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: limits.logged_content_days_max,
+              description: 'a whole number of days, at most ten years',
+            }),
+          ),
+          broadcast: Type.Optional(
+            Type.Array(BroadcastSection, {
+              maxItems: limits.broadcast_destinations_max,
+              description: `a list of at most ${limits.broadcast_destinations_max} destinations`,
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with level, retention_days and broadcast' },
+      ),
     ),
   },
   { ...strict, description: 'an object of sections' },
@@ -548,6 +583,7 @@ export type ProviderSection = Static<typeof ProviderSection>;
 export type ModelSection = Static<typeof ModelSection>;
 export type EndpointSection = Static<typeof EndpointSection>;
 export type PricingSection = Static<typeof PricingSection>;
+export type BroadcastSection = Static<typeof BroadcastSection>;
 export type ProbesSection = NonNullable<ConfigFile['probes']>;
 export type TimeoutsSection = Static<typeof TimeoutsSection>;
 export type RateAmountsSection = Static<typeof RateAmountsSection>;

@@ -24,6 +24,13 @@ export interface ServiceAnswer {
 /** Why a service gave no answer; says nothing of its address, for it may reach a client. */
 export class ServiceFailed extends Error {
   override readonly name = 'ServiceFailed';
+  /** Of an answer that began and was not read to its end. */
+  readonly status: number | undefined;
+
+  constructor(message: string, { status, ...options }: ErrorOptions & { status?: number } = {}) {
+    super(message, options);
+    this.status = status;
+  }
 }
 
 /** The way to services that are no model providers. */
@@ -59,7 +66,9 @@ export function createServices(): Services {
         let bytes = 0;
         for await (const part of answer.body) {
           bytes += (part as Buffer).length;
-          if (bytes > bytes_max) throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`);
+          if (bytes > bytes_max) {
+            throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`, { status: answer.statusCode });
+          }
           parts.push(part as Buffer);
         }
         return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts) };

@@ -285,6 +285,17 @@ export const tables = {
   endpoint_probes: { endpoint_id: text, probed_at: bigint },
   reasoning_states: { id: text, owner: text, sealed: text, chars: bigint, expires_at: text },
   stored_responses: { id: text, workspace_id: text, sealed: text, chars: bigint, expires_at: text },
+  logged_contents: {
+    id: text,
+    organization_id: text,
+    workspace_id: text,
+    key_hash: text,
+    user_id: textOrNull,
+    created_at: text,
+    sealed: text,
+    chars: bigint,
+    expires_at: text,
+  },
   rate_windows: { id: text, window_start: bigint, used: bigint, granted: bigint, counted_at: bigint },
   ledger_nodes: { id: text, epoch: bigint, instance: text, batch: bigint, seen_at: bigint },
   ledger_generations: {

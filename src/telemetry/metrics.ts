@@ -30,6 +30,10 @@ export interface Metrics {
   request(facts: { operation: string; status: number; seconds: number }): void;
   /** A request was refused by a rate limit of the gateway's own. */
   rateLimited(limit: string): void;
+  /** What was asked and answered in so many calls is not kept, though their workspace wants it. */
+  contentsLost(count: number): void;
+  /** What became of calls that a destination was to be told of. */
+  broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost', count: number): void;
   streamOpened(): void;
   streamClosed(): void;
   /** Where the gauges of the journal read their values. */
@@ -174,6 +178,17 @@ export function createMetrics(): Metrics {
     labelNames: ['limit'],
     registers,
   });
+  const contentsLost = new Counter({
+    name: 'gateway_logged_contents_lost_total',
+    help: 'Calls whose content was to be kept and is not: too many waited, or the store refused it.',
+    registers,
+  });
+  const broadcast = new Counter({
+    name: 'gateway_broadcast_generations_total',
+    help: 'Calls that destinations were to be told of: sent, refused by them, or lost because they did not take them in time.',
+    labelNames: ['destination', 'outcome'],
+    registers,
+  });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
   new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
@@ -214,6 +229,8 @@ export function createMetrics(): Metrics {
       else known.count += 1;
       duration.observe({ operation }, seconds);
     },
+    contentsLost: (count) => contentsLost.inc(count),
+    broadcast: (destination, outcome, count) => broadcast.inc({ destination, outcome }, count),
     streamOpened: () => streams.inc(),
     streamClosed: () => streams.dec(),
     watchRecorder(state) {

@@ -1,0 +1,39 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { GenerationContent, type LoggedContent } from '../../schemas/logged-content.ts';
+import type { LoggedContents } from './logged-contents.ts';
+
+function inputOf({ request: { messages }, is_prompt }: LoggedContent): GenerationContent['input'] {
+  const [only] = messages;
+  if (is_prompt && messages.length === 1 && typeof only?.content === 'string') return { prompt: only.content };
+  return { messages: messages as GenerationContent['input']['messages'] & object };
+}
+
+/** `GET /generation/content?id=`: what was asked and answered, where the workspace keeps that. */
+export function getGenerationContent(server: Server, { contents }: { contents: Pick<LoggedContents, 'find'> }): void {
+  server.route({
+    method: 'GET',
+    url: '/generation/content',
+    config: { access: 'any' },
+    schema: {
+      operationId: 'getGenerationContent',
+      tags: ['Chat'],
+      summary: 'Returns what was asked and answered in a finished request, where its workspace keeps that.',
+      description:
+        'A management key reads all of its organization; another key what keys of its owner sent in its workspace. ' +
+        'Where nothing was kept, or it is not for this key, the answer is the same 404.',
+      querystring: Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) }),
+      response: { 200: Type.Object({ data: GenerationContent }), ...errors(400, 401, 404, 500, 503) },
+    },
+    handler: async (request) => {
+      const { id } = request.query;
+      const { principal } = request;
+      const content = principal && (await contents.find(id, principal));
+      if (content === undefined) throw new GatewayError(404, `No content of generation ${id} is kept`);
+      const { output, error, truncated = false } = content;
+      return { data: { input: inputOf(content), output, error, truncated } };
+    },
+  });
+}

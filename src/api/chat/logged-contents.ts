@@ -1,0 +1,223 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { deflateRaw, inflateRaw } from 'node:zlib';
+import type { Vault } from '../../accounts/vault.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { ContentKeeper } from '../../inference/logged.ts';
+import { limits } from '../../limits.ts';
+import type { LoggedContent } from '../../schemas/logged-content.ts';
+import { isStorable } from '../../schemas/text.ts';
+import type { ContentPlace, LoggedContentRow, LoggedContentStore } from '../../storage/logged-contents.ts';
+import { isUnavailable } from '../../storage/unavailable.ts';
+
+const deflate = promisify(deflateRaw);
+const inflate = promisify(inflateRaw);
+
+/** At most, in UTF-8. */
+const BYTES_PER_CHAR = 3;
+
+/** What was asked and answered in one call. */
+export interface FoundContent {
+  id: string;
+  content: LoggedContent;
+}
+
+/** Keeps what was asked and answered in calls whose workspace wants it, written behind their answers. */
+export interface LoggedContents extends ContentKeeper {
+  /** What the caller may read: a management key all of its organization, another key what keys of its owner sent in its workspace. */
+  find(id: string, principal: Principal): Promise<LoggedContent | undefined>;
+  /** Those of a workspace since a moment, the newest first. */
+  list(of: { workspace_id: string; since: string; limit: number }): AsyncGenerator<FoundContent, void, undefined>;
+  /** From now on what has expired is deleted, whether or not anything is kept any more. */
+  start(): void;
+  /** Writes what waits, within a bound. */
+  stop(): Promise<void>;
+}
+
+export interface LoggedContentsOptions {
+  store: LoggedContentStore;
+  vault: Vault;
+  retention_days: number;
+  now_ms(): number;
+  log: { warn(facts: object, message: string): void };
+  metrics: { contentsLost(count: number): void };
+}
+
+/** One that waits to be written. */
+interface Waiting extends Omit<LoggedContentRow, 'sealed' | 'expires_at'> {
+  json: string;
+}
+
+/** Where the row of a call opens, and nowhere else. */
+const placeOf = ({ id, workspace_id }: Pick<LoggedContentRow, 'id' | 'workspace_id'>) =>
+  `logged content ${workspace_id} ${id}`;
+
+async function sealed(vault: Vault, waiting: Waiting): Promise<string> {
+  const packed = `${waiting.json.length}.${(await deflate(waiting.json)).toString('base64')}`;
+  return vault.seal(packed, placeOf(waiting));
+}
+
+async function opened(vault: Vault, row: LoggedContentRow): Promise<LoggedContent> {
+  const packed = vault.open(row.sealed, placeOf(row));
+  const dot = packed.indexOf('.');
+  const bytes = await inflate(Buffer.from(packed.slice(dot + 1), 'base64'), {
+    maxOutputLength: Number(packed.slice(0, dot)) * BYTES_PER_CHAR,
+  });
+  return JSON.parse(bytes.toString('utf8')) as LoggedContent;
+}
+
+/** Whether a caller may read what a call of its organization said. */
+function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit<Waiting, 'json'>): boolean {
+  if (principal.kind === 'management') return true;
+  if (principal.workspace_id !== workspace_id) return false;
+  return principal.key_hash === key_hash || (user_id !== null && principal.user_id === user_id);
+}
+
+/** Makes the keeper of contents: each row is one call, compressed and encrypted. */
+export function createLoggedContents(options: LoggedContentsOptions): LoggedContents {
+  const { store, vault, retention_days, now_ms, log, metrics } = options;
+  const at = (ms: number) => new Date(ms).toISOString();
+  /** Oldest first. */
+  const queue = new Map<string, Waiting>();
+  let queue_chars = 0;
+  let writing: Promise<void> | undefined;
+  let sweeping: Promise<void> | undefined;
+  let sweeps: NodeJS.Timeout | undefined;
+  const stopping = new AbortController();
+  let lost_told_ms = Number.NEGATIVE_INFINITY;
+
+  function lose(count: number, reason: string, err?: unknown): void {
+    metrics.contentsLost(count);
+    if (now_ms() - lost_told_ms < limits.loss_notice_ms) return;
+    lost_told_ms = now_ms();
+    log.warn({ ...(err === undefined ? {} : { err }), count }, `contents of calls are not kept: ${reason}`);
+  }
+
+  function take(id: string): void {
+    queue_chars -= queue.get(id)?.json.length ?? 0;
+    queue.delete(id);
+  }
+
+  function nextBatch(): Waiting[] {
+    const batch: Waiting[] = [];
+    let chars = 0;
+    for (const waiting of queue.values()) {
+      if (batch.length >= limits.logged_batch_entries_max) break;
+      chars += waiting.json.length;
+      if (batch.length > 0 && chars > limits.logged_batch_chars_max) break;
+      batch.push(waiting);
+    }
+    return batch;
+  }
+
+  async function insert(batch: readonly Waiting[]): Promise<void> {
+    const expires_at = at(now_ms() + retention_days * 86_400_000);
+    const rows: LoggedContentRow[] = [];
+    for (const waiting of batch) {
+      const { json: _json, ...row } = waiting;
+      rows.push({ ...row, sealed: await sealed(vault, waiting), expires_at });
+    }
+    try {
+      await store.insert(rows);
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      // One of a workspace that is gone must not take the others with it.
+      for (const row of rows) await store.insert([row]).catch((err) => lose(1, 'the store refuses it', err));
+    }
+  }
+
+  async function write(): Promise<void> {
+    // What comes soon after goes in the same batch.
+    await sleep(limits.logged_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+    while (queue.size > 0) {
+      const batch = nextBatch();
+      try {
+        await insert(batch);
+        for (const { id } of batch) take(id);
+      } catch (err) {
+        if (stopping.signal.aborted) {
+          lose(queue.size, 'the store did not take them before the end', err);
+          return;
+        }
+        log.warn({ err, waiting: queue.size }, 'contents of calls could not be stored; it is tried again');
+        await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  function sweep(): void {
+    const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
+    sweeping ??= store
+      .sweep(at(now_ms()), most)
+      .catch((err) => log.warn({ err }, 'contents of calls could not be swept; it is tried again'))
+      .finally(() => {
+        sweeping = undefined;
+      });
+  }
+
+  async function read(row: LoggedContentRow): Promise<LoggedContent | undefined> {
+    try {
+      return await opened(vault, row);
+    } catch (err) {
+      log.warn({ err, generation_id: row.id }, 'the content of a call cannot be read: it is as if it were not there');
+      return undefined;
+    }
+  }
+
+  return {
+    keep({ call, record, content }) {
+      const { id, organization_id, workspace_id, key_hash, created_at } = record;
+      const { user_id } = call.principal;
+      const json = JSON.stringify(content);
+      queue.set(id, { id, organization_id, workspace_id, key_hash, user_id, created_at, json });
+      queue_chars += json.length;
+      for (const oldest of queue.keys()) {
+        const is_full = queue.size > limits.logged_queue_entries_max || queue_chars > limits.logged_queue_chars_max;
+        if (!is_full) break;
+        take(oldest);
+        lose(1, 'too many wait for the store');
+      }
+      writing ??= write().finally(() => {
+        writing = undefined;
+      });
+    },
+
+    async find(id, principal) {
+      if (!isStorable(id)) return undefined;
+      const { organization_id } = principal;
+      const waiting = queue.get(id);
+      if (waiting !== undefined && waiting.organization_id === organization_id) {
+        return mayRead(principal, waiting) ? (JSON.parse(waiting.json) as LoggedContent) : undefined;
+      }
+      const row = await store.find(id, organization_id, at(now_ms()));
+      return row !== undefined && mayRead(principal, row) ? read(row) : undefined;
+    },
+
+    async *list({ workspace_id, since, limit }) {
+      let after: ContentPlace | undefined;
+      for (let left = limit; left > 0; ) {
+        const asked = Math.min(left, limits.replay_page_rows);
+        const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: asked, after });
+        for (const row of page) {
+          const content = await read(row);
+          if (content !== undefined) yield { id: row.id, content };
+        }
+        if (page.length < asked) return;
+        after = page.at(-1);
+        left -= page.length;
+      }
+    },
+
+    start() {
+      sweep();
+      sweeps = setInterval(sweep, limits.logged_sweep_ms).unref();
+    },
+
+    async stop() {
+      clearInterval(sweeps);
+      stopping.abort();
+      const late = sleep(limits.logged_stop_ms_max, undefined, { ref: false });
+      await Promise.race([Promise.all([writing, sweeping]), late]);
+    },
+  };
+}
