@@ -106,6 +106,15 @@ export const limits = {
   scan_remembered_chars_max: 200,
   /** Findings of one request that are told one by one. */
   findings_told_max: 200,
+  /** What of a request's texts is held against filters before others are served. */
+  scan_slice_chars: 131_072,
+  /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
+  scan_overlap_chars: 4_096,
+  /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
+  scan_remembered_max: 10_000,
+  scan_remembered_chars_max: 200,
+  /** Findings of one request that are told one by one. */
+  findings_told_max: 200,
   byok_name_chars_max: 255,
   byok_credential_chars_max: 16_384,
   byok_scope_entries_max: 100,

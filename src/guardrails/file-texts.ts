@@ -1,0 +1,56 @@
+import type { Visit } from './wire-texts.ts';
+
+/** Types of which nothing is read here: pictures and sounds. What a PDF says is looked at where it is read (`Call.screening`). */
+const UNREAD = /^(?:image\/(?!svg)|audio\/|video\/|font\/|application\/(?:pdf|zip|gzip|vnd\.openxmlformats))/i;
+const BASE64_HEAD = /;\s*base64\s*(?:;|$)/i;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of bytes; undefined where they are none. */
+function textOf(bytes: Buffer): string | undefined {
+  // Of the forms of UTF-16 that have a mark.
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
+  if (bytes.includes(0) || bytes.subarray(0, 5).toString('latin1') === '%PDF-') return undefined;
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    // A text file of before Unicode: each byte is a character.
+    return undefined;
+  }
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * A file as base64, or as a data URL where `media_type` is undefined: what it says where it is a text, whatever it is declared
+ * as. Pictures, sounds and PDFs go on as they are.
+ */
+export function fileTexts(given: string, media_type: string | undefined, field: string, visit: Visit): string {
+  const comma = media_type === undefined ? given.indexOf(',') : -1;
+  const head = given.slice(0, comma + 1);
+  const type = media_type ?? head.slice(5);
+  if (UNREAD.test(type.trim())) return given;
+  const content = given.slice(comma + 1);
+  const is_base64 = media_type !== undefined || BASE64_HEAD.test(head.slice(0, -1));
+  const text = is_base64 ? textOf(Buffer.from(content, 'base64')) : percentDecoded(content);
+  if (text === undefined) {
+    return /^text\//i.test(type.trim()) ? latinFile(given, head, content, field, visit) : given;
+  }
+  const told = visit(text, { field, kind: 'text' });
+  if (told === text) return given;
+  if (!is_base64) return head + encodeURIComponent(told);
+  return head + Buffer.from(told, 'utf8').toString('base64');
+}
+
+/** A text file that is not UTF-8. */
+function latinFile(given: string, head: string, content: string, field: string, visit: Visit): string {
+  const text = Buffer.from(content, 'base64').toString('latin1');
+  const told = visit(text, { field, kind: 'text' });
+  return told === text ? given : head + Buffer.from(told, 'latin1').toString('base64');
+}

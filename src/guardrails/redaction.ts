@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import type { ActiveFilter } from './filter-set.ts';
+import type { Finding } from './finding.ts';
+
+/** Gives what is redacted a number: the same value the same, in the order in which values are met. */
+export interface Numbering {
+  /** `[EMAIL]` of a value: `[EMAIL_1]`. */
+  numbered(placeholder: string, value: string): string;
+  /** What stands for what, by placeholder. */
+  readonly values: ReadonlyMap<string, string>;
+}
+
+/** Makes the numbering of one call. */
+export function createNumbering(): Numbering {
+  const values = new Map<string, string>();
+  const numbers = new Map<string, Map<string, string>>();
+  return {
+    values,
+    numbered(placeholder, value) {
+      let known = numbers.get(placeholder);
+      if (known === undefined) {
+        known = new Map();
+        numbers.set(placeholder, known);
+      }
+      let told = known.get(value);
+      if (told === undefined) {
+        told = withNumber(placeholder, known.size + 1);
+        known.set(value, told);
+        values.set(told, value);
+      }
+      return told;
+    },
+  };
+}
+
+function withNumber(placeholder: string, number: number): string {
+  return placeholder.endsWith(']') ? `${placeholder.slice(0, -1)}_${number}]` : `${placeholder}_${number}`;
+}
+
+/** Findings that touch each other as one: it reaches over all of them, and is of the longest. */
+function united(findings: readonly Finding[]): Finding[] {
+  const sorted = findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
+  const out: Finding[] = [];
+  let longest = 0;
+  for (const finding of sorted) {
+    const last = out.at(-1);
+    const chars = finding.end - finding.start;
+    if (last === undefined || finding.start >= last.end) {
+      out.push({ ...finding });
+      longest = chars;
+      continue;
+    }
+    last.end = Math.max(last.end, finding.end);
+    if (chars > longest) {
+      longest = chars;
+      last.filter = finding.filter;
+    }
+  }
+  return out;
+}
+
+/** A text with its findings replaced. `placeholder` says what stands for a value that a filter found. */
+export function redacted(
+  text: string,
+  findings: readonly Finding[],
+  placeholder: (filter: number, value: string) => string,
+): string {
+  let out = '';
+  let from = 0;
+  for (const { start, end, filter } of united(findings)) {
+    out += text.slice(from, start) + placeholder(filter, text.slice(start, end));
+    from = end;
+  }
+  return out + text.slice(from);
+}
+
+/** Another id for one that must not be told: the same for the same, with the prefix by which wires know the kind. */
+export function otherId(id: string): string {
+  const [prefix = ''] = /^[a-z]{1,12}_/.exec(id) ?? [];
+  return `${prefix}${createHash('sha256').update(`model-gateway:id:${id}`).digest('hex').slice(0, 24)}`;
+}
+
+/** What stands in place of what a filter finds; where it can be given back, with a number. */
+export function placeholders(
+  filters: readonly ActiveFilter[],
+  isReversible: (filter: ActiveFilter) => boolean,
+  numbering: Numbering,
+): (filter: number, value: string) => string {
+  return (index, value) => {
+    const filter = filters[index]!;
+    return isReversible(filter) ? numbering.numbered(filter.placeholder, value) : filter.placeholder;
+  };
+}

@@ -1,0 +1,152 @@
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { Entity } from './analyzer.ts';
+import type { ActiveFilter, FilterSet } from './filter-set.ts';
+import type { Finding } from './finding.ts';
+import { type Numbering, otherId, placeholders, redacted } from './redaction.ts';
+import { createScanner, type Pause } from './scan.ts';
+import type { Place, Visit } from './wire-texts.ts';
+
+/** A text in which something was found. */
+export interface FoundText extends Place {
+  text: string;
+  /** Of those that redact or flag all; of those that block, the first. */
+  findings: readonly Finding[];
+}
+
+/** Why a request must not go on. */
+export interface Refusal {
+  filter: ActiveFilter;
+  /** Where, in the inner language. */
+  field: string;
+  /** Families of prompt injection, by name. */
+  patterns: readonly string[];
+  /** A filter that redacts found it in what cannot be changed. */
+  is_pinned: boolean;
+}
+
+/** What became of a request. */
+export interface Screened<T> {
+  /** As it may go on; the given one where nothing is redacted. Of a refused one: with what was found until then redacted. */
+  subject: T;
+  refusal: Refusal | undefined;
+  found: readonly FoundText[];
+}
+
+/** What screening is done with. */
+export interface Screener {
+  set: FilterSet;
+  guardrails: readonly BoundGuardrail[];
+  numbering: Numbering;
+  pause: Pause;
+  /** What an analyzer finds in texts. Absent where no filter needs it, or it may be left out. */
+  analyze?: ((texts: readonly string[]) => Promise<Entity[][]>) | undefined;
+}
+
+/** Tells all texts of a subject, and gives it with what each is to be. */
+export type Subject<T> = (visit: Visit) => T;
+
+/** Whether what a filter redacts comes back in the answer. */
+export function isReversible(guardrails: readonly BoundGuardrail[]): (filter: ActiveFilter) => boolean {
+  const reversible = new Set(guardrails.filter((one) => one.content_filter_reversible === true).map(({ id }) => id));
+  return ({ guardrail_id }) => reversible.has(guardrail_id);
+}
+
+interface Unit extends Place {
+  text: string;
+  findings: Finding[];
+}
+
+/**
+ * Holds all that a request says against the filters of its caller. The same request is always changed in the same way, so that
+ * providers' caches know it again.
+ */
+export async function screen<T>(subject: Subject<T>, screener: Screener): Promise<Screened<T>> {
+  const { set, guardrails, numbering } = screener;
+  const units: Unit[] = [];
+  const given = subject((text, place) => {
+    if (text !== '') units.push({ ...place, text, findings: [] });
+    return text;
+  });
+  const refusal = await findAll(units, screener);
+  const found = units.filter(({ findings }) => findings.length > 0);
+  const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
+  if (!found.some(({ findings }) => findings.some(redacts))) return { subject: given, refusal, found };
+  const placeholder = placeholders(set.filters, isReversible(guardrails), numbering);
+  const changed = new Map<Unit, string>();
+  for (const unit of found) {
+    const findings = unit.findings.filter(redacts);
+    if (findings.length === 0) continue;
+    const told = unit.kind === 'link' ? otherId(unit.text) : redacted(unit.text, findings, placeholder);
+    changed.set(unit, told);
+  }
+  let at = 0;
+  const rewritten = subject((text) => {
+    if (text === '') return text;
+    const unit = units[at++]!;
+    return changed.get(unit) ?? text;
+  });
+  return { subject: rewritten, refusal, found };
+}
+
+/** Finds what there is, text by text, until one must not go on. */
+async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener): Promise<Refusal | undefined> {
+  const scanner = createScanner(set, pause);
+  for (const unit of units) {
+    unit.findings = [...(await scanner.find(unit.text))];
+    const refusal = refusalOf(unit, set);
+    if (refusal !== undefined) return refusal;
+  }
+  for (const run of runsOf(units)) {
+    const parts = await scanner.across(run.map(({ text }) => text));
+    for (const [at, unit] of run.entries()) {
+      unit.findings.push(...(parts[at] ?? []));
+      const refusal = refusalOf(unit, set);
+      if (refusal !== undefined) return refusal;
+    }
+  }
+  if (set.analyzed.length === 0 || analyze === undefined) return undefined;
+  const told = units.filter(({ kind }) => kind === 'text');
+  const texts = [...new Set(told.map(({ text }) => text))];
+  const entities = await analyze(texts);
+  const byText = new Map(texts.map((text, at) => [text, entities[at] ?? []]));
+  for (const unit of told) {
+    unit.findings.push(...entityFindings(byText.get(unit.text) ?? [], set));
+    const refusal = refusalOf(unit, set);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** Texts that a model reads as one, where there are several. */
+function runsOf(units: readonly Unit[]): Unit[][] {
+  const runs: Unit[][] = [];
+  for (const unit of units) {
+    if (unit.run === undefined) continue;
+    const open = runs.at(-1);
+    if (open?.[0]?.run === unit.run) open.push(unit);
+    else runs.push([unit]);
+  }
+  return runs.filter((run) => run.length > 1);
+}
+
+function entityFindings(entities: readonly Entity[], { filters, analyzed }: FilterSet): Finding[] {
+  return entities.flatMap(({ start, end, slug }) => {
+    const filter = analyzed.find((index) => filters[index]?.slug === slug);
+    return filter === undefined ? [] : [{ start, end, filter }];
+  });
+}
+
+function refusalOf({ findings, kind, field }: Unit, { filters }: FilterSet): Refusal | undefined {
+  // An id may be another.
+  if (kind === 'link') return undefined;
+  const is_pinned = kind === 'pinned';
+  const refuses = ({ filter }: Finding) => {
+    const action = filters[filter]?.action;
+    return action === 'block' || (is_pinned && action === 'redact');
+  };
+  const first = findings.find((finding) => filters[finding.filter]?.action === 'block') ?? findings.find(refuses);
+  if (first === undefined) return undefined;
+  const filter = filters[first.filter]!;
+  const named = findings.flatMap(({ filter: index, pattern }) => (index === first.filter && pattern ? [pattern] : []));
+  return { filter, field, patterns: [...new Set(named)].sort(), is_pinned: is_pinned && filter.action === 'redact' };
+}

@@ -1,0 +1,270 @@
+import { type JsonObject, type JsonValue, parseJson } from '../schemas/json.ts';
+import { fileTexts } from './file-texts.ts';
+
+/**
+ * What may become of a text. `text`: it may be rewritten. `link`: an id that stands in several places and may be another,
+ * as long as it is the same everywhere. `pinned`: it names or points at something, and would name nothing when changed.
+ */
+export type TextKind = 'text' | 'link' | 'pinned';
+
+/** Where a text stands. */
+export interface Place {
+  /** In the inner language, such as `messages[0].content[1].text`. */
+  field: string;
+  kind: TextKind;
+  /** Texts of one run follow each other, and a model reads them as one. */
+  run?: number;
+}
+
+/** Told every text in its place; gives the text that is to stand there, most often the same. */
+export type Visit = (text: string, place: Place) => string;
+
+/** Deeper, a value is not taken apart. */
+const DEPTH_MAX = 256;
+
+/** Words of wires: a value of these fields that looks like a word is one, whatever filters say of it. */
+const WORDS = new Set(
+  (
+    'type role object status detail format mode media_type mime_type mimeType phase effort ttl syntax wire service_tier execution ' +
+    'size quality background output_format moderation voice finish_reason stop_reason engine sort truncation verbosity ' +
+    'search_context_size generate_summary prompt_cache_retention reasoning_effort model error_code modalities include ' +
+    'require_approval allowed_callers'
+  ).split(' '),
+);
+const WORD = /^[A-Za-z][\w.:/+-]{0,99}$/;
+
+/** Ids by which blocks of one conversation refer to each other. */
+const LINKS = new Set(['id', 'call_id', 'tool_call_id', 'tool_use_id', 'tool_id', 'caller_id', 'approval_request_id']);
+
+/** What names or points at something that is not in the request, by names that do not tell it. */
+const PINNED = new Set(
+  (
+    'name tool_name server_name server_label mcp_server_name toolset_name namespace container image_url file_url audio_url video_url ' +
+    'server_url connector_id authorization authorization_token file_data'
+  ).split(' '),
+);
+const ID = /_ids?$/;
+
+/** Bytes and sealed state. */
+const OPAQUE = new Set(
+  (
+    'data signature encrypted_content encrypted_index encrypted_stdout thoughtSignature thought_signature result b64_json bytes ' +
+    'partial_image_b64 fallback_credit_token'
+  ).split(' '),
+);
+/** Shorter, it is looked at: sealed state is long. */
+const OPAQUE_CHARS_MIN = 128;
+const BASE64 = /^[\w+/=-]*$/;
+
+/** Objects of the client's own making: every key and value in them is text. */
+const FREE = new Set([
+  'arguments',
+  'input',
+  'input_examples',
+  'metadata',
+  'trace',
+  'example',
+  'examples',
+  'attributes',
+]);
+/** JSON Schemas. */
+const SCHEMAS = new Set(['parameters', 'input_schema', 'inputSchema', 'output_schema', 'outputSchema', 'schema']);
+/** Objects of a JSON Schema whose keys are the client's. */
+const NAMED_SCHEMAS = new Set(['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']);
+/** Values of a JSON Schema that are no schemas. */
+const SCHEMA_VALUES = new Set(['default', 'const', 'enum', 'example', 'examples', 'dependentRequired']);
+const SCHEMA_WORDS = new Set(['type', 'format', '$ref', '$schema', '$id', '$anchor', '$dynamicRef']);
+/** A pointer into the schema itself. */
+const REFERENCE = /^#[\w/$.-]{0,200}$/;
+
+/** A name of a field as wires have them: structure, not what a client says. */
+const FIELD = /^[$A-Za-z_][\w$]*$/;
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isRaw = (value: unknown): value is { rawJSON: string } =>
+  (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
+
+/** The object with its members changed; the given one where none is. */
+export function mapMembers<T extends object>(given: T, change: (key: string, member: JsonValue) => JsonValue): T {
+  let made: JsonObject | undefined;
+  for (const [key, member] of Object.entries(given) as [string, JsonValue | undefined][]) {
+    if (member === undefined) continue;
+    const changed = change(key, member);
+    if (changed === member) continue;
+    made ??= { ...(given as JsonObject) };
+    made[key] = changed;
+  }
+  return (made ?? given) as T;
+}
+
+/** The list with its entries changed; the given one where none is. */
+export function mapEntries<T>(given: readonly T[], change: (entry: T, at: number) => T): T[] {
+  let made: T[] | undefined;
+  for (const [at, entry] of given.entries()) {
+    const changed = change(entry, at);
+    if (changed === entry) continue;
+    made ??= [...given];
+    made[at] = changed;
+  }
+  return made ?? (given as T[]);
+}
+
+/** The object with its keys changed as well. Two that become one stand beside each other. */
+function mapKeys(
+  given: JsonObject,
+  key: (name: string) => string,
+  member: (value: JsonValue) => JsonValue,
+): JsonObject {
+  const named = new Map<string, JsonValue | undefined>();
+  let is_changed = false;
+  for (const [name, value] of Object.entries(given)) {
+    const wanted = key(name);
+    const changed = value === undefined ? value : member(value);
+    if (wanted !== name || changed !== value) is_changed = true;
+    let free = wanted;
+    for (let n = 2; named.has(free); n += 1) free = `${wanted} ${n}`;
+    named.set(free, changed);
+  }
+  return is_changed ? Object.fromEntries(named) : given;
+}
+
+/** What a client made by itself: all of it is text, its keys and numbers as well. */
+export function freeTexts(value: JsonValue, field: string, visit: Visit, depth = 0): JsonValue {
+  const place: Place = { field, kind: 'text' };
+  if (typeof value === 'string') return visit(value, place);
+  if (typeof value === 'number') return numberText(String(value), value, place, visit);
+  if (isRaw(value)) return numberText(value.rawJSON, value as unknown as JsonObject, place, visit);
+  if (value === null || typeof value === 'boolean' || depth > DEPTH_MAX) return value;
+  const inside = (member: JsonValue) => freeTexts(member, field, visit, depth + 1);
+  if (Array.isArray(value)) return mapEntries(value, inside);
+  return mapKeys(value, (name) => visit(name, place), inside);
+}
+
+/** A number that says what must not be said is a text from then on. */
+function numberText<T extends JsonValue>(text: string, value: T, place: Place, visit: Visit): T | string {
+  const told = visit(text, place);
+  return told === text ? value : told;
+}
+
+/** Whether a text of JSON is nested more deeply than is taken apart. */
+function isDeep(text: string): boolean {
+  let depth = 0;
+  let is_string = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (is_string) {
+      if (code === 0x5c) at += 1;
+      else if (code === 0x22) is_string = false;
+    } else if (code === 0x22) is_string = true;
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1;
+      if (depth > DEPTH_MAX) return true;
+    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+  }
+  return false;
+}
+
+const JSON_START = /^\s*[[{"]/;
+
+/**
+ * A text that is JSON, as arguments are and results of tools often: what its strings say is looked at, however they are
+ * escaped, and what is left of it is JSON again. Any other text is looked at as it stands.
+ */
+export function jsonTexts(text: string, field: string, visit: Visit): string {
+  const place: Place = { field, kind: 'text' };
+  if (!JSON_START.test(text) || isDeep(text)) return visit(text, place);
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch {
+    return visit(text, place);
+  }
+  const told = freeTexts(value, field, visit);
+  return told === value ? text : JSON.stringify(told);
+}
+
+/** A JSON Schema: what it says in words, and the names of properties wherever they stand. */
+export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth = 0): JsonValue {
+  if (typeof value === 'string') return visit(value, { field, kind: 'text' });
+  if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return value;
+  const inside = (member: JsonValue) => schemaTexts(member, field, visit, depth + 1);
+  if (Array.isArray(value)) return mapEntries(value, inside);
+  return mapMembers(value, (key, member) => {
+    if (SCHEMA_VALUES.has(key)) return freeTexts(member, field, visit, depth + 1);
+    if (NAMED_SCHEMAS.has(key) && isObject(member)) {
+      return mapKeys(member, (name) => visit(name, { field, kind: 'text' }), inside);
+    }
+    if (SCHEMA_WORDS.has(key) && typeof member === 'string') {
+      return WORD.test(member) || REFERENCE.test(member) ? member : visit(member, { field, kind: 'text' });
+    }
+    lookAtKey(key, field, visit);
+    return inside(member);
+  });
+}
+
+/** A key that no wire has: it cannot be changed, but it must not carry what must not go out. */
+function lookAtKey(key: string, field: string, visit: Visit): void {
+  if (!FIELD.test(key)) visit(key, { field, kind: 'pinned' });
+}
+
+/** An object of a wire, of which only some fields are known. */
+export function wireTexts(given: JsonValue, field: string, visit: Visit, key = '', depth = 0): JsonValue {
+  return wireValue(given, { field, visit, key, owner: undefined, depth });
+}
+
+interface WireContext {
+  field: string;
+  visit: Visit;
+  /** The name under which the value stands. */
+  key: string;
+  owner: JsonObject | undefined;
+  depth: number;
+}
+
+function wireValue(value: JsonValue, context: WireContext): JsonValue {
+  if (typeof value === 'string') return wireText(value, context);
+  if (typeof value !== 'object' || value === null || isRaw(value)) return value;
+  const { field, visit, key, depth } = context;
+  if (depth > DEPTH_MAX) return value;
+  if (Array.isArray(value)) return mapEntries(value, (entry) => wireValue(entry, { ...context, depth: depth + 1 }));
+  if (FREE.has(key)) return freeTexts(value, field, visit, depth);
+  if (SCHEMAS.has(key)) return schemaTexts(value, field, visit, depth);
+  return mapMembers(value, (name, member) => {
+    lookAtKey(name, field, visit);
+    return wireValue(member, { field, visit, key: name, owner: value, depth: depth + 1 });
+  });
+}
+
+function wireText(text: string, { field, visit, key, owner }: WireContext): string {
+  if (LINKS.has(key)) return visit(text, { field, kind: 'link' });
+  if (WORDS.has(key) && WORD.test(text)) return text;
+  if (key === 'arguments' || key === 'output') return jsonTexts(text, field, visit);
+  if (OPAQUE.has(key)) return opaqueText(text, { field, visit, key, owner });
+  if (PINNED.has(key) || ID.test(key) || (key === 'url' && owner?.['type'] === 'url')) {
+    return pointerText(text, field, visit);
+  }
+  return visit(text, { field, kind: 'text' });
+}
+
+function opaqueText(text: string, { field, visit, key, owner }: Omit<WireContext, 'depth'>): string {
+  const type = owner?.['type'];
+  if (key === 'data' && (type === 'text' || owner?.['media_type'] === 'text/plain') && type !== 'base64') {
+    return visit(text, { field, kind: 'text' });
+  }
+  if (key === 'data' && type === 'base64') return fileTexts(text, String(owner?.['media_type'] ?? ''), field, visit);
+  if (text.length >= OPAQUE_CHARS_MIN && BASE64.test(text)) return text;
+  return visit(text, { field, kind: 'pinned' });
+}
+
+/** Sealed state of a provider's, or bytes that are no text: nothing of it can be changed. */
+export function sealedText(text: string, field: string, visit: Visit): string {
+  return opaqueText(text, { field, visit, key: '', owner: undefined });
+}
+
+/** What points at something: an address, a name, or, as a data URL, the thing itself. */
+export function pointerText(text: string, field: string, visit: Visit): string {
+  if (text.slice(0, 5).toLowerCase() === 'data:') return fileTexts(text, undefined, field, visit);
+  return visit(text, { field, kind: 'pinned' });
+}
