@@ -95,17 +95,11 @@ export const limits = {
   filter_pattern_chars_max: 100_000,
   /** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
   filter_match_chars_max: 320,
+  /** What an answer holds back of a text at most: what might be a longer match is taken for one, and followed so far. */
+  filter_held_chars_max: 4_096,
+  filter_growing_chars_max: 65_536,
   /** What stands before a text that was held back, and what a filter may look at to tell whether something is a match. */
   filter_context_chars: 128,
-  /** What of a request's texts is held against filters before others are served. */
-  scan_slice_chars: 131_072,
-  /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
-  scan_overlap_chars: 4_096,
-  /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
-  scan_remembered_max: 10_000,
-  scan_remembered_chars_max: 200,
-  /** Findings of one request that are told one by one. */
-  findings_told_max: 200,
   /** What of a request's texts is held against filters before others are served. */
   scan_slice_chars: 131_072,
   /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
@@ -390,6 +384,8 @@ export const limits = {
   web_domains_max: 200,
   web_domains_sent_max: 100,
   web_operators_max: 10,
+  /** Entries of a provider's own filter (their documentation: see `src/plugins/web/native.ts`). */
+  native_domains_max: { openai: 100, xai: 5, perplexity: 20 },
   /** What one request may have fetched for it: how many addresses, how long each, how much of each and in all. */
   media_urls_max: 64,
   media_url_chars_max: 8_192,

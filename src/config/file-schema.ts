@@ -47,6 +47,7 @@ const names = (description: string) => Type.Array(text(), { description });
 const QuirksSection = Type.Object(
   {
     prefill: Type.Optional(flag),
+    native_search: Type.Optional(oneOf(['openai', 'xai', 'anthropic', 'google', 'search_model', 'perplexity'])),
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
     no_stream_usage: Type.Optional(flag),

@@ -11,6 +11,11 @@ import type { TranscriptionWire } from './transcription/dialect.ts';
 export interface Quirks {
   /** Goes on with a trailing assistant message as it stands, and answers with what comes after it. */
   prefill?: boolean;
+  /**
+   * How it searches the web itself, by whose way of being asked for it: a tool of its wire (`openai`, `xai`, `anthropic`, `google`),
+   * `web_search_options` (`search_model`), or always (`perplexity`). Of no effect on other wires than that way's. Default: not at all.
+   */
+  native_search?: 'openai' | 'xai' | 'anthropic' | 'google' | 'search_model' | 'perplexity';
 
   // openai-chat
   /** Field that carries the output bound. Default: as the client sent it. */

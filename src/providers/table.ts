@@ -113,7 +113,7 @@ const laboratories: readonly ProviderRow[] = [
     source: 'openai',
     parameters: openAi,
     // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is refused by reasoning models.
-    quirks: { output_bound_field: 'max_completion_tokens', allowed_tools: true },
+    quirks: { output_bound_field: 'max_completion_tokens', allowed_tools: true, native_search: 'openai' },
     abort_stops_billing: true,
   },
   {
@@ -124,7 +124,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['ANTHROPIC_API_KEY'],
     source: 'anthropic',
     parameters: messages,
-    quirks: {},
+    quirks: { native_search: 'anthropic' },
     abort_stops_billing: true,
   },
   {
@@ -137,7 +137,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
     source: 'google',
     parameters: gemini,
-    quirks: {},
+    quirks: { native_search: 'google' },
   },
   {
     slug: 'mistral',
@@ -195,6 +195,7 @@ const laboratories: readonly ProviderRow[] = [
       output_bound_field: 'max_completion_tokens',
       reasoning_format: 'xai-responses-v1',
       x_search: true,
+      native_search: 'xai',
       // Named on neither wire (https://docs.x.ai/docs/api-reference).
       refused_parameters: ['safety_identifier', 'max_tool_calls'],
     },
@@ -272,7 +273,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['PERPLEXITY_API_KEY', 'PPLX_API_KEY'],
     source: 'perplexity',
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed'), 'top_k', 'web_search_options'],
-    quirks: { ...openModels, alternating_roles: true },
+    quirks: { ...openModels, alternating_roles: true, native_search: 'perplexity' },
   },
   {
     slug: 'inception',
@@ -436,7 +437,7 @@ const clouds: readonly ProviderRow[] = [
     source: 'google-vertex',
     // Of Gemini and Claude together: the catalog leaves out what the endpoint's own wire lacks.
     parameters: [...gemini, 'parallel_tool_calls', 'verbosity'],
-    quirks: { google_cloud: true, api_key_header: 'x-goog-api-key' },
+    quirks: { google_cloud: true, api_key_header: 'x-goog-api-key', native_search: 'google' },
   },
   {
     slug: 'cloudflare',

@@ -1,0 +1,241 @@
+import { GatewayError, invalidField } from '../../errors.ts';
+import type { Adapter, CallAdapter, Fitted } from '../../inference/adapters.ts';
+import type { Call } from '../../inference/call.ts';
+import { ClientGone } from '../../inference/exchange.ts';
+import { wireOf } from '../../inference/steps.ts';
+import { limits } from '../../limits.ts';
+import type { Report } from '../../providers/dialect.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { ChatRequest, InnerTool, Message, Native, ServerTool, ToolChoice } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { SearchEngine } from '../../schemas/web-search.ts';
+import { WEB_SEARCH } from '../asked.ts';
+import { type SearchWish, searchWish } from '../wishes.ts';
+import type { SearchResult } from './engine.ts';
+import { type NativeSearch, nativeSearch } from './native.ts';
+import { searchMessage } from './results.ts';
+import { searchCost, type WebSearch } from './search.ts';
+
+/** How an endpoint gets what was searched for: by itself, or by an engine. */
+type Way = { native: NativeSearch } | { engine: SearchEngine };
+
+const SET_UP =
+  'set one up in gateway.yaml (plugins.web.engines) or by EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
+
+/** How a wish is fulfilled at an endpoint. Throws a 400 where it is not, naming what to change. */
+export function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings }: WebSearch): Way {
+  const { engine, engines } = settings();
+  if (wish.engine === 'auto' || wish.engine === 'native') {
+    const native = nativeSearch(candidate, wish);
+    if (typeof native !== 'string') return { native };
+    const name = `${candidate.model.id} at ${candidate.provider.name}`;
+    if (wish.engine === 'native')
+      throw invalidField(`${field}.engine`, `must not be native: ${name} cannot serve it: ${native}`);
+    if (engine !== undefined) return { engine };
+    throw invalidField(
+      field,
+      `cannot be served by ${name} (${native}), and this gateway has no search engine: ${SET_UP}`,
+    );
+  }
+  if (engines.has(wish.engine)) return { engine: wish.engine };
+  throw invalidField(`${field}.engine`, `must be an engine of this gateway's, and ${wish.engine} is none: ${SET_UP}`);
+}
+
+/** Options for an engine, with the usual ones where nothing is said. */
+export function searchOptions(wish: SearchWish, max_results = wish.max_results ?? limits.web_results_default) {
+  const by_size = wish.context_size && limits.web_result_chars_by_size[wish.context_size];
+  const max_characters = wish.max_characters ?? by_size ?? limits.web_result_chars_default;
+  return { max_results, max_characters, domains: wish.domains, location: wish.location };
+}
+
+/** A provider's own search tool, as a client of that provider's API declares it. */
+function isVendorSearch(tool: InnerTool): tool is Native {
+  if (tool.type !== 'native') return false;
+  const { wire, block } = tool as Native;
+  return (
+    (wire === 'openai-responses' || wire === 'anthropic-messages') && String(block['type']).startsWith('web_search')
+  );
+}
+
+function isSearch(tool: InnerTool): boolean {
+  return tool.type === WEB_SEARCH || isVendorSearch(tool);
+}
+
+/** The wish of the plugin `web`, where it is on. */
+function pluginOf({ plugins }: ChatRequest): { wish: SearchWish; field: string } | undefined {
+  const at = (plugins ?? []).findIndex(({ id }) => id === 'web');
+  const plugin = plugins?.[at];
+  if (plugin === undefined || plugin.enabled === false) return undefined;
+  return { wish: searchWish(plugin, `plugins[${at}]`), field: `plugins[${at}]` };
+}
+
+/** What is searched for before a call: what its user said last. */
+function queryOf(messages: readonly Message[]): string {
+  const last = messages.findLast(({ role }) => role === 'user')?.content ?? '';
+  const text =
+    typeof last === 'string' ? last : last.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(' ');
+  return text
+    .slice(0, limits.web_query_chars_max * 2)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, limits.web_query_chars_max)
+    .toWellFormed();
+}
+
+interface Found {
+  query: string;
+  results: SearchResult[];
+  at_ms: number;
+}
+
+/** The engine's results in front of what the user said last, so that what was said before stays the same for prompt caches. */
+function withResults(messages: readonly Message[], found: Found, prompt: string | undefined): Message[] {
+  const at = messages.findLastIndex(({ role }) => role === 'user');
+  const content = searchMessage({ ...found, prompt }, found.at_ms);
+  const message: Message = { role: 'system', content };
+  return at === -1 ? [...messages, message] : [...messages.slice(0, at), message, ...messages.slice(at)];
+}
+
+/** A request in the making. */
+interface Fitting {
+  request: ChatRequest;
+  tools: InnerTool[];
+  choice: ToolChoice | undefined;
+  report: Report[];
+}
+
+/** Puts an endpoint's own search in the place of a tool; undefined: beside them all. */
+function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at: number | undefined): void {
+  if (at === undefined) {
+    if (tool !== undefined) fitting.tools.push(tool);
+  } else {
+    fitting.tools.splice(at, 1, ...(tool === undefined ? [] : [tool]));
+    const is_chosen = typeof fitting.choice === 'object' && fitting.choice.type === WEB_SEARCH;
+    if (is_chosen) fitting.choice = choice;
+    if (is_chosen && choice === undefined) {
+      fitting.report.push({
+        kind: 'dropped',
+        field: 'tool_choice',
+        reason: 'this upstream decides itself when it searches',
+      });
+    }
+  }
+  fitting.request = { ...fitting.request, ...fields };
+}
+
+/** Leaves searches to endpoints that search themselves, and does the others with the operator's engines. */
+export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapter {
+  return (call): CallAdapter | undefined => {
+    const plugin = pluginOf(call.request);
+    const has_tools = call.request.tools?.some(isSearch) === true;
+    if (plugin === undefined && !has_tools) return undefined;
+    let found: Found | undefined;
+
+    /** The plugin's one search, where the endpoint does not search. */
+    async function before(engine: SearchEngine, wish: SearchWish): Promise<void> {
+      found = await searchBefore(call, { engine, wish, search, now_ms: now_ms() });
+    }
+
+    return {
+      ready(candidate) {
+        if (plugin === undefined || found !== undefined) return undefined;
+        const way = wayOf(plugin.wish, candidate, plugin.field, search);
+        return 'engine' in way ? before(way.engine, plugin.wish) : undefined;
+      },
+      fit(request, candidate) {
+        const fitting: Fitting = {
+          request,
+          tools: [...(request.tools ?? [])],
+          choice: request.tool_choice ?? undefined,
+          report: [],
+        };
+        for (let at = 0; at < fitting.tools.length; at += 1) fitTool(fitting, at, candidate, search);
+        if (plugin !== undefined) {
+          const way = wayOf(plugin.wish, candidate, plugin.field, search);
+          if ('engine' in way) {
+            const messages =
+              found === undefined ? request.messages : withResults(request.messages, found, plugin.wish.search_prompt);
+            fitting.request = { ...fitting.request, messages };
+          } else if (!fitting.tools.some((tool) => isVendorSearch(tool) || isGoogleSearch(tool))) {
+            makeNative(fitting, way.native, undefined);
+          }
+        }
+        return done(fitting);
+      },
+    };
+  };
+}
+
+function isGoogleSearch(tool: InnerTool): boolean {
+  return tool.type === 'native' && 'googleSearch' in (tool as Native).block;
+}
+
+function done({ request, tools, choice, report }: Fitting): Fitted {
+  const { tool_choice: _, ...rest } = request;
+  const made: ChatRequest = { ...rest, tools: tools.length === 0 ? null : tools };
+  if (choice !== undefined && tools.length > 0) made.tool_choice = choice;
+  return { request: made, report };
+}
+
+function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: WebSearch): void {
+  const tool = fitting.tools[at]!;
+  const field = `tools[${at}]`;
+  if (tool.type === WEB_SEARCH) {
+    const { parameters = {} } = tool as ServerTool;
+    const way = wayOf(searchWish(parameters, `${field}.parameters`), candidate, field, search);
+    if ('native' in way) makeNative(fitting, way.native, at);
+    else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...parameters, engine: way.engine } };
+    return;
+  }
+  if (!isVendorSearch(tool) || tool.wire === wireOf(candidate)) return;
+  // Where nothing could search, the dialect leaves it out and says so: these clients declare it with every request.
+  try {
+    const wish = searchWish(vendorOptions(tool.block), field);
+    const way = wayOf(wish, candidate, field, search);
+    if ('native' in way) makeNative(fitting, way.native, at);
+    else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...vendorOptions(tool.block), engine: way.engine } };
+    const to = 'native' in way ? "the provider's own search" : `a search of the gateway's, with ${way.engine}`;
+    fitting.report.push({ kind: 'changed', field, reason: `${String(tool.block['type'])} becomes ${to}` });
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+  }
+}
+
+/** What OpenAI and Anthropic call the options of their tools that ours has as well. */
+function vendorOptions(block: JsonObject): JsonObject {
+  const { max_uses, allowed_domains, blocked_domains, filters, user_location, search_context_size } = block;
+  const options = { max_uses, allowed_domains, blocked_domains, filters, user_location, search_context_size };
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value != null)) as JsonObject;
+}
+
+async function searchBefore(
+  call: Call,
+  { engine, wish, search, now_ms }: { engine: SearchEngine; wish: SearchWish; search: WebSearch; now_ms: number },
+): Promise<Found> {
+  const query = queryOf(call.request.messages);
+  if (query === '') return { query, results: [], at_ms: now_ms };
+  const settings = search.settings().engines.get(engine);
+  const { fees } = call;
+  if (settings === undefined || fees === undefined) throw new Error('a search must be set up and paid');
+  const options = searchOptions(wish);
+  const gone = new AbortController();
+  const unlisten = call.cancellation.onCancel(() => gone.abort(new ClientGone({ may_be_billed: false })));
+  try {
+    const fee = { name: 'web_search', cost_nano_max: searchCost(settings.price, options.max_results) };
+    const results = await fees.spend(fee, async () => {
+      const { results, cost_nano } = await search.search(engine, query, options, gone.signal);
+      return { value: results, cost_nano, counts: { web_search: 1 } };
+    });
+    call.stages.push({
+      type: 'plugin',
+      name: 'web-search',
+      summary: `${results.length} results of one search with ${engine}`,
+      data: { engine, results: results.length },
+    });
+    call.sources ??= [];
+    for (const { url, title, content } of results) call.sources.push({ url, title, content });
+    return { query, results, at_ms: now_ms };
+  } finally {
+    unlisten();
+  }
+}
