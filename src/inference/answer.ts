@@ -10,7 +10,7 @@ import { type CountedTokens, createTokenCount } from './count-tokens.ts';
 import { createExplain, type Explanation } from './explain.ts';
 import { createMeasure } from './measure.ts';
 import { type AnswerUsage, createSettlement, type SettlementLog } from './settlement.ts';
-import { createSteps, type StepsOptions, wireOf } from './steps.ts';
+import { createSteps, type StepsOptions, type Wanted, wireOf } from './steps.ts';
 import { createStreaming, type Served, type StreamEvent, servedBy } from './stream-answer.ts';
 import { runTask, type Task, type TaskAnswer } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
@@ -51,8 +51,8 @@ export interface Inference extends Metered {
   explain(call: Call): Promise<Explanation>;
   /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `ClientGone` when the client left first. */
   countTokens(call: Call): Promise<CountedTokens>;
-  /** How a call that a guardrail refuses would have been routed, for a client that asks; undefined: nobody asks, or nothing could be. Never throws. */
-  routingOf(call: Call): Promise<Record<string, unknown> | undefined>;
+  /** How a call that a guardrail refuses would have been routed, for a client that asks; undefined: nobody asks, or nothing could be. Never throws. `wanted`: of a call that is not chat. */
+  routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
   /** A call that is not chat. Throws `GatewayError`; `ClientGone` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
@@ -89,7 +89,7 @@ export function createInference(options: InferenceOptions): Inference {
 
     countTokens: createTokenCount(options, steps, work),
 
-    routingOf: (call) => steps.routingOf(call, work.wanted(call)),
+    routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
 
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 

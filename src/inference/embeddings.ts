@@ -21,7 +21,7 @@ import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
 import { sentDataOf, writtenChars } from './sent-data.ts';
-import type { Line, Task } from './task.ts';
+import type { Line, Task, Words } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { type Exposure, imageTokens } from './worst-case.ts';
 
@@ -271,6 +271,35 @@ function embeddingModel(id: string, catalog: ModelSource): Model {
   return model;
 }
 
+/** What a client wrote to have it turned into vectors. */
+function wordsOf(
+  request: EmbeddingRequest,
+  asked: ChatRequest & { model: string },
+  tokenizer: Tokenizer,
+): Words<PreparedEmbeddings, Vector[]> {
+  const { inputs, rest, input_type } = request;
+  return {
+    said: {
+      ...rest,
+      ...(input_type === undefined ? {} : { input_type }),
+      input: inputs,
+      provider: asked.provider,
+    } as JsonObject,
+    unreadable: inputs.some(isTokens) ? 'input' : undefined,
+    retold(said) {
+      const { input, provider, input_type: purpose, ...others } = said as JsonObject & Pick<ChatRequest, 'provider'>;
+      const told = {
+        ...request,
+        inputs: input as unknown as EmbeddingInput[],
+        ...(purpose === undefined ? {} : { input_type: purpose as string }),
+        ...(rest === undefined ? {} : { rest: others }),
+      };
+      const heard = { ...asked, messages: messagesOf(told.inputs), ...(provider == null ? {} : { provider }) };
+      return { task: embeddingsTask(told, heard, tokenizer), request: heard };
+    },
+  };
+}
+
 /** A request for embeddings as a task of the flow: one vector for each input, in their order. */
 export function embeddingsTask(
   request: EmbeddingRequest,
@@ -278,6 +307,7 @@ export function embeddingsTask(
   tokenizer: Tokenizer,
 ): Task<PreparedEmbeddings, Vector[]> {
   return {
+    words: () => wordsOf(request, asked, tokenizer),
     models: (catalog) => ({ models: [embeddingModel(asked.model, catalog)], requested: asked.model }),
     refuses: ({ provider }) =>
       embeddingDialectOf(provider) === undefined ? 'its provider is not known to make embeddings' : undefined,

@@ -2,8 +2,8 @@ import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { TokenClasses, Wire } from '../schemas/inner.ts';
-import type { JsonValue } from '../schemas/json.ts';
+import type { ChatRequest, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Measure, Prepared } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone, headersOf, type Outgoing, readJson, start, type WireManners } from './exchange.ts';
@@ -33,8 +33,20 @@ export interface Line {
   isCancelled(): boolean;
 }
 
+/** What the client of a call that is not chat wrote. */
+export interface Words<P extends Prepared, A> {
+  /** By its own names of the fields. */
+  said: JsonObject;
+  /** A field of them that no filter can read, as it is no text. Absent: all can be. */
+  unreadable?: string | undefined;
+  /** The same task with other words, and its request as the flow reads it. */
+  retold(said: JsonObject): { task: Task<P, A>; request: ChatRequest };
+}
+
 /** A kind of call that is not chat: what is peculiar to it. Everything else is the flow's, as for chat. */
 export interface Task<P extends Prepared, A> extends Wanted {
+  /** What filters of content look at. */
+  words(): Words<P, A>;
   /** What must be fetched before it can be encoded for an endpoint, and the field of the body that names it. Absent: nothing. */
   media?: { place: string; needs(candidate: Candidate): MediaNeed[] };
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */

@@ -20,7 +20,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import type { Measured, Prepared } from './admission.ts';
 import { factsOf, withOptions } from './attempt.ts';
 import type { ModelSource } from './requested-models.ts';
-import type { Line, Task } from './task.ts';
+import type { Line, Task, Words } from './task.ts';
 import type { Exposure } from './worst-case.ts';
 
 interface PreparedTranscription extends Prepared {
@@ -215,12 +215,31 @@ function refusal({ provider, model }: Candidate): string | undefined {
   return undefined;
 }
 
+/** What a client wrote beside the sound: that itself is not listened to. */
+function wordsOf(
+  request: TranscriptionRequest,
+  asked: ChatRequest & { model: string },
+): Words<PreparedTranscription, TranscriptionAnswer> {
+  const { prompt, language } = request;
+  const written = { ...(prompt === undefined ? {} : { prompt }), ...(language === undefined ? {} : { language }) };
+  return {
+    said: { ...written, provider: asked.provider } as JsonObject,
+    retold(said) {
+      const { provider, ...told } = said as Pick<TranscriptionRequest, 'prompt' | 'language'> &
+        Pick<ChatRequest, 'provider'>;
+      const heard = { ...asked, ...(provider == null ? {} : { provider }) };
+      return { task: transcriptionTask({ ...request, ...told }, heard), request: heard };
+    },
+  };
+}
+
 /** A request for the text of a sound as a task of the flow. */
 export function transcriptionTask(
   request: TranscriptionRequest,
   asked: ChatRequest & { model: string },
 ): Task<PreparedTranscription, TranscriptionAnswer> {
   return {
+    words: () => wordsOf(request, asked),
     models: (catalog) => ({ models: [modelOf(asked.model, catalog)], requested: asked.model }),
     refuses: refusal,
     prepare: (candidate) => prepare(request, asked, candidate),

@@ -30,6 +30,8 @@ export interface Metrics {
   request(facts: { operation: string; status: number; seconds: number }): void;
   /** A request was refused by a rate limit of the gateway's own. */
   rateLimited(limit: string): void;
+  /** A filter of content found something. */
+  contentFiltered(filter: string, action: string): void;
   /** What was asked and answered in so many calls is not kept, though their workspace wants it. */
   contentsLost(count: number): void;
   /** What became of calls that a destination was to be told of. */
@@ -189,6 +191,12 @@ export function createMetrics(): Metrics {
     labelNames: ['destination', 'outcome'],
     registers,
   });
+  const contentFiltered = new Counter({
+    name: 'gateway_content_filtered_total',
+    help: 'What filters of content found, by filter and by what was done with it.',
+    labelNames: ['filter', 'action'],
+    registers,
+  });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
   new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
@@ -203,6 +211,7 @@ export function createMetrics(): Metrics {
     },
     overrun: (provider) => overruns.inc({ provider }),
     rateLimited: (limit) => rateLimited.inc({ limit }),
+    contentFiltered: (filter, action) => contentFiltered.inc({ filter, action }),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
       const model = modelLabel(named);
       const name = `${model} ${provider} ${outcome}`;
