@@ -134,7 +134,7 @@ function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pi
     const per_char = tokens / Math.max(1, chars);
     const over = (tokens - tokens_max) / per_char;
     const most = longestText(lengths, Math.floor((chars - over) * 0.98));
-    chars_max = Math.min(chars_max === Number.POSITIVE_INFINITY ? most : Math.min(most, chars_max * 0.9), most);
+    chars_max = Math.min(most, chars_max * 0.9);
     kept = messages.map((message) =>
       textsOf(message).some(({ length }) => length > chars_max) ? cutMessage(message, chars_max) : message,
     );

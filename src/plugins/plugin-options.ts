@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.ts';
+import { invalidField } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
@@ -23,34 +23,40 @@ function refuseUnknown(given: JsonObject, known: readonly string[], field: strin
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const options = known.filter((name) => name !== 'id').join(', ');
-  throw new GatewayError(400, `${field}.${unknown.slice(0, 100)} is no option of this plugin; it has ${options}`);
+  throw invalidField(`${field}.${unknown.slice(0, 100)}`, `is no option of this plugin; it has ${options}`);
 }
 
-function checkFileParser(plugin: Plugin, field: string): void {
+function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void {
   refuseUnknown(plugin, ['id', 'enabled', 'pdf'], field);
   const { pdf } = plugin;
   if (pdf === undefined || pdf === null) return;
-  if (!isObject(pdf)) throw new GatewayError(400, `${field}.pdf must be an object`);
+  if (!isObject(pdf)) throw invalidField(`${field}.pdf`, 'must be an object');
   refuseUnknown(pdf, ['engine'], `${field}.pdf`);
   const { engine } = pdf;
   if (engine === undefined || engine === null) return;
   if (typeof engine !== 'string' || !Object.hasOwn(ENGINES, engine)) {
-    throw new GatewayError(400, `${field}.pdf.engine must be one of ${Object.keys(ENGINES).join(', ')}`);
+    throw invalidField(`${field}.pdf.engine`, `must be one of ${Object.keys(ENGINES).join(', ')}`);
+  }
+  if (ENGINES[engine] === 'mistral-ocr' && !has_ocr && plugin.enabled !== false) {
+    throw invalidField(
+      `${field}.pdf.engine`,
+      'is not configured here (setting plugins.file_parser.ocr): name pdf-text or native',
+    );
   }
 }
 
 function checkCompression(plugin: Plugin, field: string): void {
   refuseUnknown(plugin, ['id', 'enabled', 'engine'], field);
   if (plugin['engine'] === undefined || plugin['engine'] === null || plugin['engine'] === 'middle-out') return;
-  throw new GatewayError(400, `${field}.engine must be middle-out`);
+  throw invalidField(`${field}.engine`, 'must be middle-out');
 }
 
 /** Throws `GatewayError` 400 that names the first option of these plugins that there is not. */
-export function checkPluginOptions({ plugins }: ChatRequest): void {
+export function checkPluginOptions({ plugins }: ChatRequest, has_ocr: boolean): void {
   if (!plugins) return;
   for (const [at, plugin] of plugins.entries()) {
     const field = `plugins[${at}]`;
-    if (plugin.id === 'file-parser') checkFileParser(plugin, field);
+    if (plugin.id === 'file-parser') checkFileParser(plugin, field, has_ocr);
     else if (plugin.id === 'context-compression') checkCompression(plugin, field);
     else if (plugin.id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
   }

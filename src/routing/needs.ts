@@ -17,6 +17,8 @@ export interface Needs {
   output_tokens: number;
   /** Whether it offers tools. */
   tools: boolean;
+  /** Whether its prompt may be shortened to fit (plugin context-compression); undefined: it does not say. */
+  compression: boolean | undefined;
   /** Parameters without which its answer would be another: a format, a verbosity. */
   forms: readonly EndpointParameter[];
 }
@@ -31,16 +33,19 @@ const MEDIA: Readonly<Partial<Record<InnerPart['type'], string>>> = {
 export function needsOf(request: ChatRequest): Needs {
   const input: string[] = [];
   let chars = 0;
+  let has_files = false;
   for (const { content } of request.messages) {
     if (typeof content === 'string') chars += content.length;
     else if (Array.isArray(content)) {
       for (const part of content) {
         if (part.type === 'text') chars += part.text.length;
+        if (part.type === 'file') has_files = true;
         const kind = MEDIA[part.type];
         if (kind !== undefined && !input.includes(kind)) input.push(kind);
       }
     }
   }
+  if (has_files && asksForNativeFiles(request)) input.push('file');
   return {
     input,
     output: request.modalities ?? [],
@@ -48,8 +53,32 @@ export function needsOf(request: ChatRequest): Needs {
     prompt_tokens: Math.floor(chars / limits.chars_per_token),
     output_tokens: request.max_completion_tokens ?? request.max_tokens ?? 0,
     tools: (request.tools?.length ?? 0) > 0,
+    compression: compressionOf(request),
     forms: formsOf(request),
   };
+}
+
+/** Files that only endpoints may read which take them (plugin file-parser, engine `native`). */
+function asksForNativeFiles({ plugins }: ChatRequest): boolean {
+  const plugin = plugins?.findLast(({ id }) => id === 'file-parser');
+  const pdf = plugin?.['pdf'];
+  const engine = typeof pdf === 'object' && pdf !== null && 'engine' in pdf ? pdf['engine'] : undefined;
+  return engine === 'native' && plugin?.enabled !== false;
+}
+
+/** What a request says of shortening its prompt: by the plugin, or by the older list of transforms. */
+export function compressionOf({ plugins, transforms }: ChatRequest): boolean | undefined {
+  const plugin = plugins?.findLast(({ id }) => id === 'context-compression');
+  if (plugin !== undefined) return plugin.enabled !== false;
+  return Array.isArray(transforms) ? transforms.includes('middle-out') : undefined;
+}
+
+/**
+ * Whether a prompt that is too long for an endpoint is shortened for it: where the request says so, or says nothing and the
+ * endpoint reads little (public service's documentation, "Message transforms").
+ */
+export function isShortenedFor({ context_length }: Endpoint, compression: boolean | undefined): boolean {
+  return compression ?? (context_length ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
 }
 
 const NO_FORMS: readonly EndpointParameter[] = [];

@@ -6,7 +6,7 @@ import type { Candidate, Strategy } from './candidate.ts';
 import { cutoffsOf } from './cutoffs.ts';
 import type { Health } from './health.ts';
 import { isNamed } from './names.ts';
-import { needsOf } from './needs.ts';
+import { needsOf, promptTokensMax } from './needs.ts';
 import { inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 import { NoEndpoint, refuse } from './refusal.ts';
@@ -287,6 +287,14 @@ export function plan(request: ChatRequest, context: PlanContext): Plan {
   return planAll(request, context);
 }
 
+function longestPrompt(models: readonly Model[]): number {
+  let longest = 0;
+  for (const { endpoints } of models) {
+    for (const endpoint of endpoints) longest = Math.max(longest, promptTokensMax(endpoint));
+  }
+  return longest;
+}
+
 function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
@@ -301,6 +309,7 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
     restricts,
     allow_unpriced,
     tiers_asked,
+    longest_prompt_tokens: longestPrompt(context.models),
     ...lists,
   };
   const candidates = candidatesOf(request, context, lists);

@@ -8,17 +8,17 @@ import { laterSteps, type Rule, rules } from './rules.ts';
 export class NoEndpoint extends GatewayError {
   readonly plan: Plan;
 
-  constructor(plan: Plan, message: string, metadata: Record<string, unknown>) {
-    super(404, message, { metadata });
+  constructor(plan: Plan, message: string, metadata: Record<string, unknown>, status: 400 | 404 = 404) {
+    super(status, message, { metadata });
     this.plan = plan;
   }
 }
 
-const told = new Map<string, Pick<Rule, 'message' | 'constraint'>>(
+const told = new Map<string, Pick<Rule, 'message' | 'status' | 'constraint'>>(
   [...rules, ...Object.values(laterSteps)].map((one) => [one.step, one]),
 );
 
-/** The 404 of a plan that has nothing to try: the step that left nothing, and what the caller could change. */
+/** The refusal of a plan that has nothing to try: the step that left nothing, and what the caller could change. */
 export function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint {
   const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? laterSteps.initial.step;
   const metadata: Record<string, unknown> = { routing_funnel: plan.funnel, failed_routing_step: failed };
@@ -28,7 +28,7 @@ export function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEn
     metadata['available_providers'] = [...new Set(plan.candidates.map(({ provider }) => provider.slug))];
     metadata['requested_providers'] = request.provider.only;
   }
-  return new NoEndpoint({ ...plan, attempts: [] }, messageOf(failed, plan), metadata);
+  return new NoEndpoint({ ...plan, attempts: [] }, messageOf(failed, plan), metadata, told.get(failed)?.status);
 }
 
 function messageOf(failed: string, { requested, candidates }: { requested: string; candidates: Candidate[] }): string {

@@ -38,11 +38,60 @@ test('only models whose author is known to allow it are distilled', () => {
 
 test('a prompt that cannot fit is not sent, one that may is', () => {
   const small = model('a/x', [endpoint('a/x', 'alpha', 1, { context_length: 100 })]);
-  const of = (chars: number): Partial<ChatRequest> => ({ messages: [{ role: 'user', content: 'x'.repeat(chars) }] });
-  expect(tagsOf(planned(of(100 * 128 + 127), { models: [small] }))).toEqual(['alpha']);
-  expect(refused(of(101 * 128), { models: [small] }).metadata).toMatchObject({
-    failed_routing_step: 'Filter by Context Length',
+  const plugins = [{ id: 'context-compression', enabled: false }];
+  const of = (chars: number): Partial<ChatRequest> => ({
+    messages: [{ role: 'user', content: 'x'.repeat(chars) }],
+    plugins,
   });
+  expect(tagsOf(planned(of(100 * 128 + 127), { models: [small] }))).toEqual(['alpha']);
+  const refusal = refused(of(101 * 128), { models: [small] });
+  expect(refusal).toMatchObject({ status: 400, message: expect.stringMatching(/shorten it.*context-compression/) });
+  expect(refusal.metadata).toMatchObject({ failed_routing_step: 'Filter by Context Length' });
+});
+
+describe('a prompt that may be shortened', () => {
+  const of = (tokens: number, more: Partial<ChatRequest> = {}): Partial<ChatRequest> => ({
+    messages: [{ role: 'user', content: 'x'.repeat(tokens * 4) }],
+    ...more,
+  });
+  const sized = (...lengths: number[]) =>
+    model(
+      'a/x',
+      lengths.map((context_length, n) =>
+        endpoint('a/x', 'alpha', n + 1, { context_length, tag: `alpha/${context_length}` }),
+      ),
+    );
+  const on = { plugins: [{ id: 'context-compression' }] };
+
+  test('goes to an endpoint of little context that reads half of it at least, without being asked', () => {
+    expect(tagsOf(planned(of(8_000), { models: [sized(4_000)] }))).toEqual(['alpha/4000']);
+    expect(tagsOf(planned(of(8_001), { models: [sized(4_000, 8_192)] }))).toEqual(['alpha/8192']);
+  });
+  test('goes to the longest where none reads half of it', () => {
+    expect(tagsOf(planned(of(900_000), { models: [sized(1_000, 8_192)] }))).toEqual(['alpha/8192']);
+    expect(tagsOf(planned(of(900_000, on), { models: [sized(1_000, 100_000, 8_192)] }))).toEqual(['alpha/100000']);
+  });
+  test('is not shortened for an endpoint of more context unless it asks for that, by the older name as well', () => {
+    const models = [sized(10_000)];
+    expect(refused(of(400_000), { models }).status).toBe(400);
+    expect(tagsOf(planned(of(400_000, on), { models }))).toEqual(['alpha/10000']);
+    expect(tagsOf(planned(of(400_000, { transforms: ['middle-out'] }), { models }))).toEqual(['alpha/10000']);
+    expect(refused(of(900_000, { transforms: [] }), { models: [sized(8_000)] }).status).toBe(400);
+  });
+});
+
+test('files for the model alone go to endpoints that take files', () => {
+  const both = model('a/x', [
+    endpoint('a/x', 'alpha', 1, { tag: 'alpha/text' }),
+    endpoint('a/x', 'alpha', 2, { tag: 'alpha/files', input_modalities: ['text', 'file'] }),
+  ]);
+  const file = { type: 'file' as const, file: { file_data: 'data:application/pdf;base64,' } };
+  const ask = (engine: string) => ({
+    messages: [{ role: 'user' as const, content: [file] }],
+    plugins: [{ id: 'file-parser', pdf: { engine } }],
+  });
+  expect(tagsOf(planned(ask('native'), { models: [both] }))).toEqual(['alpha/files']);
+  expect(tagsOf(planned(ask('pdf-text'), { models: [both] }))).toEqual(['alpha/text', 'alpha/files']);
 });
 
 describe('what a request sends', () => {
@@ -151,7 +200,7 @@ test('what costs something for a prompt of such a length is not free', () => {
   expect([by(400), by(404)]).toEqual([['alpha', 'beta'], ['beta']]);
 });
 
-describe('404', () => {
+describe('a refusal', () => {
   const one = model('a/x', [
     endpoint('a/x', 'beta', 1, { context_length: 10, supported_parameters: [], quantization: 'fp8' }),
   ]);
@@ -164,7 +213,7 @@ describe('404', () => {
     'Filter by Model Output Modalities': ['modalities', { modalities: ['audio'] }, { models: [one] }],
     'Filter by Context Length': [
       'messages',
-      { messages: [{ role: 'user', content: 'x'.repeat(2_000) }] },
+      { messages: [{ role: 'user', content: 'x'.repeat(2_000) }], transforms: [] },
       { models: [one] },
     ],
     'Filter by Known Price': ['model', {}, { models: [unpriced] }],

@@ -3,7 +3,7 @@ import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, pricesOf, tagOf } from './candidate.ts';
 import { isNamed, type NameList, nameList } from './names.ts';
-import { type Needs, promptTokensMax, supports, unsupportedParameters } from './needs.ts';
+import { isShortenedFor, type Needs, promptTokensMax, supports, unsupportedParameters } from './needs.ts';
 import type { Wish } from './wish.ts';
 
 /** What the rules of one request look at. */
@@ -22,6 +22,8 @@ export interface Asked {
   /** Lists of providers, none of which may have it. */
   ignored: readonly NameList[];
   order: NameList | undefined;
+  /** Tokens that the endpoint of the longest context reads, of all that could serve the request. */
+  longest_prompt_tokens: number;
   /** The request asks for service tiers other than by naming their endpoints. */
   tiers_asked: boolean;
 }
@@ -38,6 +40,8 @@ export interface Rule {
   step: string;
   /** What a caller is told when it leaves nothing. Absent: the reasons of the endpoints. */
   message?: string;
+  /** The status of that. Absent: 404. */
+  status?: 400;
   constraint: Constraint;
   applies(asked: Asked): boolean;
   /** Why it leaves the candidate out; undefined: it does not. */
@@ -125,12 +129,21 @@ export const rules: readonly Rule[] = [
   },
   {
     step: 'Filter by Context Length',
-    message: 'The prompt is longer than the context of every endpoint of the selected model',
-    constraint: { field: 'messages', detail: 'send less, or name a model with a longer context' },
+    message:
+      'The prompt is longer than the context of every endpoint of the selected model: shorten it, name a model with a longer context, or use the plugin context-compression',
+    status: 400,
+    constraint: {
+      field: 'messages',
+      detail: 'send less, name a model with a longer context, or use the plugin context-compression',
+    },
     applies: ({ needs, wishes }) => needs.prompt_tokens_min > 0 || wishes !== undefined,
-    reason(candidate, { needs, wishes }) {
+    reason(candidate, { needs, wishes, longest_prompt_tokens }) {
       const most = promptTokensMax(candidate.endpoint);
-      if (needs.prompt_tokens_min > most) return `it reads at most ${most} tokens`;
+      const is_short_of = isShortenedFor(candidate.endpoint, needs.compression)
+        ? // At least half of the prompt is to be left of it, where any endpoint reads so much.
+          needs.prompt_tokens > 2 * most && most < longest_prompt_tokens
+        : needs.prompt_tokens_min > most;
+      if (is_short_of) return `it reads at most ${most} tokens`;
       const is_short =
         wishes?.get(candidate.model)?.extended === true &&
         (candidate.endpoint.context_length ?? 0) < longestContext(candidate);

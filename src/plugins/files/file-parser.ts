@@ -23,6 +23,8 @@ export interface FileParser {
   prepare: Preparation;
   /** Reads the rest when its turn comes: what some endpoints take and others do not. */
   adapter: Adapter;
+  /** Whether a call holds files that may be read. */
+  isFor(call: Call): boolean;
   /** The PDFs that were read for a call, and not told by its client. */
   annotations(call: Call): FileAnnotation[];
   /** Nothing is to be fetched for this call, or nothing read at all: it is explained, or refused. */
@@ -299,6 +301,8 @@ export function createFileParser(options: FileParserOptions): FileParser {
   }
 
   return {
+    isFor,
+
     prepare(call, models: readonly Model[]) {
       if (!isFor(call)) return call;
       const endpoints = models.flatMap((model) => model.endpoints);

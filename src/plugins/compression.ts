@@ -1,0 +1,169 @@
+import type { Endpoint } from '../catalog/model.ts';
+import { GatewayError } from '../errors.ts';
+import type { Adapter, CallAdapter } from '../inference/adapters.ts';
+import type { Call } from '../inference/call.ts';
+import { inClientsWords } from '../inference/client-fields.ts';
+import { ESTIMATE_MARGIN } from '../inference/measure.ts';
+import { estimatePrompt } from '../inference/meter.ts';
+import { wireOf } from '../inference/steps.ts';
+import type { Tokenizer } from '../inference/tokenizer.ts';
+import { limits } from '../limits.ts';
+import type { Report } from '../providers/dialect.ts';
+import { compressionOf, isShortenedFor, promptTokensMax } from '../routing/needs.ts';
+import type { Candidate } from '../routing/plan.ts';
+import type { ChatRequest, Message } from '../schemas/inner.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
+import { type Compressed, compressMiddleOut } from './middle-out.ts';
+
+/** What an endpoint has room for. */
+interface Space {
+  prompt_tokens: number;
+  messages: number;
+  context_tokens: number;
+}
+
+/** What counting a prompt showed: how our own count of it is to be multiplied. */
+interface Counted {
+  scale: number;
+}
+
+/** What an upstream's own template adds to a prompt. */
+const TEMPLATE_TOKENS = 64;
+/** What is shortened is counted again, and where it is still too long shortened more, so often. */
+const RECOUNTS_MAX = 4;
+
+/** The output bound that a request names; undefined: none. */
+function outputBound({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
+  return max_completion_tokens ?? max_tokens ?? undefined;
+}
+
+function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): Space {
+  const context_tokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
+  const wanted = Math.min(
+    outputBound(request) ??
+      Math.min(limits.compressed_output_tokens, context_tokens / limits.compressed_output_divisor),
+    endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY,
+    context_tokens / 2,
+  );
+  const prompt_tokens = Math.min(promptTokensMax(endpoint), Math.floor(context_tokens - wanted)) - TEMPLATE_TOKENS;
+  const is_bounded = wireOf({ endpoint, ...candidate }) === 'anthropic-messages';
+  return {
+    prompt_tokens,
+    messages: is_bounded ? limits.compressed_messages_max : Number.POSITIVE_INFINITY,
+    context_tokens,
+  };
+}
+
+/** Our count of what stands beside the messages. */
+function besideMessages(request: ChatRequest): number {
+  return estimatePrompt({ ...request, messages: [] });
+}
+
+function compress(
+  request: ChatRequest,
+  { prompt_tokens, messages }: Space,
+  { scale }: Counted,
+): Compressed | undefined {
+  const empty = estimatePrompt({ messages: [] });
+  return compressMiddleOut(request.messages, {
+    tokens_max: prompt_tokens - besideMessages(request) * scale,
+    messages_max: messages,
+    weigh: (message: Message) => (estimatePrompt({ messages: [message] }) - empty) * scale,
+  });
+}
+
+function tooLong({ endpoint }: Candidate, call: Call): GatewayError {
+  const most = promptTokensMax(endpoint);
+  const message = `messages: the prompt is longer than the ${most} tokens that ${endpoint.model} reads here, and cannot be shortened that far; send less of it`;
+  return inClientsWords(new GatewayError(400, message), call);
+}
+
+function isTextModel({ model }: Candidate): boolean {
+  return model.output_modalities.includes('text');
+}
+
+/** Shortens prompts for endpoints that have no room for them, by the plugin's rules (api-facts 4.6). */
+export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
+  /** The tokens of a prompt by the model's own tokenizer, else by our count with a margin. */
+  async function tokensOf(request: ChatRequest, candidate: Candidate): Promise<number> {
+    const texts: string[] = [];
+    const other_tokens = estimatePrompt(request, (text) => {
+      texts.push(text);
+      return 0;
+    });
+    const counted = await tokenizer.count(texts.join('\n'), candidate);
+    return counted === undefined ? estimatePrompt(request) * ESTIMATE_MARGIN : counted + other_tokens;
+  }
+
+  /** Undefined: the prompt fits as it is. */
+  async function count(request: ChatRequest, candidate: Candidate, space: Space): Promise<Counted | undefined> {
+    const tokens = await tokensOf(request, candidate);
+    if (tokens <= space.prompt_tokens && request.messages.length <= space.messages) return undefined;
+    let scale = tokens / estimatePrompt(request);
+    for (let tries = 0; tries < RECOUNTS_MAX; tries += 1) {
+      const found = compress(request, space, { scale });
+      if (found === undefined) break;
+      const left = await tokensOf({ ...request, messages: [...found.messages] }, candidate);
+      if (left <= space.prompt_tokens) break;
+      scale *= (left / space.prompt_tokens) * 1.02;
+    }
+    return { scale };
+  }
+
+  return (call): CallAdapter | undefined => {
+    const { request, stages } = call;
+    const wish = compressionOf(request);
+    if (wish === false) return undefined;
+    const found = new Map<Endpoint, Counted | undefined>();
+    let stage: Stage | undefined;
+
+    /** Of the endpoint that was tried last: of those before it nothing came. */
+    function tell(compressed: Compressed | undefined): void {
+      if (stage !== undefined && stages.includes(stage)) stages.splice(stages.indexOf(stage), 1);
+      if (compressed === undefined) return;
+      const { messages, cut } = compressed;
+      stage = {
+        type: 'context_compression',
+        name: 'context-compression',
+        data: {
+          engine: 'middle-out',
+          input_type: request.ext?.client === 'completions' ? 'prompt' : 'messages',
+          original_count: request.messages.length,
+          compressed_count: messages.length,
+          cut_count: cut,
+        },
+      };
+      stages.push(stage);
+    }
+
+    return {
+      ready(candidate) {
+        const { endpoint } = candidate;
+        if (!isShortenedFor(endpoint, wish) || !isTextModel(candidate) || found.has(endpoint)) return undefined;
+        const space = spaceOf(candidate, request);
+        const is_short = request.messages.length <= space.messages;
+        // Our count is not wrong by so much.
+        if (is_short && estimatePrompt(request) * 2 < space.prompt_tokens) return undefined;
+        return count(request, candidate, space).then((counted) => void found.set(endpoint, counted));
+      },
+
+      fit(given, candidate) {
+        const counted = found.get(candidate.endpoint);
+        if (counted === undefined) {
+          if (stage !== undefined) tell(undefined);
+          return { request: given, report: [] };
+        }
+        const space = spaceOf(candidate, given);
+        const compressed = compress(given, space, counted);
+        if (compressed === undefined) throw tooLong(candidate, call);
+        tell(compressed);
+        const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];
+        return { request: { ...given, messages: [...compressed.messages] }, report };
+      },
+    };
+  };
+}
+
+function toldOf({ messages, cut }: Compressed, { messages: all }: ChatRequest): string {
+  return `the endpoint has no room for all of the prompt: ${all.length - messages.length} messages from its middle are left out, ${cut} are cut`;
+}

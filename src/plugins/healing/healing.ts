@@ -1,0 +1,139 @@
+import type { Call } from '../../inference/call.ts';
+import { ClientGone } from '../../inference/exchange.ts';
+import { limits } from '../../limits.ts';
+import type { ChatCompletion, ChatRequest, InnerPart, Message } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { asksFor } from '../plugin-options.ts';
+import { createWorkerPool, WorkFailed } from '../worker-pool.ts';
+
+/** Repairs answers that were to be JSON, and are not. */
+export interface Healing {
+  /** Whether an answer to this call is looked at. */
+  isFor(call: Call): boolean;
+  /** The answer with JSON of the form that was asked for, or the same; the call's stages say what was done. */
+  heal(call: Call, completion: ChatCompletion): Promise<ChatCompletion>;
+  stop(): Promise<void>;
+}
+
+type Mode = 'json_object' | 'json_schema';
+
+/** `whole`: nothing was wrong with it. `failed`: it could not be made what was asked for. `unchecked`: its schema cannot be checked here. */
+type Outcome = { outcome: 'whole' | 'failed' | 'unchecked' } | { outcome: 'healed'; text: string };
+
+function modeOf({ response_format: format }: ChatRequest): Mode | undefined {
+  return format?.type === 'json_object' || format?.type === 'json_schema' ? (format.type as Mode) : undefined;
+}
+
+function schemaOf({ response_format: format }: ChatRequest): JsonObject | undefined {
+  if (format?.type !== 'json_schema') return undefined;
+  const { json_schema } = format as { json_schema?: { schema?: JsonObject } };
+  return json_schema?.schema;
+}
+
+function textOf({ content }: Message): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+/** The text of an answer replaced: where it has several texts all of it is in the first, so that no block moves. */
+function withText(message: Message, text: string): Message {
+  const { content } = message;
+  if (!Array.isArray(content)) return { ...message, content: text };
+  const first = content.findIndex((part) => part.type === 'text');
+  const put = (part: InnerPart, at: number): InnerPart =>
+    part.type === 'text' ? { ...part, text: at === first ? text : '' } : part;
+  return { ...message, content: content.map(put) };
+}
+
+/** Where a citation stood in the text is not known any more. */
+function withoutPlaces(message: Message): Message {
+  if (!message.annotations?.length) return message;
+  const annotations = message.annotations.map((one) =>
+    'url_citation' in one && one.type === 'url_citation'
+      ? { ...one, url_citation: { ...(one.url_citation as object), start_index: 0, end_index: 0 } }
+      : one,
+  ) as NonNullable<Message['annotations']>;
+  return { ...message, annotations };
+}
+
+/** Repairs in a thread of its own, which starts with the first answer that needs it. */
+export function createHealing(bounds: { ms_max?: number } = {}): Healing {
+  const pool = createWorkerPool({
+    script: new URL('./healing-worker.js', import.meta.url),
+    threads_max: 1,
+    waiting_max: limits.healing_waiting_max,
+    waiting_per_owner_max: limits.healing_waiting_per_owner_max,
+    wait_ms_max: limits.healing_ms_max,
+    ms_max: bounds.ms_max ?? limits.healing_ms_max,
+    heap_mb_max: limits.healing_heap_mb_max,
+  });
+
+  async function tryToHeal(call: Call, text: string): Promise<Outcome> {
+    const { request, principal } = call;
+    const schema = schemaOf(request);
+    const is_large =
+      text.length > limits.healed_chars_max ||
+      (schema !== undefined && JSON.stringify(schema).length > limits.healing_schema_chars_max);
+    if (is_large) return { outcome: 'unchecked' };
+    const ending = new AbortController();
+    const forget = call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));
+    try {
+      const owner = principal.key_hash ?? principal.kind;
+      return (await pool.run({ text, schema }, { owner, signal: ending.signal })) as Outcome;
+    } catch (error) {
+      // An answer that was paid for is given as it is.
+      if (error instanceof WorkFailed || error instanceof ClientGone) return { outcome: 'unchecked' };
+      throw error;
+    } finally {
+      forget();
+    }
+  }
+
+  return {
+    isFor: ({ request }) =>
+      request.plugins != null && modeOf(request) !== undefined && asksFor(request, 'response-healing') === true,
+
+    async heal(call, completion) {
+      const [choice] = completion.choices;
+      const { message, finish_reason } = choice;
+      const text = textOf(message);
+      if (finish_reason !== 'stop' || message.tool_calls?.length || text === '') return completion;
+      const mode = modeOf(call.request)!;
+      if (mode === 'json_object' && isJsonObject(text)) return completion;
+      const result = await tryToHeal(call, text);
+      if (result.outcome === 'whole') return completion;
+      const improved = result.outcome === 'healed';
+      const healed = improved ? result.text : text;
+      call.stages.push({
+        type: 'response_healing',
+        name: 'response-healing',
+        data: {
+          mode,
+          improved,
+          original_length: text.length,
+          healed_length: healed.length,
+          ...(improved ? {} : { reason: REASONS[result.outcome] }),
+        },
+      });
+      if (!improved) return completion;
+      const mended = withoutPlaces(withText(message, healed)) as typeof message;
+      return { ...completion, choices: [{ ...choice, message: mended }] };
+    },
+
+    stop: () => pool.stop(),
+  };
+}
+
+const REASONS = {
+  failed: 'nothing of the form that was asked for could be made of it',
+  unchecked: 'the answer or its schema is too large, or not one that is checked here',
+} as const;
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
