@@ -58,6 +58,11 @@ import { createTokenizer } from './inference/tokenizer.ts';
 import { createTraffic } from './inference/traffic.ts';
 import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
+import { createCompression } from './plugins/compression.ts';
+import { createFileParser } from './plugins/files/file-parser.ts';
+import { createPdfReader } from './plugins/files/pdf-reader.ts';
+import { createHealing } from './plugins/healing/healing.ts';
+import { createPlugged } from './plugins/plugged.ts';
 import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createServices } from './providers/services.ts';
@@ -220,14 +225,19 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const health = createHealth(statistics.performance);
   const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+  const media = createMediaFetcher(config.media);
+  const pdfs = createPdfReader();
+  const files = createFileParser({ reader: pdfs, fetcher: media });
+  const healing = createHealing();
   const core = createInference({
     catalog,
     wholeCatalog,
     ownCredentials,
     dialect: (wire) => dialects.get(wire),
     upstream,
-    media: createMediaFetcher(config.media),
-    adapters: [],
+    media,
+    adapters: [files.adapter, createCompression(tokenizer)],
+    prepareCall: files.prepare,
     states: createTurnStates({
       sealer: createSealer(options.secret),
       vault: turns,
@@ -252,6 +262,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
+  const plugged = createPlugged(core, { files, healing, has_ocr: false });
   const contents = createLoggedContents({
     store: loggedContentStore(database.queries),
     vault: createVault(options.secret),
@@ -269,7 +280,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
   });
-  const inference = createLogged(core, { contents, broadcast, clock, log });
+  const inference = createLogged(plugged, { contents, broadcast, clock, log });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =
@@ -380,6 +391,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.race([probed, late]);
       await upstream.close();
       await tokenizer.stop();
+      await pdfs.stop();
+      await healing.stop();
       await turns.stop();
       await responses.stop();
       await Promise.all([contents.stop(), broadcast.stop()]);
