@@ -8,6 +8,7 @@ import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
+import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type LoggingConfig, readLogging } from './config/logging.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
@@ -79,6 +80,8 @@ export interface Config {
     hedge_share_max: number;
   };
   auth: AuthConfig;
+  /** How filters of content are applied. */
+  guardrails: GuardrailsConfig;
   /** What plugins and server tools are set up with. */
   plugins: PluginsConfig;
   /** Where media that requests point at may be fetched from. */
@@ -190,6 +193,7 @@ export function loadConfig(
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
     auth,
+    guardrails: readGuardrails(read),
     plugins,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],

@@ -100,6 +100,9 @@ export const limits = {
   filter_growing_chars_max: 65_536,
   /** What stands before a text that was held back, and what a filter may look at to tell whether something is a match. */
   filter_context_chars: 128,
+  /** For finding the names and addresses of one request: the setting where none is given, and its most. Below the first heartbeat of a stream, so that a refusal keeps its status. */
+  analysis_ms: 2_000,
+  analysis_ms_max: 60_000,
   /** What of a request's texts is held against filters before others are served. */
   scan_slice_chars: 131_072,
   /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */

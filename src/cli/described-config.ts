@@ -15,6 +15,7 @@ export function describeConfig(config: Config): Section[] {
     { title: 'Timeouts', rows: shown(config.timeouts) },
     { title: 'Ledger', rows: shown(config.ledger) },
     { title: 'Routing', rows: shown(routingSettings(config)) },
+    { title: 'Guardrails', rows: shown(guardrails(config)) },
     { title: 'Plugins', rows: plugins(config.plugins) },
     { title: 'Logging', rows: shown(loggingSettings(config)) },
     { title: 'Rate limits', rows: rateLimits(config.rate_limits) },
@@ -81,6 +82,10 @@ function routingSettings({ routing }: Config): Record<string, Setting> {
     hedge: routing.hedge,
     hedge_share: routing.hedge_share_max,
   };
+}
+
+function guardrails({ guardrails: { on_failure, timeout_ms } }: Config): Record<string, Setting> {
+  return { on_failure, timeout_ms };
 }
 
 function plugins({ web }: Config['plugins']): Section['rows'] {

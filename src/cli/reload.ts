@@ -21,6 +21,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   ledger: { needs_restart: 'ledger' },
   routing: 'live',
   plugins: 'live',
+  guardrails: 'live',
   media: { needs_restart: 'media' },
   reasoning_state: { needs_restart: 'reasoning_state' },
   responses: { needs_restart: 'responses' },
@@ -47,7 +48,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
 };
 
 /** Live settings that no difference between catalogs tells of. */
-const beside_catalog = ['routing', 'rate_limits', 'plugins'] as const satisfies readonly (keyof Config)[];
+const beside_catalog = ['routing', 'rate_limits', 'plugins', 'guardrails'] as const satisfies readonly (keyof Config)[];
 
 /** What a reload did. */
 export interface Reloaded {

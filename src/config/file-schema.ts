@@ -463,6 +463,21 @@ export const ConfigFile = Type.Object(
       ),
     ),
     rate_limits: Type.Optional(RateLimitsSection),
+    guardrails: Type.Optional(
+      Type.Object(
+        {
+          on_failure: Type.Optional(oneOf(['block', 'allow'])),
+          timeout_ms: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: limits.analysis_ms_max,
+              description: `a whole number of milliseconds from 1 to ${limits.analysis_ms_max}`,
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with on_failure and timeout_ms' },
+      ),
+    ),
     routing: Type.Optional(
       Type.Object(
         {
