@@ -49,6 +49,7 @@ import { createBroadcast } from './inference/broadcast.ts';
 import type { Clock } from './inference/call.ts';
 import { createLogged } from './inference/logged.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
+import { createScreened } from './inference/screened.ts';
 import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
 import { createTurnStates } from './inference/state/states.ts';
@@ -280,7 +281,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
   });
-  const inference = createLogged(plugged, { contents, broadcast, clock, log });
+  const logged = createLogged(plugged, { contents, broadcast, clock, log });
+  const inference = createScreened(logged, { rules: () => served().config.guardrails, metrics, log });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =

@@ -1,0 +1,247 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { GatewayError } from '../errors.ts';
+import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyzer.ts';
+import { type FilterSet, filterSetOf } from '../guardrails/filter-set.ts';
+import type { Finding } from '../guardrails/finding.ts';
+import { createNumbering, type Numbering } from '../guardrails/redaction.ts';
+import { requestTexts, saidTexts } from '../guardrails/request-texts.ts';
+import { isReversible, type Screened, type Screener, type Subject, screen } from '../guardrails/screen.ts';
+import { filterName, filterStages, refusalTold } from '../guardrails/verdict.ts';
+import { METERED } from '../http/metered.ts';
+import { limits } from '../limits.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Prepared } from './admission.ts';
+import type { Inference } from './answer.ts';
+import type { Call } from './call.ts';
+import type { Task } from './task.ts';
+
+/** What happens where a filter cannot be applied. */
+export interface ScreeningRules {
+  on_failure: 'block' | 'allow';
+  /** For what finds names and addresses, for all texts of a request. */
+  timeout_ms: number;
+}
+
+export interface ScreeningOptions {
+  /** Absent: names and addresses cannot be looked for. */
+  analyzer?: Analyzer;
+  /** Asked once a request, so that a reload takes effect at once. */
+  rules(): ScreeningRules;
+  metrics: Pick<Metrics, 'contentFiltered'>;
+  log: { warn(facts: object, message: string): void };
+  /** Puts back in answers what was redacted so that it can be. */
+  restored?: (inner: Inference, values: ReadonlyMap<string, string>) => Pick<Inference, 'complete' | 'stream'>;
+}
+
+/** A call whose texts may go on. */
+interface Passed {
+  call: Call;
+  /** What stands for what in it, by placeholder. */
+  values: ReadonlyMap<string, string>;
+}
+
+/** What the inner language calls fields that a client of the prompt form knows by another name. */
+function clientField({ request, fieldName }: Call, field: string): string {
+  if (request.ext?.client === 'completions') return field.replace(/^messages\[0\]\.content/, 'prompt');
+  if (fieldName === undefined) return field;
+  const [entry] = /^(?:messages\[\d+\](?:\.content\[\d+\])?|tools\[\d+\]|[a-z_]+)/.exec(field) ?? [field];
+  return fieldName(entry);
+}
+
+/** Why an answer cannot be had where filters cannot be applied: another time they may be. */
+function unscreened(cause: unknown): GatewayError {
+  return new GatewayError(503, 'The content filters of this key could not be applied in time; try again soon', {
+    metadata: { reason: 'content_filter_unavailable' },
+    headers: { 'retry-after': '1' },
+    cause,
+  });
+}
+
+/**
+ * Holds what callers send against their filters, before anything else is done with it: what is to be redacted is not in the
+ * request that goes on, and one that must not go on is refused. Calls whose callers have no filters pass through.
+ */
+export function createScreened(inner: Inference, options: ScreeningOptions): Inference {
+  const { analyzer, metrics, log } = options;
+
+  /** The texts that no analyzer looked at, where the operator would rather have that than no answer. */
+  async function analyzed(call: Call, texts: readonly string[]): Promise<Entity[][]> {
+    const { on_failure, timeout_ms } = options.rules();
+    const late = AbortSignal.timeout(timeout_ms);
+    try {
+      if (analyzer === undefined) throw new AnalyzerFailed('there is none');
+      return await Promise.race([analyzer.analyze(texts, late), rejection(late)]);
+    } catch (error) {
+      log.warn(
+        { err: error, generation_id: call.generation_id, on_failure },
+        'names and addresses could not be looked for',
+      );
+      call.stages.push({
+        type: 'guardrail',
+        name: 'content-filter',
+        summary:
+          on_failure === 'block'
+            ? 'Failed: the request was not let through'
+            : 'Failed: names and addresses were not looked for',
+        data: { action: on_failure === 'block' ? 'blocked' : 'skipped', detected: false, engines: ['nlp'] },
+      });
+      if (on_failure === 'block') throw unscreened(error);
+      return [];
+    }
+  }
+
+  function screenerOf(call: Call, set: FilterSet, numbering: Numbering): Screener {
+    const analyze = set.analyzed.length === 0 ? undefined : (texts: readonly string[]) => analyzed(call, texts);
+    return { set, guardrails: call.principal.guardrails, numbering, pause: nextTurn, analyze };
+  }
+
+  /** Tells what was found, in the call and in the metrics. */
+  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>): void {
+    if (found.length === 0) return;
+    const findings: Finding[] = found.flatMap((one) => one.findings);
+    call.stages.push(...filterStages(set, findings, refusal?.filter));
+    for (const { filter: index } of findings) {
+      const filter = set.filters[index];
+      if (filter === undefined) continue;
+      const action = filter === refusal?.filter ? 'block' : filter.action;
+      metrics.contentFiltered(filterName(filter), action);
+    }
+  }
+
+  async function screened<T>(call: Call, subject: Subject<T>, screener: Screener): Promise<Screened<T>> {
+    const told = await screen(subject, screener);
+    tell(call, screener.set, told);
+    return told;
+  }
+
+  async function refuse(
+    call: Call,
+    { refusal }: Pick<Screened<unknown>, 'refusal'>,
+    wanted?: Parameters<Inference['routingOf']>[1],
+  ): Promise<void> {
+    if (refusal === undefined) return;
+    const { message, metadata } = refusalTold({ ...refusal, field: clientField(call, refusal.field) });
+    const gateway_metadata = await inner.routingOf(call, wanted);
+    throw new GatewayError(403, message, { metadata, ...(gateway_metadata === undefined ? {} : { gateway_metadata }) });
+  }
+
+  /** Texts that come to the call later are held against the same filters, and numbered on. */
+  function later(call: Call, screener: Screener): Call['screening'] {
+    return {
+      async texts(texts) {
+        const visited: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
+        const told = await screened(call, visited, screener);
+        await refuse(call, told);
+        return told.subject;
+      },
+    };
+  }
+
+  async function pass(call: Call, set: FilterSet): Promise<Passed> {
+    const { guardrails } = call.principal;
+    const numbering = createNumbering();
+    const screener = screenerOf(call, set, numbering);
+    const keeps_signatures = set.filters.every(isReversible(guardrails));
+    const subject: Subject<ChatRequest> = (visit) => requestTexts(call.request, { visit, keeps_signatures });
+    const told = await screened(call, subject, screener);
+    const passed = { ...call, request: told.subject, screening: later(call, screener) };
+    await refuse(passed, told);
+    if (told.subject !== call.request) await takeRoom(call, told);
+    return { call: passed, values: numbering.values };
+  }
+
+  async function passTask<P extends Prepared, A>(
+    call: Call,
+    task: Task<P, A>,
+    set: FilterSet,
+  ): Promise<{ call: Call; task: Task<P, A> }> {
+    const words = task.words();
+    const { unreadable } = words;
+    if (unreadable !== undefined && set.filters.some(({ action }) => action !== 'flag')) refuseUnread(call, unreadable);
+    const subject: Subject<JsonObject> = (visit) => saidTexts(words.said, visit);
+    const told = await screened(call, subject, screenerOf(call, set, createNumbering()));
+    if (told.subject === words.said) {
+      await refuse(call, told, task);
+      return { call, task };
+    }
+    await takeRoom(call, told);
+    const retold = words.retold(told.subject);
+    const passed = { ...call, request: retold.request };
+    await refuse(passed, told, retold.task);
+    return { call: passed, task: retold.task };
+  }
+
+  /** What filters cannot read does not go on, unless the operator would rather have that. */
+  function refuseUnread(call: Call, field: string): void {
+    if (options.rules().on_failure === 'allow') return;
+    call.stages.push({
+      type: 'guardrail',
+      name: 'content-filter',
+      summary: 'Blocked: tokens are no text',
+      data: { action: 'blocked', detected: false },
+    });
+    throw new GatewayError(
+      403,
+      `Request blocked by content filter: ${field} must be text, since filters cannot read tokens`,
+      {
+        metadata: { field, reason: 'unreadable' },
+      },
+    );
+  }
+
+  async function* screenedStream(call: Call, set: FilterSet): ReturnType<Inference['stream']> {
+    const passed = await pass(call, set);
+    yield* restoring(passed, set).stream(passed.call);
+  }
+
+  /** What comes later may be redacted as well: whether anything is to be put back is known at the end alone. */
+  function restoring({ call, values }: Passed, set: FilterSet): Pick<Inference, 'complete' | 'stream'> {
+    if (!set.filters.some(isReversible(call.principal.guardrails))) return inner;
+    return options.restored?.(inner, values) ?? inner;
+  }
+
+  const setOf = ({ principal: { guardrails } }: Call) =>
+    guardrails.length === 0 ? undefined : filterSetOf(guardrails);
+
+  return {
+    [METERED]: true,
+    complete(call) {
+      const set = setOf(call);
+      if (set === undefined) return inner.complete(call);
+      return pass(call, set).then((passed) => restoring(passed, set).complete(passed.call));
+    },
+    stream(call) {
+      const set = setOf(call);
+      return set === undefined ? inner.stream(call) : screenedStream(call, set);
+    },
+    explain(call) {
+      const set = setOf(call);
+      return set === undefined ? inner.explain(call) : pass(call, set).then((passed) => inner.explain(passed.call));
+    },
+    countTokens(call) {
+      const set = setOf(call);
+      if (set === undefined) return inner.countTokens(call);
+      return pass(call, set).then((passed) => inner.countTokens(passed.call));
+    },
+    routingOf: inner.routingOf,
+    run(call, task) {
+      const set = setOf(call);
+      if (set === undefined) return inner.run(call, task);
+      return passTask(call, task, set).then((passed) => inner.run(passed.call, passed.task));
+    },
+  };
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  return promise;
+}
+
+/** Counts the texts that stand beside those that the client sent. */
+async function takeRoom({ room }: Call, { found }: Pick<Screened<unknown>, 'found'>): Promise<void> {
+  const chars = found.reduce((sum, { text }) => sum + text.length, 0);
+  if (chars > limits.counted_bytes_min) await room?.take(chars * limits.body_copies);
+}
