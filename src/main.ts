@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { keepTaskShape } from './cli/keep-task-shape.ts';
-import { ConfigError, processEnvironment } from './config.ts';
+import { ConfigError, gatewayVersion, processEnvironment } from './config.ts';
 import { limits } from './limits.ts';
 
 const USAGE = `Usage: model-gateway COMMAND [options]
@@ -54,7 +54,6 @@ async function main(given: string[]): Promise<number> {
   const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
   const [name = 'serve', ...args] = named ? given : ['serve', ...given];
   if (given[0] === '--version') {
-    const { gatewayVersion } = await import('./config.ts');
     process.stdout.write(`${gatewayVersion()}\n`);
     return 0;
   }

@@ -43,6 +43,10 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 /** Below it, what stands where media would is shown as it is. */
 const MEDIA_CHARS_MIN = 64;
 
+/** How base64 begins; documents that are plain text stand in the same fields. */
+const ENCODED = /^[A-Za-z0-9+/_-]+={0,2}$/;
+const ENCODED_CHARS_SEEN = 256;
+
 /** What is kept of media: type, size and hash. */
 function mediaStub(base64: string, media_type: string): string {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
@@ -63,7 +67,8 @@ function mediaText(text: string): string {
   const read = readDataUrl(text);
   if (read !== undefined) return mediaStub(read.base64, read.media_type);
   if (/^https?:\/\//i.test(text)) return bareAddress(text);
-  return text.length < MEDIA_CHARS_MIN ? text : mediaStub(text, 'media');
+  const is_encoded = text.length >= MEDIA_CHARS_MIN && ENCODED.test(text.slice(0, ENCODED_CHARS_SEEN));
+  return is_encoded ? mediaStub(text, 'media') : text;
 }
 
 /** Copies JSON as it is kept, up to a length in all: texts are cut, what comes after them left out. */

@@ -1,0 +1,285 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type LoggingGateway, startLoggingGateway } from './logging-gateway.ts';
+
+let gateway: LoggingGateway;
+
+beforeAll(async () => {
+  gateway = await startLoggingGateway();
+});
+afterAll(() => gateway.stop());
+
+const OFF = {
+  is_observability_io_logging_enabled: false,
+  io_logging_sampling_rate: 1,
+  io_logging_api_key_ids: null,
+};
+
+let count = 0;
+/** A word that stands in one request alone. */
+function canary(): string {
+  count += 1;
+  return `canary-${count}-end`;
+}
+
+/** One request of each client API that says a word, and the word that comes back. */
+const requests = {
+  chat: (word: string, more: object) => ({
+    path: '/chat/completions',
+    body: { model: 'sandbox/echo', messages: [{ role: 'user', content: word }], ...more },
+  }),
+  completions: (word: string, more: object) => ({
+    path: '/completions',
+    body: { model: 'sandbox/echo', prompt: word, ...more },
+  }),
+  responses: (word: string, more: object) => ({
+    path: '/responses',
+    body: { model: 'sandbox/echo', input: word, ...more },
+  }),
+  messages: (word: string, more: object) => ({
+    path: '/messages',
+    body: { model: 'sandbox/echo', max_tokens: 100, messages: [{ role: 'user', content: word }], ...more },
+  }),
+} as const;
+type Api = keyof typeof requests;
+const apis = Object.keys(requests) as Api[];
+
+/** Sends a request and reads its answer to the end; gives the id of the generation. */
+async function send(api: Api, word: string, more: object = {}, credential = gateway.key): Promise<string> {
+  const { path, body } = requests[api](word, more);
+  const answer = await fetch(`${gateway.base_url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  await answer.text();
+  statuses.set(answer.headers.get('x-generation-id') ?? '', answer.status);
+  return answer.headers.get('x-generation-id') ?? '';
+}
+
+/** How each was answered. */
+const statuses = new Map<string, number>();
+
+/** Every byte that the gateway has on the disk. */
+function stored(): string {
+  const files = readdirSync(gateway.data_dir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+  return files.map((one) => readFileSync(join(one.parentPath, one.name), 'latin1')).join('\n');
+}
+
+/** What was kept is in the store soon. */
+const written = () => sleep(400);
+
+beforeEach(() => gateway.set(OFF));
+
+test('nothing is kept where a workspace does not say so', async () => {
+  const id = await send('chat', canary());
+  expect(await gateway.content(id)).toMatchObject({ status: 404 });
+});
+
+describe.each(apis)('through %s', (api) => {
+  test.each([false, true])('what was asked and answered is kept (stream: %s)', async (stream) => {
+    await gateway.set({ is_observability_io_logging_enabled: true });
+    const word = canary();
+    const id = await send(api, word, { stream });
+    const { status, body } = await gateway.content(id);
+    expect(status).toBe(200);
+    if (api === 'completions') expect(body.data.input).toEqual({ prompt: word });
+    else expect(body.data.input).toEqual({ messages: [expect.objectContaining({ role: 'user' })] });
+    expect(JSON.stringify(body.data.input)).toContain(word);
+    expect(body.data.output).toEqual({ completion: word, reasoning: null, finish_reason: 'stop' });
+    expect(body.data).toMatchObject({ error: null, truncated: false });
+    await written();
+    expect(await gateway.content(id)).toEqual({ status, body });
+  });
+});
+
+test('tools, reasoning and their order of turns are kept', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const thought = await gateway.content(
+    await send('messages', canary(), {
+      model: 'sandbox/think',
+      thinking: { type: 'enabled', budget_tokens: 1024 },
+      max_tokens: 2000,
+    }),
+  );
+  expect(thought.body.data.output.reasoning).toEqual(expect.any(String));
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+  for (const stream of [false, true]) {
+    const { body } = await gateway.content(await send('chat', canary(), { model: 'sandbox/tools', tools, stream }));
+    expect(body.data.output).toMatchObject({
+      completion: null,
+      tool_calls: [{ type: 'function', function: { name: 'look', arguments: '{}' } }],
+      finish_reason: 'tool_calls',
+    });
+  }
+});
+
+test('embeddings and transcripts are kept as their texts', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const word = canary();
+  const answer = await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', input: [word, 'other'] });
+  await answer.text();
+  const { body } = await gateway.content(answer.headers.get('x-generation-id') ?? '');
+  expect(JSON.stringify(body.data.input)).toContain(word);
+  expect(body.data.output).toEqual({ completion: null, reasoning: null });
+});
+
+test('what failed is kept with its failure, at once and late', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const word = canary();
+  const failed = await gateway.content(await send('chat', word, { model: 'sandbox/fail-503' }));
+  expect(failed.body.data.output.completion).toBeNull();
+  expect(failed.body.data.error).toMatchObject({ message: expect.any(String), status: 503 });
+  expect(JSON.stringify(failed.body.data.input)).toContain(word);
+  const late = await gateway.content(await send('chat', canary(), { model: 'sandbox/fail-mid-stream', stream: true }));
+  expect(late.body.data.output.completion).toEqual(expect.stringMatching(/.+/));
+  expect(late.body.data.error).toMatchObject({ status: expect.any(Number) });
+});
+
+test('of an answer whose client left, what came is kept', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const leaving = new AbortController();
+  const answer = await fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'sandbox/slow', stream: true, messages: [{ role: 'user', content: canary() }] }),
+    signal: leaving.signal,
+  });
+  const id = answer.headers.get('x-generation-id') ?? '';
+  const reader = answer.body?.getReader();
+  for (let text = ''; !text.includes('"content":"'); )
+    text += Buffer.from((await reader?.read())?.value ?? []).toString();
+  leaving.abort();
+  await expect.poll(async () => (await gateway.content(id)).status, { timeout: 10_000 }).toBe(200);
+  const { body } = await gateway.content(id);
+  expect(body.data.output.completion).toEqual(expect.stringMatching(/.+/));
+});
+
+test('a call that no endpoint was asked for is no generation, and has no content', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  expect(await gateway.content(await send('chat', canary(), { model: 'sandbox/no-such-model' }))).toMatchObject({
+    status: 404,
+  });
+});
+
+describe('under zero retention nothing is kept', () => {
+  const preferences = [undefined, { zdr: true }, { data_collection: 'deny' }, { zdr: false, data_collection: 'allow' }];
+  const rules = [
+    undefined,
+    { enforce_zdr: true },
+    { enforce_zdr_anthropic: true },
+    { enforce_zdr_openai: true },
+    { enforce_zdr_google: true },
+    { enforce_zdr_other: true },
+  ];
+  const combinations = preferences.flatMap((provider) => rules.map((rule) => ({ provider, rule })));
+
+  test.each(combinations)('$provider with a guardrail of $rule', async ({ provider, rule }) => {
+    await gateway.set({ is_observability_io_logging_enabled: true });
+    const { key, hash } = await gateway.addKey();
+    if (rule !== undefined) {
+      const made = await gateway.managed<{ data: { id: string } }>('POST', '/guardrails', { name: 'rule', ...rule });
+      const assigned = await gateway.managed('POST', `/guardrails/${made.body.data.id}/assignments/keys`, {
+        key_hashes: [hash],
+      });
+      expect(assigned.status).toBe(200);
+    }
+    const is_kept = rule === undefined && provider?.zdr !== true && provider?.data_collection !== 'deny';
+    for (const api of apis) {
+      for (const more of [{}, { stream: true }, { model: 'sandbox/fail-503' }]) {
+        const word = canary();
+        const id = await send(api, word, { ...more, ...(provider === undefined ? {} : { provider }) }, key);
+        const { status } = await gateway.content(id, key);
+        if (!('model' in more)) expect(statuses.get(id)).toBe(200);
+        expect({ api, more, status }).toEqual({ api, more, status: is_kept ? 200 : 404 });
+      }
+    }
+  });
+});
+
+test('a share of the calls is kept: the same whoever asks', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true, io_logging_sampling_rate: 0.25 });
+  let kept = 0;
+  for (let sent = 0; sent < 120; sent += 1) {
+    const { status } = await gateway.content(await send('chat', canary()));
+    if (status === 200) kept += 1;
+  }
+  // Of 120 calls at 0.25: outside with a chance of less than one in a million.
+  expect(kept).toBeGreaterThan(8);
+  expect(kept).toBeLessThan(60);
+});
+
+test('where keys are named, only theirs is kept', async () => {
+  const [logged, other] = [await gateway.addKey(), await gateway.addKey()];
+  await gateway.set({ is_observability_io_logging_enabled: true, io_logging_api_key_ids: [logged.id] });
+  const ids = {
+    logged: await send('chat', canary(), {}, logged.key),
+    other: await send('chat', canary(), {}, other.key),
+  };
+  expect(await gateway.content(ids.logged)).toMatchObject({ status: 200 });
+  expect(await gateway.content(ids.other)).toMatchObject({ status: 404 });
+});
+
+test('a change of the workspace is in force at once', async () => {
+  const before = await send('chat', canary());
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const during = await send('chat', canary());
+  await gateway.set({ is_observability_io_logging_enabled: false });
+  const after = await send('chat', canary());
+  const told = await Promise.all([before, during, after].map(async (id) => (await gateway.content(id)).status));
+  expect(told).toEqual([404, 200, 404]);
+});
+
+test('contents are encrypted on the disk, and so is what the log tells', async () => {
+  await gateway.set({ is_observability_io_logging_enabled: true });
+  const word = canary();
+  const id = await send('chat', word);
+  expect(await gateway.content(id)).toMatchObject({ status: 200 });
+  await written();
+  const bytes = stored();
+  expect(bytes).toContain(id);
+  expect(bytes).not.toContain(word);
+  expect(gateway.log_lines.join('\n')).not.toContain(word);
+});
+
+test('those of another workspace, and of another member, are not there for a key; a management key reads all', async () => {
+  const made = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
+    name: 'apart',
+    slug: `apart-${canary()}`,
+  });
+  const workspace_id = made.body.data.id;
+  for (const id of [workspace_id, gateway.workspace_id]) {
+    await gateway.set({ is_observability_io_logging_enabled: true }, id);
+  }
+  const apart = await gateway.addKey({ workspace_id });
+  const here = await send('chat', canary());
+  const there = await send('chat', canary(), {}, apart.key);
+  const sibling = await gateway.addKey();
+  const statusesFor = async (credential: string) =>
+    Promise.all([here, there].map(async (id) => (await gateway.content(id, credential)).status));
+  for (let times = 0; times < 2; times += 1) {
+    expect(await statusesFor(gateway.key)).toEqual([200, 404]);
+    expect(await statusesFor(sibling.key)).toEqual([200, 404]);
+    expect(await statusesFor(apart.key)).toEqual([404, 200]);
+    expect(await statusesFor(gateway.management_key)).toEqual([200, 200]);
+    await written();
+  }
+});
+
+test('contents go with their workspace', async () => {
+  const made = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
+    name: 'short-lived',
+    slug: `short-lived-${canary()}`,
+  });
+  const workspace_id = made.body.data.id;
+  await gateway.set({ is_observability_io_logging_enabled: true }, workspace_id);
+  const { key, hash } = await gateway.addKey({ workspace_id });
+  const id = await send('chat', canary(), {}, key);
+  await written();
+  expect(await gateway.content(id, gateway.management_key)).toMatchObject({ status: 200 });
+  expect(await gateway.managed('DELETE', `/keys/${hash}`)).toMatchObject({ status: 200 });
+  expect(await gateway.managed('DELETE', `/workspaces/${workspace_id}`)).toMatchObject({ status: 200 });
+  expect(await gateway.content(id, gateway.management_key)).toMatchObject({ status: 404 });
+});
