@@ -1,5 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -31,6 +33,23 @@ export class MediaRefused extends Error {
 export interface MediaFetcher {
   /** Throws `MediaRefused`, what the room throws, or the reason of the signal. */
   fetch(need: MediaNeed, options: FetchOptions): Promise<FetchedMedia>;
+}
+
+/** A page as its server gave it. */
+export interface FetchedPage {
+  /** After all redirects. */
+  url: string;
+  /** As its server says; undefined: it says nothing. */
+  content_type: string | undefined;
+  bytes: Buffer;
+}
+
+export interface PageFetcher {
+  /**
+   * `allows` is asked of each address on the way, before it is. Throws `MediaRefused`, what the room throws, or the reason of the
+   * signal.
+   */
+  fetch(url: string, options: FetchOptions & { allows(url: URL): boolean }): Promise<FetchedPage>;
 }
 
 export interface FetchOptions {
@@ -156,17 +175,11 @@ function createTurns() {
   };
 }
 
-/**
- * Fetches what requests point at, from nowhere but the public internet: every address of every hop is checked after its name was
- * resolved, and the connection goes to the address that was checked. No proxy of the environment is asked.
- */
-export function createMediaFetcher(
-  rules: MediaRules,
-  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
-): MediaFetcher {
-  const turns = createTurns();
+/** Finds out where an address leads, and refuses what is not public. */
+type FindTarget = (url: URL, signal: AbortSignal) => Promise<Target>;
 
-  async function targetOf(url: URL, signal: AbortSignal): Promise<Target> {
+function createTargets(rules: MediaRules, resolve: Resolve): FindTarget {
+  return async (url, signal) => {
     checkUrl(url);
     const { hostname } = url;
     const host = hostname.replace(/\.$/, '');
@@ -187,40 +200,111 @@ export function createMediaFetcher(
     const may = found.length > 0 && (is_private || found.every(isPublicAddress));
     if (!may) throw new MediaRefused(NOT_PUBLIC);
     return { url, addresses: found };
-  }
-
-  async function fetchFrom(need: MediaNeed, bounds: Bounds): Promise<FetchedMedia> {
-    let url = parseUrl(need.url);
-    for (let hops = 0; ; hops += 1) {
-      const answer = await visit(await targetOf(url, bounds.signal), bounds);
-      if ('bytes' in answer) return describe(answer, need.kind);
-      if (hops === limits.media_redirects_max) {
-        throw new MediaRefused(`it redirects more than ${limits.media_redirects_max} times`);
-      }
-      url = parseUrl(answer.location, url);
-    }
-  }
-
-  return {
-    async fetch(need, { signal, bytes_max, owner, room }) {
-      const late = AbortSignal.timeout(ms_max);
-      const either = AbortSignal.any([signal, late]);
-      try {
-        await turns.take(owner, either);
-        try {
-          const most = Math.min(bytes_max, limits.media_bytes_max);
-          return await fetchFrom(need, { signal: either, bytes_max: most, room });
-        } finally {
-          turns.give(owner);
-        }
-      } catch (error) {
-        if (error instanceof MediaRefused || error instanceof GatewayError) throw error;
-        if (signal.aborted) throw signal.reason;
-        if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
-        throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
-      }
-    },
   };
+}
+
+/** One fetch with its turn, its time, and failures in words for the client. */
+type Run = <T>(
+  options: Pick<FetchOptions, 'signal' | 'owner'>,
+  work: (signal: AbortSignal) => Promise<T>,
+) => Promise<T>;
+
+function createRuns(ms_max: number): Run {
+  const turns = createTurns();
+  return async ({ signal, owner }, work) => {
+    const late = AbortSignal.timeout(ms_max);
+    const either = AbortSignal.any([signal, late]);
+    try {
+      await turns.take(owner, either);
+      try {
+        return await work(either);
+      } finally {
+        turns.give(owner);
+      }
+    } catch (error) {
+      if (error instanceof MediaRefused || error instanceof GatewayError) throw error;
+      if (signal.aborted) throw signal.reason;
+      if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
+      throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
+    }
+  };
+}
+
+/** Follows an address to what it leads to, each hop checked as the first. */
+async function follow(
+  start: string,
+  { find, allows }: { find: FindTarget; allows?: (url: URL) => boolean },
+  bounds: Bounds,
+): Promise<{ url: URL; answer: Answered }> {
+  let url = parseUrl(start);
+  for (let hops = 0; ; hops += 1) {
+    if (allows?.(url) === false) throw new MediaRefused('its domain is not allowed');
+    const answer = await visit(await find(url, bounds.signal), bounds);
+    if ('bytes' in answer) return { url, answer };
+    if (hops === limits.media_redirects_max) {
+      throw new MediaRefused(`it redirects more than ${limits.media_redirects_max} times`);
+    }
+    url = parseUrl(answer.location, url);
+  }
+}
+
+/**
+ * Fetches what requests point at, from nowhere but the public internet: every address of every hop is checked after its name was
+ * resolved, and the connection goes to the address that was checked. No proxy of the environment is asked.
+ */
+export function createMediaFetcher(
+  rules: MediaRules,
+  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
+): MediaFetcher {
+  const find = createTargets(rules, resolve);
+  const run = createRuns(ms_max);
+  return {
+    fetch: (need, { signal, bytes_max, owner, room }) =>
+      run({ signal, owner }, async (either) => {
+        const most = Math.min(bytes_max, limits.media_bytes_max);
+        const { answer } = await follow(need.url, { find }, { signal: either, bytes_max: most, room });
+        return describe(answer, need.kind);
+      }),
+  };
+}
+
+/** The same for pages that models want to read: whatever their type is, and compressed ones as well. */
+export function createPageFetcher(
+  rules: MediaRules,
+  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
+): PageFetcher {
+  const find = createTargets(rules, resolve);
+  const run = createRuns(ms_max);
+  return {
+    fetch: (url, { signal, bytes_max, owner, room, allows }) =>
+      run({ signal, owner }, async (either) => {
+        const bounds = { signal: either, bytes_max, room, takes_compressed: true };
+        const { url: at, answer } = await follow(url, { find, allows }, bounds);
+        const bytes = await decompressed(answer, bytes_max);
+        return { url: at.href, content_type: answer.declared, bytes };
+      }),
+  };
+}
+
+const decompressors = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['br', promisify(brotliDecompress)],
+  ['deflate', promisify(inflate)],
+]);
+
+async function decompressed({ bytes, encoding }: Answered, bytes_max: number): Promise<Buffer> {
+  if (encoding === undefined) return bytes;
+  const decompress = decompressors.get(encoding);
+  if (decompress === undefined) throw new MediaRefused('its server sent it compressed in a way that is not known');
+  try {
+    return await decompress(bytes, { maxOutputLength: bytes_max });
+  } catch (cause) {
+    const is_large = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw new MediaRefused(is_large ? `it is larger than ${bytes_max} bytes` : 'what its server sent is broken', {
+      cause,
+    });
+  }
 }
 
 function parseUrl(text: string, base?: URL): URL {
@@ -253,11 +337,17 @@ function pinned(addresses: readonly string[]): LookupFunction {
   };
 }
 
-type Visited = { location: string } | { bytes: Buffer; declared: string | undefined };
+interface Answered {
+  bytes: Buffer;
+  declared: string | undefined;
+  /** How it is compressed; undefined: not at all. */
+  encoding: string | undefined;
+}
+type Visited = { location: string } | Answered;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-type Bounds = Omit<FetchOptions, 'owner'>;
+type Bounds = Omit<FetchOptions, 'owner'> & { takes_compressed?: boolean };
 
 async function visit({ url, addresses }: Target, bounds: Bounds): Promise<Visited> {
   const client = new Client(url.origin, {
@@ -286,12 +376,14 @@ async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData
   const { location } = headers;
   if (REDIRECTS.has(statusCode) && typeof location === 'string') return { location };
   if (statusCode !== 200) throw new MediaRefused(`its server answered with status ${statusCode}`);
-  const encoding = headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity') throw new MediaRefused('its server sent it compressed');
+  const told = headers['content-encoding'];
+  const encoding = told === undefined || told === 'identity' ? undefined : String(told).toLowerCase();
+  if (encoding !== undefined && !bounds.takes_compressed) throw new MediaRefused('its server sent it compressed');
   const type = headers['content-type'];
   return {
     bytes: await readBytes(body, Number(headers['content-length']), bounds),
     declared: typeof type === 'string' ? type : undefined,
+    encoding,
   };
 }
 
@@ -315,7 +407,7 @@ async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max,
   return whole ? whole.subarray(0, length) : Buffer.concat(parts, length);
 }
 
-function describe({ bytes, declared }: { bytes: Buffer; declared: string | undefined }, kind: MediaNeed['kind']) {
+function describe({ bytes, declared }: Pick<Answered, 'bytes' | 'declared'>, kind: MediaNeed['kind']) {
   if (bytes.length === 0) throw new MediaRefused('it is empty');
   const mime_type = mediaTypeOf(bytes, declared);
   if (mime_type === undefined) throw new MediaRefused(`it is of no type that is known (${kind} expected)`);
