@@ -372,6 +372,12 @@ export const limits = {
   /** The words around the results of the plugin `web`, where a request brings its own. */
   web_prompt_chars_max: 10_000,
   web_page_tokens_max: 100_000,
+  /** A page that a model asks for: what is read of it, what of its text the model sees, and how that is gone through. */
+  page_bytes_max: 8 * 1024 * 1024,
+  page_tokens_default: 25_000,
+  page_bytes_per_token: 4,
+  page_slice_chars: 64 * 1024,
+  page_head_bytes: 2_048,
   /** Characters of one result's content, by `search_context_size` as the public service has it for Exa, and where nothing is said. */
   web_result_chars_max: 100_000,
   web_result_chars_default: 3_000,
@@ -421,6 +427,15 @@ export const limits = {
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
   web_searches_assumed: 10,
+  /** Calls of the gateway's own tools in one answer, and how many of them run at a time, for how long, and with how much to tell. */
+  server_tool_calls_max: 30,
+  server_tools_at_once_max: 8,
+  server_tool_ms_max: 60_000,
+  server_tool_result_chars_max: 400_000,
+  /** Citations that are placed in one answer, the label of one's link, and what is told of its source. */
+  citations_max: 200,
+  citation_label_chars_max: 500,
+  citation_content_chars_max: 1_000,
   /** Text of an answer that broke off, up to which another endpoint may go on with it; and how often in one call. */
   continued_chars_max: 64 * 1024,
   continuations_max: 2,

@@ -1,0 +1,124 @@
+import { limits } from '../limits.ts';
+import { wordTable } from './injection-words.ts';
+import { HALF, letterBeyond, UNSEEN, UNSPACED } from './letters.ts';
+
+/** Where to look closer. */
+export interface Places {
+  /** Stretches of words, as start and end in turn: in order, apart from each other. */
+  read: number[];
+  /** Stretches that may be base64. */
+  packed: number[];
+  /** Stretches of short groups with digits: hexadecimal, or numbers of characters. */
+  numbers: number[];
+  /** Stretches of tag characters: ASCII that is not shown. */
+  tags: number[];
+  /** Whether scripts occur that write no spaces between words. */
+  has_unspaced: boolean;
+}
+
+const HIGH_TAGS = 0xdb40;
+
+/** Units of base64, in both alphabets, beside letters and digits: `+`, `-`, `/` and `_`. */
+function joinsPacked(code: number): boolean {
+  return code === 0x2b || code === 0x2d || code === 0x2f || code === 0x5f;
+}
+
+/** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
+export function placesOf(text: string): Places {
+  const { weights, isSought } = wordTable();
+  const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
+  let sum = 0;
+  let first = 0;
+  let last = 0;
+  let word_at = -1;
+  let word_chars = 0;
+  let word_digits = 0;
+  /** Where letters that stand alone began, how many there were, and where the last one ended. */
+  let single_at = 0;
+  let singles = 0;
+  let single_end = 0;
+  let number_at = 0;
+  let numbers = 0;
+  let number_end = 0;
+  let packed_at = 0;
+  const endSingles = () => {
+    if (singles >= limits.injection_singles_min) reach(places.read, single_at, single_end, text.length);
+    singles = 0;
+  };
+  const endNumbers = () => {
+    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
+    numbers = 0;
+  };
+  const endWord = (at: number) => {
+    if (isSought(sum, first, last)) reach(places.read, word_at, at, text.length);
+    if (word_chars === 1) {
+      if (singles > 0 && word_at - single_end > limits.injection_single_gap_chars_max) endSingles();
+      if (singles === 0) single_at = word_at;
+      singles += 1;
+      single_end = at;
+    } else if (singles > 0) endSingles();
+    if (word_digits > 0 && word_chars <= 8) {
+      if (numbers > 0 && word_at - number_end > limits.injection_single_gap_chars_max) endNumbers();
+      if (numbers === 0) number_at = word_at;
+      numbers += 1;
+      number_end = at;
+    } else if (numbers > 0) endNumbers();
+    word_at = -1;
+    sum = 0;
+    word_chars = 0;
+    word_digits = 0;
+  };
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    let weight = weights[code] as number;
+    if (weight <= UNSPACED) {
+      if (weight === UNSEEN) continue;
+      if (weight === UNSPACED) places.has_unspaced = true;
+      if (weight === HALF) {
+        if (code === HIGH_TAGS) {
+          const from = at;
+          while (text.charCodeAt(at + 2) === HIGH_TAGS) at += 2;
+          places.tags.push(from, at + 2);
+          at += 1;
+          continue;
+        }
+        const letter = letterBeyond(text.codePointAt(at) ?? 0);
+        weight = letter > UNSPACED ? (weights[letter] as number) : letter;
+        if (weight > UNSPACED) at += 1;
+        else if (code < 0xdc00) at += 1;
+      }
+      if (weight <= UNSPACED) {
+        if (word_chars > 0) endWord(at);
+        if (!joinsPacked(code)) {
+          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, at);
+          packed_at = at + 1;
+        }
+        continue;
+      }
+    }
+    if (word_chars === 0) {
+      word_at = at;
+      first = weight;
+    }
+    word_chars += 1;
+    sum = (sum + weight) | 0;
+    last = weight;
+    if (code <= 0x39) word_digits += 1;
+  }
+  if (word_chars > 0) endWord(text.length);
+  endSingles();
+  endNumbers();
+  if (text.length - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, text.length);
+  return places;
+}
+
+/** Adds what is around a place to the stretches that are read; together with the last one where they touch. */
+function reach(stretches: number[], start: number, end: number, length: number): void {
+  let from = Math.max(0, start - limits.injection_reach_chars_before);
+  let to = Math.min(length, end + limits.injection_reach_chars_after);
+  while (stretches.length > 0 && from <= (stretches.at(-1) as number)) {
+    to = Math.max(to, stretches.pop() as number);
+    from = Math.min(from, stretches.pop() as number);
+  }
+  stretches.push(from, to);
+}

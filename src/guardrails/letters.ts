@@ -1,0 +1,122 @@
+/** Separates words. */
+export const BREAK = 0;
+/** Is not seen, and does not separate: zero-width characters, soft hyphens, marks on letters, selectors of variants. */
+export const UNSEEN = 1;
+/** Half of a character beyond the first 65,536. */
+export const HALF = 2;
+/** Of a script that writes no spaces between words. */
+export const UNSPACED = 3;
+
+/** Letters that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, small capitals and phonetic letters (Unicode, confusables.txt). */
+const LOOK_ALIKES: Readonly<Record<string, string>> = {
+  a: 'аАαΑɑᴀꭺⱥ',
+  b: 'вВβΒЬьʙƅᏏᖯ',
+  c: 'сСϲϹᴄⅽᏟ',
+  d: 'ԁɗđᴅⅾᎠ',
+  e: 'еЕёЁεΕєЄᴇҽəɛᎬ',
+  f: 'ғϝƒꜰꞙ',
+  g: 'ɡɢցԍᏀǥ',
+  h: 'һнНΗհʜħᎻ',
+  i: 'іІιΙӏɩɪıℹⅰӀᎥ',
+  j: 'јЈϳʝᴊᎫ',
+  k: 'кКκΚᴋⱪᏦ',
+  l: 'ⅼʟłɭլᏞ',
+  m: 'мМΜᴍⅿᎷ',
+  n: 'ηΝոɴɳպ',
+  o: 'оОοΟσօᴏөØøⲟ',
+  p: 'рРρΡᴘⲣᏢ',
+  q: 'ԛգʠ',
+  r: 'гʀɾɼꭇᎡ',
+  s: 'ѕЅꜱʂᏚƽ',
+  t: 'тТτΤᴛŧƭᎢ',
+  u: 'υսᴜʋц',
+  v: 'νѵᴠⅴᏙ',
+  w: 'ԝшωᴡѡᎳ',
+  x: 'хХχΧⅹ',
+  y: 'уУүγΥʏყ',
+  z: 'ΖᴢʐᏃ',
+  '|': '｜∣ǀ',
+  '<': '‹＜〈⟨《',
+  '>': '›＞〉⟩》',
+};
+
+const LATIN = new Map(
+  Object.entries(LOOK_ALIKES).flatMap(([letter, alike]) => [...alike].map((one) => [one, letter] as const)),
+);
+
+const unseen = /\p{Cf}|\p{Mn}/u;
+const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
+const inWord = /[\p{L}\p{N}]/u;
+
+/** What a character is read as: a small letter or a digit where it is or looks like one, else itself, small. */
+function readAs(character: string): string {
+  const [plain = character] = character.normalize('NFKD').toLowerCase();
+  return LATIN.get(character) ?? LATIN.get(plain) ?? plain;
+}
+
+function makeTable(): Uint16Array {
+  const table = new Uint16Array(65_536);
+  for (let code = 0; code < 65_536; code += 1) {
+    const character = String.fromCharCode(code);
+    if (code >= 0xd800 && code <= 0xdfff) table[code] = HALF;
+    else if (code >= 0x80 && unseen.test(character)) table[code] = UNSEEN;
+    else if (code >= 0x1100 && unspaced.test(character)) table[code] = UNSPACED;
+    else if (inWord.test(character) || (code >= 0x2100 && inWord.test(character.normalize('NFKC')[0] ?? ' '))) {
+      table[code] = readAs(character).charCodeAt(0);
+    }
+  }
+  return table;
+}
+
+let table: Uint16Array | undefined;
+
+/**
+ * What each UTF-16 unit is read as in a word: `BREAK`, `UNSEEN`, `HALF`, `UNSPACED`, or the unit of a small letter or digit.
+ * Made at first need: it takes some milliseconds.
+ */
+export function letters(): Uint16Array {
+  table ??= makeTable();
+  return table;
+}
+
+/** What a character beyond the first 65,536 is read as in a word: the Latin letter that it is a variant of, else a break. */
+export function letterBeyond(point: number): number {
+  // Variants of letters and digits for mathematics, and letters in squares and circles.
+  if ((point < 0x1d400 || point > 0x1d7ff) && (point < 0x1f110 || point > 0x1f189)) {
+    return point >= 0xe0000 && point <= 0xe01ef ? UNSEEN : BREAK;
+  }
+  if (point >= 0x1f130) {
+    const letter = (point - 0x1f130) % 0x20;
+    return letter < 26 ? 0x61 + letter : BREAK;
+  }
+  const code = readAs(String.fromCodePoint(point).normalize('NFKC')).charCodeAt(0);
+  return letters()[code] ?? BREAK;
+}
+
+/** The characters of a pattern or a text of ours, read as a word's are; ASCII stays as it is. */
+export function folded(text: string): string {
+  return text.replace(/[^\0-\x7f]/g, (character) => {
+    const code = letters()[character.charCodeAt(0)] ?? BREAK;
+    return code > UNSPACED ? String.fromCharCode(code) : character;
+  });
+}
+
+/** A text unit for unit, in small letters, with look-alikes and full-width signs as what they look like. */
+export function unitsFolded(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: asks whether a text is ASCII
+  if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase();
+  const all = letters();
+  let out = '';
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    const letter = code < 0x80 ? BREAK : (all[code] ?? BREAK);
+    if (letter > UNSPACED) out += String.fromCharCode(letter);
+    else if (code >= 0xff01 && code <= 0xff5e) out += String.fromCharCode(code - 0xfee0).toLowerCase();
+    else
+      out +=
+        code < 0x80
+          ? String.fromCharCode(code).toLowerCase()
+          : (LATIN.get(text[index] ?? '') ?? String.fromCharCode(code));
+  }
+  return out;
+}
