@@ -57,7 +57,8 @@ function isVendorSearch(tool: InnerTool): tool is Native {
   );
 }
 
-function isSearch(tool: InnerTool): boolean {
+/** Whether an entry of `tools` asks for a search of the web, whoever makes it. */
+export function isSearch(tool: InnerTool): boolean {
   return tool.type === WEB_SEARCH || isVendorSearch(tool);
 }
 

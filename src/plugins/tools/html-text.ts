@@ -1,0 +1,213 @@
+import { limits } from '../../limits.ts';
+
+/** What a page says to a reader. */
+export interface PageText {
+  title: string;
+  text: string;
+}
+
+/** Elements whose content no reader sees as text of the page. */
+const UNSHOWN: ReadonlySet<string> = new Set([
+  'script',
+  'style',
+  'noscript',
+  'template',
+  'svg',
+  'iframe',
+  'object',
+  'canvas',
+  'audio',
+  'video',
+  'select',
+  'nav',
+  'head',
+  'dialog',
+]);
+/** Elements that have no end tag, so that nothing is inside them. */
+const VOID: ReadonlySet<string> = new Set([
+  'area',
+  'base',
+  'br',
+  'col',
+  'embed',
+  'hr',
+  'img',
+  'input',
+  'link',
+  'meta',
+  'source',
+  'track',
+  'wbr',
+]);
+const BLOCKS: ReadonlySet<string> = new Set([
+  'address',
+  'article',
+  'aside',
+  'blockquote',
+  'body',
+  'dd',
+  'details',
+  'div',
+  'dl',
+  'dt',
+  'fieldset',
+  'figcaption',
+  'figure',
+  'footer',
+  'form',
+  'h1',
+  'h2',
+  'h3',
+  'h4',
+  'h5',
+  'h6',
+  'header',
+  'li',
+  'main',
+  'ol',
+  'p',
+  'pre',
+  'section',
+  'summary',
+  'table',
+  'tr',
+  'ul',
+]);
+
+/** Text that is in the page and that nobody who looks at it sees, as far as the element itself says so. */
+function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>): boolean {
+  return (
+    hidden !== undefined ||
+    aria === 'true' ||
+    /(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d]))/i.test(
+      style ?? '',
+    )
+  );
+}
+
+/** Lines of text as they are put together: white space is one space, a block is a line. */
+class Lines {
+  readonly #lines: string[] = [];
+  #line = '';
+  #chars = 0;
+  readonly #chars_max: number;
+
+  constructor(chars_max: number) {
+    this.#chars_max = chars_max;
+  }
+
+  isFull(): boolean {
+    return this.#chars >= this.#chars_max;
+  }
+
+  add(text: string, is_exact: boolean): void {
+    if (this.isFull()) return;
+    if (is_exact) {
+      const [first = '', ...others] = text.split('\n');
+      this.#append(first);
+      for (const line of others) {
+        this.end();
+        this.#append(line);
+      }
+      return;
+    }
+    const plain = text.replace(/\s+/g, ' ');
+    this.#append(this.#line === '' || this.#line.endsWith(' ') ? plain.trimStart() : plain);
+  }
+
+  #append(text: string): void {
+    this.#line += text;
+    this.#chars += text.length;
+  }
+
+  end(): void {
+    const line = this.#line.trimEnd();
+    // At most one line between two texts is empty.
+    if (line !== '' || this.#lines.at(-1) !== '') this.#lines.push(line);
+    this.#line = '';
+    this.#chars += 1;
+  }
+
+  text(): string {
+    return [...this.#lines, this.#line]
+      .join('\n')
+      .replace(/\n{3,}/g, '\n\n')
+      .trim()
+      .slice(0, this.#chars_max);
+  }
+}
+
+/**
+ * The text of a page, with its headings, lists and links in markdown. Gives way to others between pieces, and stops where it has as
+ * much as is wanted.
+ */
+export async function htmlText(
+  html: string,
+  { base, chars_max }: { base: string; chars_max: number },
+): Promise<PageText> {
+  const { Parser } = await import('htmlparser2');
+  const lines = new Lines(chars_max);
+  let title = '';
+  let in_title = false;
+  let exact = 0;
+  /** How deep in an element that is not shown: its name, and how many of that name are open in it. */
+  let unshown: { name: string; depth: number } | undefined;
+  const links: string[] = [];
+  const parser = new Parser(
+    {
+      onopentag(name, attributes) {
+        in_title = name === 'title' && title === '';
+        if (unshown !== undefined) {
+          if (name === unshown.name) unshown.depth += 1;
+          return;
+        }
+        if (!VOID.has(name) && (UNSHOWN.has(name) || isHidden(attributes))) {
+          unshown = { name, depth: 1 };
+          return;
+        }
+        if (BLOCKS.has(name) || name === 'br' || name === 'hr') lines.end();
+        const level = /^h([1-6])$/.exec(name)?.[1];
+        if (level !== undefined) lines.add(`${'#'.repeat(Number(level))} `, true);
+        else if (name === 'li') lines.add('- ', true);
+        else if (name === 'td' || name === 'th') lines.add(' | ', false);
+        else if (name === 'pre') exact += 1;
+        else if (name === 'a') {
+          const address = linkOf(attributes['href'], base);
+          links.push(address);
+          if (address !== '') lines.add('[', false);
+        }
+      },
+      ontext(text) {
+        if (in_title) title += text;
+        else if (unshown === undefined) lines.add(text, exact > 0);
+      },
+      onclosetag(name) {
+        if (name === 'title') in_title = false;
+        if (unshown !== undefined) {
+          if (name === unshown.name) unshown.depth -= 1;
+          if (unshown.depth === 0) unshown = undefined;
+          return;
+        }
+        if (name === 'a') {
+          const address = links.pop();
+          if (address) lines.add(`](${address})`, true);
+        } else if (name === 'pre') exact = Math.max(0, exact - 1);
+        if (BLOCKS.has(name)) lines.end();
+      },
+    },
+    { decodeEntities: true },
+  );
+  for (let at = 0; at < html.length && !lines.isFull(); at += limits.page_slice_chars) {
+    if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+    parser.write(html.slice(at, at + limits.page_slice_chars));
+  }
+  parser.end();
+  return { title: title.replace(/\s+/g, ' ').trim().slice(0, limits.web_title_chars_max), text: lines.text() };
+}
+
+/** Where a link leads, as a whole address; empty where that is of no use to a reader. */
+function linkOf(href: string | undefined, base: string): string {
+  if (href === undefined || href === '' || href.startsWith('#') || href.length > limits.web_url_chars_max) return '';
+  const url = URL.parse(href, base);
+  return url !== null && /^https?:$/.test(url.protocol) ? url.href : '';
+}

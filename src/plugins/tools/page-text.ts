@@ -1,0 +1,71 @@
+import { TextDecoder } from 'node:util';
+import { limits } from '../../limits.ts';
+import { type FetchedPage, MediaRefused } from '../../providers/fetch-media.ts';
+import { type PdfReader, PdfRefused } from '../files/pdf-reader.ts';
+import { htmlText, type PageText } from './html-text.ts';
+
+const TEXTS =
+  /^(?:text\/|application\/(?:[\w.+-]*\+)?(?:json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|rtf|toml|sql)$)/;
+
+/** The type without what stands behind it, in lower case; empty where none is told. */
+function plainType(told: string | undefined): string {
+  return (told ?? '').split(';')[0]!.trim().toLowerCase();
+}
+
+function decoderOf(label: string | undefined): TextDecoder | undefined {
+  if (label === undefined) return undefined;
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The bytes as text: by their mark, else as the server says, else as the page says of itself (HTML Standard, "Determining the
+ * character encoding"), else UTF-8.
+ */
+export function decodedText(bytes: Buffer, content_type: string | undefined): string {
+  const head = bytes.subarray(0, limits.page_head_bytes).toString('latin1');
+  const marked = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
+  const told = /charset\s*=\s*"?([^\s";,]+)/i.exec(content_type ?? '')?.[1];
+  const own =
+    /<meta[^>]+charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ??
+    /<\?xml[^>]+encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
+  const decoder = decoderOf(marked) ?? decoderOf(told) ?? decoderOf(own) ?? new TextDecoder();
+  return decoder.decode(bytes);
+}
+
+/** What a page says, whatever its type; throws `MediaRefused` where it is nothing that can be read. */
+export async function pageText(
+  page: FetchedPage,
+  { pdfs, chars_max, owner, signal }: { pdfs: PdfReader; chars_max: number; owner: string; signal: AbortSignal },
+): Promise<PageText> {
+  const { bytes, content_type, url } = page;
+  const type = plainType(content_type);
+  if (bytes.subarray(0, 5).toString('latin1') === '%PDF-') {
+    try {
+      const { text } = await pdfs.read(bytes, { owner, signal });
+      return { title: '', text: text.slice(0, chars_max) };
+    } catch (error) {
+      if (error instanceof PdfRefused) throw new MediaRefused(error.message, { cause: error });
+      throw error;
+    }
+  }
+  const is_untold = type === '' || type === 'application/octet-stream';
+  if (
+    is_untold
+      ? bytes.subarray(0, limits.page_head_bytes).includes(0)
+      : !TEXTS.test(type) && type !== 'application/xhtml+xml'
+  ) {
+    throw new MediaRefused(
+      is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not a text`,
+    );
+  }
+  const text = decodedText(bytes, content_type);
+  const is_html =
+    type === 'text/html' ||
+    type === 'application/xhtml+xml' ||
+    (is_untold && /^\s*<(?:!doctype html|html)/i.test(text));
+  return is_html ? await htmlText(text, { base: url, chars_max }) : { title: '', text: text.slice(0, chars_max) };
+}

@@ -1,0 +1,92 @@
+import { GatewayError, invalidField } from '../../errors.ts';
+import type { ServerTool, ToolOutcome } from '../../inference/server-tools.ts';
+import { limits } from '../../limits.ts';
+import { MediaRefused, type PageFetcher } from '../../providers/fetch-media.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { WEB_FETCH } from '../asked.ts';
+import type { PdfReader } from '../files/pdf-reader.ts';
+import { isAllowed } from '../web/domains.ts';
+import { AS_DATA } from '../web/results.ts';
+import { plainText } from '../web/search.ts';
+import { fetchWish } from '../wishes.ts';
+import { pageText } from './page-text.ts';
+
+/** What pages are read with. */
+export interface PageReading {
+  pages: PageFetcher;
+  pdfs: PdfReader;
+}
+
+function urlOf({ url }: JsonObject): string {
+  return typeof url === 'string' ? url.trim() : '';
+}
+
+/** As much of a text as about so many tokens are: four bytes each. */
+function cutToTokens(text: string, tokens: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= tokens * limits.page_bytes_per_token) return text;
+  // A character that the cut goes through is left out.
+  return new TextDecoder().decode(bytes.subarray(0, tokens * limits.page_bytes_per_token), { stream: true });
+}
+
+/** The tool that reads one page of the public web. */
+export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading): ServerTool {
+  const wish = fetchWish(parameters, 'parameters');
+  const tokens_max = wish.max_content_tokens ?? limits.page_tokens_default;
+  return {
+    type: WEB_FETCH,
+    declaration: {
+      type: 'function',
+      function: {
+        name: 'web_fetch',
+        description:
+          'Reads one page of the web, and gives its text. Pages in HTML, plain text, JSON, XML and PDF can be read.',
+        parameters: {
+          type: 'object',
+          properties: { url: { type: 'string', description: 'The whole address, with https:// or http://.' } },
+          required: ['url'],
+        },
+      },
+    },
+    cost_nano_max: 0,
+    max_uses: wish.max_uses ?? limits.web_uses_max,
+    async run(args, { call, signal, now_ms }): Promise<ToolOutcome> {
+      const url = urlOf(args);
+      if (url === '') throw invalidField('url', 'must be a string that is not empty');
+      const owner = call.principal.key_hash ?? call.principal.organization_id;
+      try {
+        const page = await pages.fetch(url, {
+          signal,
+          bytes_max: limits.page_bytes_max,
+          owner,
+          room: call.room,
+          allows: (at) => isAllowed(wish.domains, at),
+        });
+        const chars_max = tokens_max * limits.page_bytes_per_token;
+        const { title, text } = await pageText(page, { pdfs, chars_max, owner, signal });
+        const content = cutToTokens(plainText(text, chars_max), tokens_max);
+        const shown = plainText(title, limits.web_title_chars_max);
+        const told = {
+          note: AS_DATA,
+          url: page.url,
+          title: shown,
+          content,
+          status: 'completed',
+          retrieved_at: new Date(now_ms).toISOString(),
+        };
+        return {
+          content: JSON.stringify(told),
+          sources: [
+            { url: page.url, title: shown, content: content.slice(0, limits.web_result_chars_default).toWellFormed() },
+          ],
+          cost_nano: 0,
+          counts: { web_fetch: 1 },
+        };
+      } catch (error) {
+        if (signal.aborted || !(error instanceof MediaRefused || error instanceof GatewayError)) throw error;
+        const told = { url, status: 'failed', error: error.message };
+        return { content: JSON.stringify(told), sources: [], cost_nano: 0, counts: { web_fetch: 1 }, has_failed: true };
+      }
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { GatewayError, invalidField } from '../../errors.ts';
+import type { ServerTool } from '../../inference/server-tools.ts';
+import { limits } from '../../limits.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { SearchEngine } from '../../schemas/web-search.ts';
+import { WEB_SEARCH } from '../asked.ts';
+import { searchOptions } from '../web/adapter.ts';
+import { AS_DATA, resultsText } from '../web/results.ts';
+import { searchCost, type WebSearch } from '../web/search.ts';
+import { searchWish } from '../wishes.ts';
+
+function queryOf(args: JsonObject): string {
+  const { query } = args;
+  return typeof query === 'string' ? query.replace(/\s+/g, ' ').trim() : '';
+}
+
+/** The search tool of one call, with an engine that was chosen for it. */
+export function searchTool(parameters: JsonObject, search: WebSearch): ServerTool | undefined {
+  const wish = searchWish(parameters, 'parameters');
+  const engine = wish.engine as SearchEngine;
+  const settings = search.settings().engines.get(engine);
+  if (settings === undefined) return undefined;
+  const most = Math.min(wish.max_results ?? limits.web_results_default, wish.max_total_results);
+  /** Results of all searches so far, and those that are asked for now. */
+  let taken = 0;
+  return {
+    type: WEB_SEARCH,
+    declaration: {
+      type: 'function',
+      function: {
+        name: 'web_search',
+        description:
+          'Searches the web, and gives pages with what stands on them. After what you take from a page, name it as a markdown link to ' +
+          'its url, with its domain as the text of the link.',
+        parameters: {
+          type: 'object',
+          properties: { query: { type: 'string', description: 'What to search for, as one asks a search engine.' } },
+          required: ['query'],
+        },
+      },
+    },
+    cost_nano_max: searchCost(settings.price, most),
+    ...(wish.max_uses === undefined ? {} : { max_uses: wish.max_uses }),
+    query: queryOf,
+    async run(args, { signal, now_ms }) {
+      const query = queryOf(args);
+      if (query === '') throw invalidField('query', 'must be a string that is not empty');
+      const wanted = Math.min(most, wish.max_total_results - taken);
+      if (wanted <= 0) {
+        throw new GatewayError(
+          400,
+          `No more searches: ${wish.max_total_results} results were given, as many as there may be`,
+        );
+      }
+      taken += wanted;
+      const options = searchOptions(wish, wanted);
+      const { results, cost_nano } = await search.search(engine, query, options, signal).catch((error: unknown) => {
+        taken -= wanted;
+        throw error;
+      });
+      const first = taken - wanted + 1;
+      taken -= wanted - results.length;
+      const told = {
+        note: AS_DATA,
+        query,
+        searched_at: new Date(now_ms).toISOString(),
+        results: resultsText(results, first),
+      };
+      return {
+        content: JSON.stringify(told),
+        sources: results.map(({ url, title, content }) => ({ url, title, content })),
+        cost_nano,
+        counts: { web_search: 1 },
+      };
+    },
+  };
+}
