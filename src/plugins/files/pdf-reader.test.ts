@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, describe, expect, test } from 'vitest';
+import { hostile, pdfOf, plainPdf } from '../../../test/pdf/hostile.ts';
+import { createPdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
+
+const reader = createPdfReader({ ms_max: 4_000 });
+afterAll(() => reader.stop());
+
+const fixture = (name: string) => readFileSync(new URL(`../../../test/pdf/fixtures/${name}`, import.meta.url));
+const read = (bytes: Buffer, owner = 'a', signal = new AbortController().signal): Promise<PdfText> =>
+  reader.read(bytes, { owner, signal });
+const refusal = (bytes: Buffer): Promise<PdfRefused> =>
+  read(bytes).then(
+    ({ text }) => Promise.reject(new Error(`it was read: ${text.slice(0, 100)}`)),
+    (error: unknown) => (error instanceof PdfRefused ? error : Promise.reject(error)),
+  );
+
+describe.each(['report-chromium.pdf', 'report-pdfkit.pdf'])('%s', (name) => {
+  test('is read in order: ligatures, columns, tables, other scripts, and its pages apart', async () => {
+    const { text, pages } = await read(fixture(name));
+    expect(pages).toBe(2);
+    expect(text).toContain('Efficient offices file flowcharts: a first affair of fluffy ligatures.');
+    expect(text.replaceAll('\n', ' ')).toMatch(/apples, until it has no more .* tell of them\. The right column tells/);
+    expect(text).toContain('City Sales\nOslo 1,204.50\nZürich 980.00');
+    expect(text).toContain('\n\nΕλληνικά και русский текст: naïve café, 12 € ≤ 15 €.');
+  });
+});
+
+test('what a reader did before changes nothing for the next file', async () => {
+  const before = await read(fixture('report-pdfkit.pdf'));
+  await refusal(hostile['content of 300 MB in 300 KB']!());
+  expect(await read(fixture('report-pdfkit.pdf'))).toEqual(before);
+});
+
+test('programs in a file are not run, and its text is read', async () => {
+  const action = '/OpenAction << /S /JavaScript /JS (app.alert\\(1\\); while \\(true\\) {}) >>';
+  const bytes = plainPdf('Hello', `<< /Type /Catalog /Pages 2 0 R ${action} >>`);
+  expect(await read(bytes)).toEqual({ text: 'Hello', pages: 1 });
+});
+
+test('a file that needs a password is refused for that', async () => {
+  expect((await refusal(fixture('encrypted-pdfkit.pdf'))).message).toBe('it is encrypted, and needs a password');
+});
+
+test('a file of pictures alone has no text', async () => {
+  expect(await read(fixture('picture-pdfkit.pdf'))).toEqual({ text: '', pages: 1 });
+});
+
+/** A file that was cut: what is left of it is told, or nothing is. */
+test.each([0.2, 0.5, 0.9])('of a file cut at %f nothing is made up', async (share) => {
+  const whole = fixture('report-pdfkit.pdf');
+  const found = await read(whole.subarray(0, whole.length * share)).catch((error: unknown) => error);
+  if (found instanceof PdfRefused) expect(found.message).toMatch(/^it /);
+  else expect((await read(whole)).text).toContain((found as PdfText).text.slice(0, 20));
+});
+
+describe('within limits', () => {
+  test.each(Object.keys(hostile))('%s', { timeout: 30_000 }, async (name) => {
+    const found = await read(hostile[name]!()).catch((error: unknown) => error);
+    if (!(found instanceof PdfRefused)) expect((found as PdfText).text.length).toBeLessThan(100);
+    else expect(found.message).toMatch(/^(?:it |reading it takes )/);
+    // The next one is read.
+    expect(await read(plainPdf('next'))).toEqual({ text: 'next', pages: 1 });
+  });
+
+  test.each([
+    ['a million pages', 'it has 1000000 pages, of which at most 1000 are read'],
+    ['content of 300 MB in 300 KB', expect.stringMatching(/unpacks to too much|too much memory/)],
+  ])('%s: %s', async (name, message) => {
+    expect((await refusal(hostile[name]!())).message).toEqual(message);
+  });
+
+  test('more bytes than are read are not looked at', async () => {
+    expect((await refusal(Buffer.alloc(33 * 1024 * 1024))).message).toMatch(/^it has 34603008 bytes, of which/);
+  });
+});
+
+test('who sends files that take long keeps nobody else waiting', async () => {
+  const slow = hostile['forms that draw the next one twice']!();
+  const ending = new AbortController();
+  const theirs = [1, 2, 3].map(() => read(slow, 'slow', ending.signal).catch((error: unknown) => error));
+  expect(await read(plainPdf('mine'), 'other')).toEqual({ text: 'mine', pages: 1 });
+  ending.abort(new Error('gone'));
+  for (const error of await Promise.all(theirs)) expect(error).toMatchObject({ message: 'gone' });
+  expect(await read(plainPdf('after'), 'slow')).toEqual({ text: 'after', pages: 1 });
+});
+
+test('more files of one owner than may wait are refused at once, as something that may be tried again', async () => {
+  const bytes = plainPdf('x');
+  const all = await Promise.allSettled(Array.from({ length: 20 }, () => read(bytes, 'many')));
+  const refused = all.filter((one) => one.status === 'rejected');
+  expect(refused).toHaveLength(3);
+  expect(refused[0]!.reason).toMatchObject({ is_busy: true });
+});
+
+test('an empty document is a document', async () => {
+  const empty = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']);
+  const found = await read(empty).catch((error: unknown) => error);
+  expect(found instanceof PdfRefused || (found as PdfText).text === '').toBe(true);
+});
