@@ -29,7 +29,6 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   Cohere: 'cohere',
   DeepSeek: 'deepseek',
   Google: 'gcp.vertex_ai',
-  'Google Vertex': 'gcp.vertex_ai',
   'Google AI Studio': 'gcp.gemini',
   Groq: 'groq',
   Mistral: 'mistral_ai',

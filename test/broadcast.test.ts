@@ -1,0 +1,320 @@
+import { createHmac } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { limits } from '../src/limits.ts';
+import { type LoggingGateway, startLoggingGateway } from './logging-gateway.ts';
+import { type Collector, startCollector } from './otlp-collector.ts';
+
+let collector: Collector;
+let gateway: LoggingGateway;
+
+beforeEach(async () => {
+  collector = await startCollector();
+});
+afterEach(async () => {
+  await gateway.stop();
+  await collector.stop();
+  expect(collector.faults).toEqual([]);
+});
+
+/** A gateway that tells the collector, by these settings of the destination. */
+async function start(settings = '', type = 'otel-collector', environment = {}): Promise<void> {
+  const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${collector.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
+  gateway = await startLoggingGateway({ yaml, environment });
+  await gateway.set({ is_observability_broadcast_enabled: true });
+}
+
+async function ask(body: object = {}, headers: Record<string, string> = {}): Promise<string> {
+  const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'a secret word' }], ...body };
+  const answer = await gateway.call('POST', '/chat/completions', asked, headers);
+  await answer.text();
+  return answer.headers.get('x-generation-id') ?? '';
+}
+
+const seen = (count: number) => expect.poll(() => collector.calls().length, { timeout: 15_000 }).toBe(count);
+
+async function metric(outcome: string): Promise<number> {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith('gateway_broadcast') && one.includes(`"${outcome}"`));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
+describe('a call', () => {
+  test('is told as a span with its model, tokens, money, times and end, and below it its attempts', async () => {
+    await start();
+    const id = await ask({ model: 'sandbox/fallback', temperature: 1, max_tokens: 50, user: 'u-1', session_id: 's-1' });
+    const record = (await (await gateway.call('GET', `/generation?id=${id}`)).json()).data;
+    await seen(1);
+    expect(collector.requests[0]?.path).toBe('/v1/traces');
+    const [call] = collector.calls();
+    expect(call).toMatchObject({
+      name: 'chat sandbox/fallback',
+      kind: 3,
+      parentSpanId: undefined,
+      status: { code: 0 },
+    });
+    expect(call?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': record.provider_name.toLowerCase(),
+      'gen_ai.request.model': 'sandbox/fallback',
+      'gen_ai.response.model': record.model,
+      'gen_ai.response.id': id,
+      'gen_ai.response.finish_reasons': ['stop'],
+      'gen_ai.request.temperature': 1,
+      'gen_ai.request.max_tokens': 50,
+      'gen_ai.conversation.id': 's-1',
+      'session.id': 's-1',
+      'user.id': 'u-1',
+      'gen_ai.usage.input_tokens': record.tokens_prompt,
+      'gen_ai.usage.output_tokens': record.tokens_completion,
+      'gen_ai.usage.cost': record.total_cost,
+      'gateway.outcome': 'completed',
+      'gateway.workspace.id': gateway.workspace_id,
+    });
+    expect(record.total_cost).toBeGreaterThan(0);
+    expect(record.tokens_completion).toBeGreaterThan(0);
+    const attempts = collector.spans().filter((span) => span !== call);
+    expect(attempts.length).toBe(record.provider_responses.length);
+    expect(attempts.length).toBe(2);
+    for (const [at, attempt] of attempts.entries()) {
+      expect(attempt.parentSpanId).toBe(call?.spanId);
+      expect(attempt.traceId).toBe(call?.traceId);
+      expect(attempt.attributes['gateway.attempt.number']).toBe(at + 1);
+      expect(attempt.attributes['http.response.status_code']).toBe(record.provider_responses[at].status);
+      expect(attempt.start >= (call?.start ?? 0n) && attempt.end <= (call?.end ?? 0n)).toBe(true);
+    }
+    expect(attempts.map(({ status }) => status.code)).toEqual([2, 0]);
+    // Whoever adds up spans counts tokens and money once.
+    for (const { attributes } of attempts) {
+      expect(Object.keys(attributes).filter((name) => name.startsWith('gen_ai.usage'))).toEqual([]);
+    }
+    expect(collector.requests.map(({ body }) => body).join()).not.toContain('a secret word');
+  });
+
+  test('that failed is told as failed', async () => {
+    await start();
+    await ask({ model: 'sandbox/fail-503' });
+    await seen(1);
+    expect(collector.calls()[0]).toMatchObject({ status: { code: 2 }, attributes: { 'gateway.outcome': 'failed' } });
+    expect(collector.calls()[0]?.attributes['error.type']).toEqual(expect.any(String));
+  });
+
+  test.each<[string, object, Record<string, string>, object]>([
+    [
+      'its header',
+      {},
+      { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+      { traceId: '0af7651916cd43dd8448eb211c80319c', parentSpanId: 'b7ad6b7169203331' },
+    ],
+    [
+      'its body',
+      {
+        trace: {
+          trace_id: '4BF92F35-77b34da6a3ce929d0e0e4736',
+          parent_span_id: '00f067aa0ba902b7',
+          generation_name: 'plan',
+          step: 3,
+        },
+      },
+      {},
+      { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', parentSpanId: '00f067aa0ba902b7', name: 'plan' },
+    ],
+    [
+      'its body before its header',
+      { trace: { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736' } },
+      { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+      { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', parentSpanId: undefined },
+    ],
+  ])('belongs to the trace of %s', async (_what, body, headers, expected) => {
+    await start();
+    await ask(body, headers);
+    await seen(1);
+    expect(collector.calls()[0]).toMatchObject(expected);
+    if ('trace' in body && collector.calls()[0]?.name === 'plan') {
+      expect(collector.calls()[0]?.attributes['gateway.trace.step']).toBe('3');
+    }
+  });
+
+  test('of any API is told, whole or streamed, and ids that are in no form become the same id each time', async () => {
+    await start();
+    const trace = { trace_id: 'my trace' };
+    await ask({ trace, stream: true });
+    await gateway.call('POST', '/messages', {
+      model: 'sandbox/echo',
+      max_tokens: 20,
+      trace,
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    await gateway.call('POST', '/responses', { model: 'sandbox/echo', input: 'x', trace });
+    await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', input: 'x' });
+    await seen(4);
+    const told = collector.calls();
+    expect(told.map(({ attributes }) => attributes['gateway.api'])).toEqual([
+      'completions',
+      'messages',
+      'responses',
+      'embeddings',
+    ]);
+    expect(new Set(told.slice(0, 3).map(({ traceId }) => traceId)).size).toBe(1);
+    expect(told[3]?.attributes['gen_ai.operation.name']).toBe('embeddings');
+  });
+});
+
+describe('contents are told', () => {
+  test('where they are kept and the destination wants them, in the form of the conventions', async () => {
+    await start('include_content: true');
+    await gateway.set({ is_observability_io_logging_enabled: true });
+    const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+    await ask({
+      model: 'sandbox/tools',
+      tools,
+      metadata: { job: 'nightly' },
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: [{ type: 'text', text: 'a secret word' }] },
+      ],
+    });
+    await seen(1);
+    const { attributes } = collector.calls()[0] ?? { attributes: {} };
+    expect(JSON.parse(String(attributes['gen_ai.input.messages']))).toEqual([
+      { role: 'user', parts: [{ type: 'text', content: 'a secret word' }] },
+    ]);
+    expect(JSON.parse(String(attributes['gen_ai.system_instructions']))).toEqual([
+      { type: 'text', content: 'Be brief.' },
+    ]);
+    expect(JSON.parse(String(attributes['gen_ai.output.messages']))).toEqual([
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool_call', id: expect.any(String), name: 'look', arguments: {} }],
+        finish_reason: 'tool_calls',
+      },
+    ]);
+    expect(attributes['gateway.metadata.job']).toBe('nightly');
+  });
+
+  test.each([
+    ['the destination does not want them', 'include_content: false', {}, {}],
+    ['the workspace keeps none', 'include_content: true', { is_observability_io_logging_enabled: false }, {}],
+    ['the request must not be kept', 'include_content: true', {}, { provider: { zdr: true } }],
+  ])('never where %s', async (_what, settings, workspace, body) => {
+    await start(settings);
+    await gateway.set({ is_observability_io_logging_enabled: true, ...workspace });
+    await ask({ ...body, metadata: { job: 'a secret word' } });
+    await seen(1);
+    expect(collector.requests.map(({ body }) => body).join()).not.toContain('a secret word');
+  });
+});
+
+describe('who is told', () => {
+  test('nobody of a workspace that does not say so, nor of one that the destination does not name', async () => {
+    await start('workspaces: [default, elsewhere]');
+    const other = await gateway.managed<{ data: { id: string } }>('POST', '/workspaces', {
+      name: 'Other',
+      slug: 'other',
+      is_observability_broadcast_enabled: true,
+    });
+    const { key } = await gateway.addKey({ workspace_id: other.body.data.id });
+    await ask({}, { authorization: `Bearer ${key}` });
+    await gateway.set({ is_observability_broadcast_enabled: false });
+    await ask();
+    await gateway.set({ is_observability_broadcast_enabled: true });
+    const { body } = await gateway.managed<{ data: { slug: string } }>('GET', `/workspaces/${gateway.workspace_id}`);
+    expect(body.data.slug).toBe('default');
+    const id = await ask();
+    await seen(1);
+    expect(collector.calls()[0]?.attributes['gen_ai.response.id']).toBe(id);
+  });
+
+  test('a share of conversations, each whole', async () => {
+    await start('sampling_rate: 0.5');
+    for (let session = 0; session < 16; session += 1) {
+      for (let turn = 0; turn < 2; turn += 1) await ask({ session_id: `session ${session}` });
+    }
+    await gateway.gateway.stop();
+    const turns = Map.groupBy(collector.calls(), ({ attributes }) => attributes['session.id']);
+    // All or none of sixteen: once in thirty thousand.
+    expect(turns.size).toBeGreaterThan(0);
+    expect(turns.size).toBeLessThan(16);
+    for (const told of turns.values()) expect(told).toHaveLength(2);
+  });
+});
+
+describe('a webhook', () => {
+  test('gets the same, signed, with the headers that are set', async () => {
+    await start(`secret: "\${HOOK_SECRET}", headers: { authorization: "Bearer \${HOOK_TOKEN}" }`, 'webhook', {
+      HOOK_SECRET: 'a shared secret',
+      HOOK_TOKEN: 'token-1',
+    });
+    await ask();
+    await seen(1);
+    const { headers, body, path } = collector.requests[0] ?? { headers: {}, body: '', path: '' };
+    expect(path).toBe('/');
+    expect(headers.authorization).toBe('Bearer token-1');
+    const [, at, given] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['x-gateway-signature'])) ?? [];
+    expect(given).toBe(createHmac('sha256', 'a shared secret').update(`${at},${body}`).digest('hex'));
+    expect(headers['x-gateway-idempotency-key']).toEqual(expect.any(String));
+    expect(gateway.log_lines.join('')).not.toContain('token-1');
+  });
+});
+
+describe('a destination that', () => {
+  test.each([429, 502, 503, 504])('answers %i is told again, once it takes it', async (status) => {
+    await start();
+    let refused = 0;
+    collector.behave((response) => {
+      refused += 1;
+      if (refused > 2) collector.behave(undefined);
+      response.writeHead(refused > 2 ? 200 : status, { 'retry-after': '0' }).end('{}');
+    });
+    await ask();
+    await expect.poll(() => metric('sent'), { timeout: 15_000 }).toBe(1);
+    expect(refused).toBe(3);
+    expect(new Set(collector.requests.map(({ body }) => body)).size).toBe(1);
+  });
+
+  test.each([400, 401, 413, 500])('answers %i is not told again: the specification says so', async (status) => {
+    await start();
+    collector.behave((response) => void response.writeHead(status).end('{}'));
+    await ask();
+    await expect.poll(() => metric('refused'), { timeout: 15_000 }).toBe(1);
+    expect(collector.requests).toHaveLength(1);
+    expect(gateway.log_lines.join('\n')).toContain(`it answered with ${status}`);
+  });
+
+  test('takes a part of it alone is told of no more', async () => {
+    await start();
+    collector.behave((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end('{"partialSuccess":{"rejectedSpans":"1","errorMessage":"no"}}');
+    });
+    await ask();
+    await expect.poll(() => metric('refused'), { timeout: 15_000 }).toBe(1);
+    expect(collector.requests).toHaveLength(1);
+  });
+
+  test('answers without end has got it all the same', async () => {
+    await start();
+    collector.behave(
+      (response) => void response.writeHead(200).end(Buffer.alloc(limits.broadcast_answer_bytes_max * 2)),
+    );
+    await ask();
+    await expect.poll(() => metric('sent'), { timeout: 15_000 }).toBe(1);
+    expect(collector.requests).toHaveLength(1);
+  });
+
+  test('never answers, or is not there, holds up no call, and the end of the gateway within a bound alone', async () => {
+    await start();
+    collector.behave(() => undefined);
+    for (let sent = 0; sent < 5; sent += 1) expect(await ask()).toMatch(/^gen-/);
+    await expect.poll(() => collector.requests.length, { timeout: 15_000 }).toBe(1);
+    const began = Date.now();
+    await gateway.gateway.stop();
+    expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 10_000);
+  });
+
+  test('is reached at the end of the gateway gets what still waits', async () => {
+    await start();
+    const ids = [await ask(), await ask()];
+    await gateway.gateway.stop();
+    expect(collector.calls().map(({ attributes }) => attributes['gen_ai.response.id'])).toEqual(ids);
+  });
+});

@@ -1,0 +1,167 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A span as it came, its attributes by name. */
+export interface SeenSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId: string | undefined;
+  name: string;
+  kind: number;
+  start: bigint;
+  end: bigint;
+  attributes: Record<string, unknown>;
+  status: { code: number; message?: string };
+}
+
+export interface SeenRequest {
+  headers: IncomingHttpHeaders;
+  path: string;
+  body: string;
+  spans: SeenSpan[];
+}
+
+export interface Collector {
+  url: string;
+  requests: SeenRequest[];
+  /** Why requests were not in the published form. */
+  faults: string[];
+  spans(): SeenSpan[];
+  /** The calls' own spans. */
+  calls(): SeenSpan[];
+  /** How it answers from now on; undefined: as it should. */
+  behave(behaviour: ((response: ServerResponse, request: SeenRequest) => void) | undefined): void;
+  stop(): Promise<void>;
+}
+
+type Known = Record<string, 'string' | 'object' | 'array' | 'number'>;
+
+/** Fields of opentelemetry/proto/trace/v1/trace.proto in lowerCamelCase; no others are sent. */
+const SPAN_FIELDS: Known = {
+  traceId: 'string',
+  spanId: 'string',
+  parentSpanId: 'string',
+  traceState: 'string',
+  name: 'string',
+  kind: 'number',
+  startTimeUnixNano: 'string',
+  endTimeUnixNano: 'string',
+  attributes: 'array',
+  status: 'object',
+};
+
+function kindOf(value: unknown): string {
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+/** Reads an `ExportTraceServiceRequest` by the JSON form of the OTLP specification; throws where it is in another. */
+export function readExport(body: string): SeenSpan[] {
+  const fail = (what: string): never => {
+    throw new Error(what);
+  };
+  const fields = (value: unknown, known: Known, place: string): Record<string, never> => {
+    if (kindOf(value) !== 'object' || value === null) fail(`${place} is no object`);
+    for (const [name, one] of Object.entries(value as object)) {
+      if (!Object.hasOwn(known, name)) fail(`${place}.${name} is not known`);
+      if (kindOf(one) !== known[name]) fail(`${place}.${name} is ${kindOf(one)}`);
+    }
+    return value as Record<string, never>;
+  };
+  const scalar = (value: unknown, place: string): unknown => {
+    const [entry, ...others] = Object.entries(value as object);
+    if (entry === undefined || others.length > 0) return fail(`${place} must hold one value`);
+    const [name, held] = entry;
+    if (name === 'stringValue' && typeof held === 'string') return held;
+    if (name === 'boolValue' && typeof held === 'boolean') return held;
+    // 64-bit numbers are decimal texts.
+    if (name === 'intValue' && typeof held === 'string' && /^-?\d+$/.test(held)) return Number(held);
+    if (name === 'doubleValue' && typeof held === 'number') return held;
+    if (name === 'arrayValue' && Array.isArray(held?.values)) {
+      return held.values.map((one: unknown) => scalar(one, place));
+    }
+    return fail(`${place}.${name} has no such value`);
+  };
+  const attributes = (list: unknown, place: string): Record<string, unknown> => {
+    const told: Record<string, unknown> = {};
+    for (const one of list as unknown[]) {
+      const { key, value } = fields(one, { key: 'string', value: 'object' }, place);
+      if (Object.hasOwn(told, key)) fail(`${place} names ${key} twice`);
+      told[key] = scalar(value, `${place}.${key}`);
+    }
+    return told;
+  };
+  const nano = (value: string, place: string): bigint => {
+    if (!/^\d{19}$/.test(value)) fail(`${place} is no time in nanoseconds: ${value}`);
+    return BigInt(value);
+  };
+  const { resourceSpans } = fields(JSON.parse(body), { resourceSpans: 'array' }, 'request');
+  const seen: SeenSpan[] = [];
+  for (const group of resourceSpans as unknown[]) {
+    const { resource, scopeSpans } = fields(group, { resource: 'object', scopeSpans: 'array' }, 'resourceSpans');
+    const named = attributes(fields(resource, { attributes: 'array' }, 'resource')['attributes'], 'resource');
+    if (typeof named['service.name'] !== 'string') fail('the resource has no service.name');
+    for (const scoped of scopeSpans as unknown[]) {
+      const { scope, spans } = fields(scoped, { scope: 'object', spans: 'array' }, 'scopeSpans');
+      fields(scope, { name: 'string', version: 'string' }, 'scope');
+      if ((spans as unknown[]).length === 0) fail('an empty envelope');
+      for (const one of spans as unknown[]) {
+        const span = fields(one, SPAN_FIELDS, 'span');
+        const { traceId, spanId, parentSpanId, name, kind } = span as unknown as SeenSpan;
+        if (!/^[0-9a-f]{32}$/i.test(traceId) || /^0+$/.test(traceId)) fail(`traceId ${traceId}`);
+        if (!/^[0-9a-f]{16}$/i.test(spanId) || /^0+$/.test(spanId)) fail(`spanId ${spanId}`);
+        if (parentSpanId !== undefined && !/^[0-9a-f]{16}$/i.test(parentSpanId)) fail(`parentSpanId ${parentSpanId}`);
+        if (!Number.isInteger(kind) || kind < 0 || kind > 5) fail(`kind ${kind}`);
+        if (name === '') fail('a span without a name');
+        const status = fields(span['status'], { code: 'number', message: 'string' }, 'status') as SeenSpan['status'];
+        const start = nano(span['startTimeUnixNano'] as string, 'startTimeUnixNano');
+        const end = nano(span['endTimeUnixNano'] as string, 'endTimeUnixNano');
+        if (end < start) fail('a span that ends before it begins');
+        const told = attributes(span['attributes'], 'span');
+        seen.push({ traceId, spanId, parentSpanId, name, kind, start, end, attributes: told, status });
+      }
+    }
+  }
+  return seen;
+}
+
+/** A stand-in of a collector, or of a webhook, that reads what it gets strictly. */
+export async function startCollector(): Promise<Collector> {
+  const requests: SeenRequest[] = [];
+  const faults: string[] = [];
+  let behaviour: Parameters<Collector['behave']>[0];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('error', () => undefined);
+    request.on('end', () => {
+      const body = Buffer.concat(parts).toString('utf8');
+      const seen: SeenRequest = { headers: request.headers, path: request.url ?? '', body, spans: [] };
+      try {
+        if (request.method !== 'POST') throw new Error(`method ${request.method}`);
+        if (request.headers['content-type'] !== 'application/json') throw new Error('another content type');
+        seen.spans = readExport(body);
+      } catch (error) {
+        faults.push(String(error));
+      }
+      requests.push(seen);
+      if (behaviour !== undefined) behaviour(response, seen);
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const spans = () => requests.flatMap((request) => request.spans);
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    faults,
+    spans,
+    calls: () => spans().filter(({ attributes }) => attributes['gateway.attempt.number'] === undefined),
+    behave(next) {
+      behaviour = next;
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+}
