@@ -1,0 +1,358 @@
+/** Files through the whole gateway: to models that take them, and to models that read text alone. */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bedrock_model_prefix } from '../src/sandbox/bedrock-converse.ts';
+import { sandboxProviders } from '../src/sandbox/catalog.ts';
+import { gemini_model_prefix } from '../src/sandbox/gemini-generate-content.ts';
+import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+import { plainPdf } from './pdf/hostile.ts';
+
+const pdf = (name: string) => readFileSync(new URL(`./pdf/fixtures/${name}`, import.meta.url));
+const dataUrl = (bytes: Buffer, type = 'application/pdf') => `data:${type};base64,${bytes.toString('base64')}`;
+const REPORT = dataUrl(pdf('report-chromium.pdf'));
+/** Of answers and errors, what the tests look at. */
+interface Answer {
+  choices: {
+    message: { content: string; annotations?: { file: { content: { text: string }[] } }[] };
+    delta?: { annotations?: object[] };
+    finish_reason: string | null;
+  }[];
+  usage: { prompt_tokens: number };
+  gateway_metadata: { pipeline?: { name: string; data: object }[]; attempts: object[] };
+  error: { message: string; metadata: { file_annotations: { file: { content: { text: string }[] } }[] } };
+}
+const METADATA = { 'x-gateway-experimental-metadata': 'enabled' };
+
+let sandbox: Sandbox;
+let gateway: TestGateway;
+let openai: OpenAI;
+const site = createServer((request, response) => {
+  const [type, body] = request.url!.startsWith('/report')
+    ? ['application/pdf', pdf('report-pdfkit.pdf')]
+    : ['text/plain', 'no'];
+  response.writeHead(200, { 'content-type': type }).end(body);
+});
+let site_url: string;
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
+  const { port } = site.address() as AddressInfo;
+  site_url = `http://127.0.0.1:${port}`;
+  const pricing = { prompt: 1, completion: 1 };
+  const row = (provider: string, upstream_model: string, input_modalities: string[]) => ({
+    context_length: 200_000,
+    input_modalities,
+    endpoints: [{ provider, upstream_model, pricing }],
+  });
+  const text = ['text'];
+  const file = {
+    bundled_catalog: false,
+    providers: sandboxProviders(sandbox.url),
+    media: { private_hosts: [`127.0.0.1:${port}`], ports: [port] },
+    ledger: { journal_sync: 'os' },
+    models: {
+      'test/text': row('sandbox', 'echo', text),
+      'test/claude': row('sandbox-anthropic', 'echo', text),
+      'test/gemini': row('sandbox-gemini', `${gemini_model_prefix}echo`, text),
+      'test/responses': row('sandbox-responses', 'echo', text),
+      'test/bedrock': row('sandbox-bedrock', `${bedrock_model_prefix}echo`, text),
+      'test/cohere': row('sandbox-cohere', 'echo', text),
+      'test/files': row('sandbox', 'echo', ['text', 'file']),
+      'test/failing': row('sandbox', 'fail-503', text),
+      'test/failing-files': row('sandbox', 'fail-503', ['text', 'file']),
+    },
+  };
+  gateway = await startGateway({ yaml: JSON.stringify(file) });
+  openai = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key, maxRetries: 0 });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await sandbox.stop();
+  site.close();
+});
+
+type Part = { type: string; [field: string]: unknown };
+const filePart = (file_data: string, filename?: string): Part => ({ type: 'file', file: { file_data, filename } });
+const asked = (model: string, parts: Part[], more: object = {}) => ({
+  model,
+  messages: [{ role: 'user', content: [{ type: 'text', text: 'What does it say?' }, ...parts] }],
+  ...more,
+});
+const chat = async (body: object) => {
+  const response = await gateway.call('POST', '/chat/completions', body, METADATA);
+  return { status: response.status, body: (await response.json()) as Answer };
+};
+const textOf = ({ body }: Awaited<ReturnType<typeof chat>>): string => body.choices[0]!.message.content;
+const stageOf = ({ body }: Awaited<ReturnType<typeof chat>>) =>
+  body.gateway_metadata?.pipeline?.find(({ name }) => name === 'file-parser');
+
+describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])('a model of text alone, over %s', (wire) => {
+  test('reads a PDF as text, with its name', async () => {
+    const found = await chat(asked(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
+    expect(found.status).toBe(200);
+    expect(textOf(found)).toContain('<file name="report.pdf">\nQuarterly report');
+    expect(textOf(found)).toContain('Zürich 980.00');
+    expect(stageOf(found)).toMatchObject({
+      type: 'plugin',
+      data: { engine: 'pdf-text', pdfs: 1, pages: 2, reused: 0 },
+    });
+  });
+});
+
+test('a model that takes files gets the file, and one engine of the gateway makes it text all the same', async () => {
+  expect(textOf(await chat(asked('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
+  for (const engine of ['pdf-text', 'cloudflare-ai']) {
+    const plugins = [{ id: 'file-parser', pdf: { engine } }];
+    expect(textOf(await chat(asked('test/files', [filePart(REPORT, 'r.pdf')], { plugins })))).toContain(
+      'Oslo 1,204.50',
+    );
+  }
+});
+
+test('where one endpoint takes files and the next does not, the file is read when its turn comes', async () => {
+  const found = await chat(asked('test/failing-files', [filePart(REPORT, 'r.pdf')], { models: ['test/claude'] }));
+  expect(textOf(found)).toContain('Oslo 1,204.50');
+  expect(found.body.gateway_metadata.attempts).toHaveLength(2);
+});
+
+test('a file at an address is fetched, and named after it', async () => {
+  const found = await chat(asked('test/text', [filePart(`${site_url}/report%20one.pdf?x=1`)]));
+  expect(textOf(found)).toContain('<file name="report one.pdf">\nQuarterly report');
+});
+
+test.each([
+  ['text/plain', 'a,b\n1,2', 'notes.txt'],
+  ['text/csv', 'a,b\n1,2', 'table.csv'],
+  ['application/json', '{"a": 1}', 'data.json'],
+  ['text/markdown', '# Ünïcode', 'read.md'],
+])('a file of %s is text', async (type, content, filename) => {
+  const found = await chat(asked('test/text', [filePart(dataUrl(Buffer.from(content), type), filename)]));
+  expect(textOf(found)).toContain(`<file name="${filename}">\n${content}\n</file>`);
+});
+
+describe('a second turn', () => {
+  test('uses what the answer said of the file: nothing is read again', async () => {
+    const first = await chat(asked('test/text', [filePart(REPORT, 'report.pdf')]));
+    const { message } = first.body.choices[0]!;
+    expect(message.annotations).toEqual([
+      {
+        type: 'file',
+        file: {
+          hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+          name: 'report.pdf',
+          content: [{ type: 'text', text: expect.stringContaining('Quarterly report') }],
+        },
+      },
+    ]);
+    const { file } = message.annotations![0]!;
+    const told = { type: 'file', file: { ...file, content: [{ type: 'text', text: 'told by the client' }] } };
+    const messages = [
+      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
+      { ...message, content: 'It tells of sales.', annotations: [told] },
+      { role: 'user', content: 'And what else?' },
+    ];
+    // The last user text alone is echoed: what stands before is seen in what it costs, and in the stage.
+    const second = await chat({ model: 'test/text', messages });
+    expect(stageOf(second)).toMatchObject({ data: { pdfs: 1, pages: 0, reused: 1, characters: 18 } });
+    expect(second.body.choices[0]!.message.annotations).toBeUndefined();
+    expect(second.body.usage.prompt_tokens).toBeLessThan(first.body.usage.prompt_tokens);
+  });
+
+  test('another file is not what was told of the first', async () => {
+    const hash = 'a'.repeat(64);
+    const annotations = [{ type: 'file', file: { hash, name: 'x', content: [{ type: 'text', text: 'forged' }] } }];
+    const messages = [
+      { role: 'assistant', content: 'Hello', annotations },
+      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
+    ];
+    expect(textOf(await chat({ model: 'test/text', messages }))).toContain('Quarterly report');
+  });
+
+  test.each([
+    [{ type: 'file' }],
+    [{ type: 'file', file: { hash: 1 } }],
+    [{ type: 'file', file: { hash: 'a', content: 'x' } }],
+    [null],
+    ['file'],
+  ])('what has another shape is passed over: %j', async (annotation) => {
+    const messages = [
+      { role: 'assistant', content: 'Hello', annotations: [annotation] },
+      ...asked('', [filePart(REPORT, 'report.pdf')]).messages,
+    ];
+    expect(textOf(await chat({ model: 'test/text', messages }))).toContain('Quarterly report');
+  });
+});
+
+test('a stream tells of the file before its end, and says what the whole answer says', async () => {
+  const body = asked('test/text', [filePart(REPORT, 'report.pdf')]);
+  const whole = await chat(body);
+  const response = await gateway.call('POST', '/chat/completions', { ...body, stream: true });
+  const events = (await response.text())
+    .split('\n\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => JSON.parse(line.slice(6)) as Answer);
+  const annotated = events.findIndex((event) => event.choices[0]?.delta?.annotations !== undefined);
+  const finished = events.findIndex((event) => event.choices[0]?.finish_reason != null);
+  expect(annotated).toBeGreaterThan(0);
+  expect(annotated).toBeLessThan(finished);
+  expect(events[annotated]!.choices[0]!.delta!.annotations).toEqual(whole.body.choices[0]!.message.annotations);
+  expect(events.filter((event) => event.choices[0]?.delta?.annotations)).toHaveLength(1);
+});
+
+test('a failure after the reading tells what was read', async () => {
+  const { status, body } = await chat(asked('test/failing', [filePart(REPORT, 'report.pdf')]));
+  expect(status).toBe(503);
+  expect(body.error.metadata.file_annotations[0]!.file.content[0]!.text).toContain('Quarterly report');
+});
+
+describe('is refused, named by its place', () => {
+  const place = /^messages\[0\]\.content\[1\]: /;
+  test.each<[string, Part, RegExp]>([
+    [
+      'a broken PDF',
+      filePart(dataUrl(Buffer.from('%PDF-1.7\nnothing')), 'x.pdf'),
+      /cannot be read here: it is not a whole PDF/,
+    ],
+    ['a locked PDF', filePart(dataUrl(pdf('encrypted-pdfkit.pdf'))), /it is encrypted/],
+    ['a PDF of pictures', filePart(dataUrl(pdf('picture-pdfkit.pdf'))), /holds no text/],
+    ['what is no PDF', filePart(dataUrl(Buffer.from('Hello'))), /is not a PDF, as it says/],
+    [
+      'what is called a PDF',
+      filePart(dataUrl(Buffer.from('Hello'), 'text/plain'), 'x.pdf'),
+      /is not a PDF, as it says/,
+    ],
+  ])('%s', async (_title, part, reason) => {
+    const { status, body } = await chat(asked('test/text', [part]));
+    expect(status).toBe(400);
+    expect(body.error.message).toMatch(place);
+    expect(body.error.message).toMatch(reason);
+  });
+
+  test('an address where nothing is', async () => {
+    const { status, body } = await chat(asked('test/text', [filePart('http://127.0.0.1:1/x.pdf')]));
+    expect(status).toBe(400);
+    expect(body.error.message).toMatch(/^messages\[0\]\.content\[1\]\.file\.file_data cannot be fetched: /);
+  });
+
+  test.each<[object, RegExp]>([
+    [
+      { pdf: { engine: 'none' } },
+      /^plugins\[0\]\.pdf\.engine must be one of native, pdf-text, cloudflare-ai, mistral-ocr$/,
+    ],
+    [
+      { pdf: { engine: 'mistral-ocr' } },
+      /^plugins\[0\]\.pdf\.engine is not configured here \(setting plugins\.file_parser\.ocr\)/,
+    ],
+    [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is no option/],
+    [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is no option/],
+  ])('an option that there is not: %j', async (options, message) => {
+    const body = asked('test/text', [filePart(REPORT)], { plugins: [{ id: 'file-parser', ...options }] });
+    for (const stream of [false, true]) {
+      const { status, body: answer } = await chat({ ...body, stream });
+      expect(status).toBe(400);
+      expect(answer.error.message).toMatch(message);
+    }
+  });
+});
+
+test('engine native goes to models that take files, and to no others', async () => {
+  const plugins = [{ id: 'file-parser', pdf: { engine: 'native' } }];
+  expect((await chat(asked('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
+  const { status, body } = await chat(asked('test/text', [filePart(REPORT)], { plugins }));
+  expect(status).toBe(404);
+  expect(body.error.message).toContain('does not take file input');
+});
+
+test('switched off, nothing is read', async () => {
+  const plugins = [{ id: 'file-parser', enabled: false }];
+  expect(textOf(await chat(asked('test/text', [filePart(REPORT, 'x.pdf')], { plugins })))).toBe(
+    '[1 file] What does it say?',
+  );
+});
+
+describe('of the other APIs', () => {
+  test('an input_file of the Responses API is read', async () => {
+    const answer = await openai.responses.create({
+      model: 'test/claude',
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'What does it say?' },
+            { type: 'input_file', filename: 'report.pdf', file_data: REPORT },
+          ],
+        },
+      ],
+    });
+    expect(answer.output_text).toContain('<file name="report.pdf">\nQuarterly report');
+  });
+
+  test('a document of the Messages API is read, whole and streamed', async () => {
+    const anthropic = new Anthropic({ baseURL: `${gateway.url}/api`, apiKey: gateway.key, maxRetries: 0 });
+    const body = {
+      model: 'test/text',
+      max_tokens: 4_000,
+      messages: [
+        {
+          role: 'user' as const,
+          content: [
+            {
+              type: 'document' as const,
+              title: 'report.pdf',
+              source: {
+                type: 'base64' as const,
+                media_type: 'application/pdf' as const,
+                data: pdf('report-pdfkit.pdf').toString('base64'),
+              },
+            },
+          ],
+        },
+      ],
+    };
+    const whole = await anthropic.messages.create(body);
+    expect(whole.content[0]).toMatchObject({ type: 'text', text: expect.stringContaining('Zürich 980.00') });
+    const streamed = await anthropic.messages.stream(body).finalMessage();
+    expect(streamed.content).toEqual(whole.content);
+    const counted = await anthropic.messages.countTokens({ model: body.model, messages: body.messages });
+    expect(counted.input_tokens).toBeGreaterThan(100);
+  });
+
+  test('a refusal has the name that its client knows', async () => {
+    const bad = { type: 'input_file', filename: 'x.pdf', file_data: dataUrl(Buffer.from('%PDF-1.7')) };
+    const response = await gateway.call('POST', '/responses', {
+      model: 'test/text',
+      input: [{ role: 'user', content: [bad] }],
+    });
+    expect(response.status).toBe(400);
+    expect(((await response.json()) as Answer).error.message).toMatch(
+      /^input\[0\]\.content\[0\]: the PDF cannot be read/,
+    );
+  });
+});
+
+test('the hold covers what was read: a key that cannot pay for the text is refused', async () => {
+  const response = await fetch(`${gateway.base_url}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'poor', limit: 0.0004 }),
+  });
+  const { key } = (await response.json()) as { key: string };
+  const ask = (parts: Part[]) =>
+    gateway.call('POST', '/chat/completions', asked('test/text', parts, { max_tokens: 16 }), {
+      authorization: `Bearer ${key}`,
+    });
+  expect((await ask([])).status).toBe(200);
+  expect((await ask([filePart(dataUrl(plainPdf('word '.repeat(2_000))))])).status).toBe(402);
+});
+
+test('explaining a route reads what is at hand, and fetches nothing', async () => {
+  const body = asked('test/text', [filePart(REPORT), filePart(`${site_url}/report.pdf`)]);
+  const response = await gateway.call('POST', '/route/explain', body);
+  expect(response.status).toBe(200);
+});
