@@ -64,6 +64,8 @@ import { createFileParser } from './plugins/files/file-parser.ts';
 import { createPdfReader } from './plugins/files/pdf-reader.ts';
 import { createHealing } from './plugins/healing/healing.ts';
 import { createPlugged } from './plugins/plugged.ts';
+import { createWebAdapter } from './plugins/web/adapter.ts';
+import { createWebSearch } from './plugins/web/search.ts';
 import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher } from './providers/fetch-media.ts';
 import { createServices } from './providers/services.ts';
@@ -230,6 +232,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const pdfs = createPdfReader();
   const files = createFileParser({ reader: pdfs, fetcher: media });
   const healing = createHealing();
+  const search = createWebSearch(services, () => served().config.plugins.web);
   const core = createInference({
     catalog,
     wholeCatalog,
@@ -237,7 +240,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     dialect: (wire) => dialects.get(wire),
     upstream,
     media,
-    adapters: [files.adapter, createCompression(tokenizer)],
+    adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
     prepareCall: files.prepare,
     states: createTurnStates({
       sealer: createSealer(options.secret),

@@ -127,19 +127,12 @@ describe(':thinking', () => {
   });
 });
 
-describe('a search that is not done', () => {
-  const NO_SEARCH = [expect.objectContaining({ kind: 'dropped', field: 'plugins' })];
-  test.each<[Partial<ChatRequest>, boolean]>([
-    [{ model: 'a/fast-1:online' }, true],
-    [{ model: 'a/fast-1', plugins: [{ id: 'web' }] }, true],
-    [{ model: 'a/fast-1', plugins: [{ id: 'web', enabled: false }] }, false],
-    [{ model: 'a/fast-1' }, false],
-  ])('%j is told: %j', (request, is_told) => {
-    expect(ask(request).told).toEqual(is_told ? NO_SEARCH : undefined);
-  });
-  test('is written into the request all the same, once', () => {
+describe(':online', () => {
+  test('is the plugin web, unless the request speaks of it', () => {
     expect(ask({ model: 'a/fast-1:online' }).request?.plugins).toEqual([{ id: 'web' }]);
     expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', max_results: 3 }] }).request).toBeUndefined();
+    expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', enabled: false }] }).request).toBeUndefined();
+    expect(ask({ model: 'a/fast-1' }).request).toBeUndefined();
   });
 });
 

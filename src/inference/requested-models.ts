@@ -1,6 +1,5 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, invalidField } from '../errors.ts';
-import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Strategy } from '../routing/candidate.ts';
 import { latestModels } from '../routing/families.ts';
@@ -37,8 +36,6 @@ export interface Requested {
   strategy?: Strategy | undefined;
   /** The request with what the names add to it; absent: nothing. */
   request?: ChatRequest;
-  /** What of the request is not done. */
-  told?: readonly Report[];
 }
 
 /** What a name is looked up with. */
@@ -151,12 +148,6 @@ function fitting(wish: Wish, request: ChatRequest): Wish {
   return rest;
 }
 
-const NO_SEARCH: Report = {
-  kind: 'dropped',
-  field: 'plugins',
-  reason: 'this version of the gateway runs no plugin web: nothing is searched for',
-};
-
 /**
  * The models that a request names, in order: `model`, then `models`, each once; the default when it names none. Names may be
  * ids, dated slugs, ids with suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
@@ -193,7 +184,6 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   checkBound(request, list);
   const plugins = request.plugins ?? [];
   const has_web = plugins.some(({ id }) => id === 'web');
-  const searches = is_online || plugins.some(({ id, enabled }) => id === 'web' && enabled !== false);
   return {
     models: list,
     requested: named[0]?.name ?? '',
@@ -201,7 +191,6 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     wishes: wishes.size === 0 ? undefined : wishes,
     strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
     ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, { id: 'web' }] } } : {}),
-    ...(searches ? { told: [NO_SEARCH] } : {}),
   };
 }
 

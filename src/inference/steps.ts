@@ -166,7 +166,7 @@ export function createSteps(
     const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
     const plan = planFor(call, { catalog, named, own, refuses, prefers, sticky: home?.isAt });
     const { names, wishes } = named;
-    return { call, catalog, plan, requested, names, wishes, told: [...(named.told ?? []), ...told], home };
+    return { call, catalog, plan, requested, names, wishes, told, home };
   }
 
   async function open(given: Call, wanted: Wanted): Promise<Session> {
