@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter } from '../schemas/guardrail.ts';
+import { BuiltinScanner, type ScannedSlug, scannedSlugs } from './detect/builtins.ts';
 import type { Finding, Span } from './finding.ts';
 import { findInjections } from './injection.ts';
 import { compilePattern } from './pattern.ts';
@@ -79,18 +80,6 @@ function activeFilters(guardrails: readonly BoundGuardrail[]): ActiveFilter[] {
 
 type Detector = (text: string) => Span[];
 
-const all = (expression: RegExp) => (text: string) =>
-  [...text.matchAll(expression)].map((match) => ({ start: match.index, end: match.index + match[0].length }));
-
-const detectors: Partial<Record<FilterSlug, Detector>> = {
-  email: all(/[\w.%+-]{1,64}@(?:[a-z\d-]{1,63}\.){1,8}[a-z]{2,24}/gi),
-  phone: all(/(?<![\d\w])(?:\+?1[ .-]?)?\(?[2-9]\d{2}\)?[ .-]?\d{3}[ .-]?\d{4}(?!\d)/g),
-  ssn: all(/(?<!\d)\d{3}[- ]\d{2}[- ]\d{4}(?!\d)/g),
-  'credit-card': all(/(?<!\d)(?:\d{4}[ -]?){3}\d{4}(?!\d)/g),
-  'ip-address': all(/(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])/g),
-  'regex-prompt-injection': findInjections,
-};
-
 function customDetector(pattern: string): Detector {
   const compiled = compilePattern(pattern);
   return (text) => {
@@ -123,24 +112,38 @@ function resolved(findings: Finding[], filters: readonly ActiveFilter[]): Findin
   return kept;
 }
 
+const isScanned = (slug: FilterSlug | undefined): slug is ScannedSlug =>
+  scannedSlugs.some((scanned) => scanned === slug);
+
 function createFilterSet(filters: readonly ActiveFilter[]): FilterSet {
   const analyzed: number[] = [];
+  const indexes = new Map<FilterSlug, number>();
   const detecting: { index: number; detect: Detector }[] = [];
   for (const [index, { slug, pattern }] of filters.entries()) {
-    const detect = slug === undefined ? customDetector(pattern ?? '') : detectors[slug];
-    if (detect === undefined) analyzed.push(index);
-    else detecting.push({ index, detect });
+    if (slug !== undefined) indexes.set(slug, index);
+    if (slug === 'person-name' || slug === 'address') analyzed.push(index);
+    else if (slug === 'regex-prompt-injection') detecting.push({ index, detect: findInjections });
+    else if (pattern !== undefined) detecting.push({ index, detect: customDetector(pattern) });
   }
+  const scanned = [...indexes.keys()].filter(isScanned);
+  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, ['US']);
   return {
     filters,
     analyzed,
     find(text) {
-      const findings = detecting.flatMap(({ index, detect }) =>
-        detect(text).map((span) => ({ ...span, filter: index })),
-      );
+      const findings: Finding[] = [];
+      scanner?.scan(text, (slug, start, end) => findings.push({ start, end, filter: indexes.get(slug)! }));
+      for (const { index, detect } of detecting) {
+        for (const span of detect(text)) findings.push({ ...span, filter: index });
+      }
       return findings.length === 0 ? findings : resolved(findings, filters);
     },
-    heldFrom: (text) => Math.max(0, text.length - limits.filter_match_chars_max),
+    heldFrom(text) {
+      const scanned_from = scanner?.heldFrom(text) ?? text.length;
+      return detecting.length === 0
+        ? scanned_from
+        : Math.min(scanned_from, Math.max(0, text.length - limits.filter_match_chars_max));
+    },
     context_chars: limits.filter_context_chars,
   };
 }

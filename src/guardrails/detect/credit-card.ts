@@ -1,0 +1,96 @@
+import type { Span } from '../finding.ts';
+import { isDigit, isGluedLeft, isHex, isWord } from './chars.ts';
+import { gaps, type NumberRun } from './number-run.ts';
+
+const DIGITS_MIN = 12;
+const CARD_DIGITS_MAX = 19;
+
+/** First digits, how many digits, as `[from, to, lengths]` of prefixes of one length (issuers' ranges in ISO/IEC 7812 registries). */
+const ISSUERS: readonly (readonly [from: number, to: number, lengths: readonly number[]])[] = [
+  // Visa
+  [4, 4, [13, 16, 19]],
+  // Mastercard
+  [51, 55, [16]],
+  [2221, 2720, [16]],
+  // American Express
+  [34, 34, [15]],
+  [37, 37, [15]],
+  // Discover
+  [6011, 6011, [16, 17, 18, 19]],
+  [644, 659, [16, 17, 18, 19]],
+  // Diners Club
+  [300, 305, [14, 16]],
+  [3095, 3095, [14, 16]],
+  [36, 36, [14]],
+  [38, 39, [14, 16]],
+  // JCB
+  [3528, 3589, [16, 17, 18, 19]],
+  // UnionPay
+  [62, 62, [16, 17, 18, 19]],
+  [81, 81, [16, 17, 18, 19]],
+  // Maestro
+  [5018, 5018, [12, 13, 14, 15, 16, 17, 18, 19]],
+  [5020, 5020, [12, 13, 14, 15, 16, 17, 18, 19]],
+  [5038, 5038, [12, 13, 14, 15, 16, 17, 18, 19]],
+  [5893, 5893, [12, 13, 14, 15, 16, 17, 18, 19]],
+  [6304, 6304, [12, 13, 14, 15, 16, 17, 18, 19]],
+  [6759, 6763, [12, 13, 14, 15, 16, 17, 18, 19]],
+  // Mir, RuPay, Elo, Hipercard, Verve, Troy
+  [2200, 2204, [16, 17, 18, 19]],
+  [508, 508, [16]],
+  [5090, 5099, [16]],
+  [6062, 6062, [16]],
+  [5061, 5061, [16, 18, 19]],
+  [9792, 9792, [16]],
+];
+
+/** How cards are printed: groups of four, those of American Express and of Diners Club, and long ones. */
+const PRINTED = new Set(['4444', '465', '464', '44443', '4441', '4442']);
+
+function hasIssuer(number: string): boolean {
+  return ISSUERS.some(([from, to, lengths]) => {
+    const prefix = Number(number.slice(0, String(from).length));
+    return prefix >= from && prefix <= to && lengths.includes(number.length);
+  });
+}
+
+/** The check digit of ISO/IEC 7812, annex B. */
+function passesLuhn(number: string): boolean {
+  let sum = 0;
+  for (let index = number.length - 1, is_doubled = false; index >= 0; index -= 1, is_doubled = !is_doubled) {
+    const digit = number.charCodeAt(index) - 0x30;
+    const doubled = digit > 4 ? digit * 2 - 9 : digit * 2;
+    sum += is_doubled ? doubled : digit;
+  }
+  return sum % 10 === 0;
+}
+
+const isJoin = (gap: number) => gap === gaps.dash || gap === gaps.space || gap === gaps.mixed;
+
+/** Whether digits are a part of something longer: a word, a decimal fraction, a UUID. */
+function isPart(text: string, start: number, end: number): boolean {
+  if (isGluedLeft(text, start) || isWord(text.charCodeAt(end))) return true;
+  const is_fraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
+  const is_whole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
+  const is_uuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
+  return is_fraction || is_whole || is_uuid;
+}
+
+/** The number of a payment card that begins with a group of digits. */
+export function cardAt(run: NumberRun, first: number): Span | undefined {
+  let shape = '';
+  const is_chunk = !isJoin(run.gap(first - 1));
+  for (let last = first; last < run.count; last += 1) {
+    const digits = run.digitsOf(first, last);
+    if (digits > CARD_DIGITS_MAX) return undefined;
+    shape += run.size(last);
+    const is_whole = is_chunk && !isJoin(run.gap(last));
+    if (digits >= DIGITS_MIN && (is_whole || first === last || PRINTED.has(shape))) {
+      const [start, end] = [run.start(first), run.end(last)];
+      const number = run.number(first, last);
+      if (hasIssuer(number) && passesLuhn(number) && !isPart(run.text, start, end)) return { start, end };
+    }
+    if (!isJoin(run.gap(last))) return undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,145 @@
+/** A text as detectors read it: digits, dashes, spaces and letters that look like ASCII are ASCII, and what cannot be seen is left out. */
+export interface Folded {
+  readonly text: string;
+  /** Where each of its characters stood; undefined: where it stands now. */
+  readonly origins?: Uint32Array;
+}
+
+const SKIPPED = 1;
+const SURROGATE = 2;
+const ZERO = 0x30;
+
+/** What cannot be seen, stands on top of another character, or only says how one is drawn. */
+const UNSEEN: readonly (readonly [number, number])[] = [
+  [0xad, 0xad],
+  [0x300, 0x36f],
+  [0x61c, 0x61c],
+  [0x115f, 0x1160],
+  [0x17b4, 0x17b5],
+  [0x180b, 0x180e],
+  [0x200b, 0x200f],
+  [0x202a, 0x202e],
+  [0x2060, 0x206f],
+  [0x20d0, 0x20f0],
+  [0x3164, 0x3164],
+  [0xfe00, 0xfe0f],
+  [0xfe20, 0xfe2f],
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+];
+const DASHES = '\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63';
+const SPACES = '\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000';
+const DOTS = '\u2024\ufe52\uff61';
+const COLONS = '\u02d0\ua789\ufe13\ufe55';
+/** A long vowel in Japanese, and the dash of its telephone numbers. */
+const VOWEL_MARK = 0x30fc;
+
+/** For each unit of UTF-16: what it is read as, or one of the marks above; 0: as it is. */
+function tableOfUnits(): Uint16Array {
+  const table = new Uint16Array(0x10000);
+  const digit = /\p{Nd}/u;
+  for (let unit = 0x660, value = 0; unit < 0xff00; unit += 1) {
+    // Digits stand in rows of ten (Unicode standard, chapter 4.6).
+    if ((unit >= 0xd800 && unit < 0xe000) || !digit.test(String.fromCharCode(unit))) value = 0;
+    else {
+      table[unit] = ZERO + (value % 10);
+      value += 1;
+    }
+  }
+  for (let unit = 0x2460; unit <= 0x2468; unit += 1) table[unit] = ZERO + 1 + unit - 0x2460;
+  table[0x24ea] = ZERO;
+  for (let unit = 0xff01; unit <= 0xff5e; unit += 1) table[unit] = unit - 0xfee0;
+  const read = (units: string, as: string) => {
+    for (const unit of units) table[unit.charCodeAt(0)] = as.charCodeAt(0);
+  };
+  read(DASHES, '-');
+  read(SPACES, ' ');
+  read(DOTS, '.');
+  read(COLONS, ':');
+  read('\ufe6b', '@');
+  read('\ufe62', '+');
+  for (const [first, last] of UNSEEN) table.fill(SKIPPED, first, last + 1);
+  table.fill(SURROGATE, 0xd800, 0xdc00);
+  return table;
+}
+
+let units: Uint16Array | undefined;
+
+const NOT_ASCII = /[^\0-\x7f]/;
+const isDigit = (unit: number) => unit >= ZERO && unit <= ZERO + 9;
+
+/** The digit that a pair of surrogates is (mathematical and segmented ones); -2: nothing to be seen (tags); -1: anything else. */
+function pairOf(high: number, low: number): number {
+  if (high === 0xd835 && low >= 0xdfce && low <= 0xdfff) return (low - 0xdfce) % 10;
+  if (high === 0xd83e && low >= 0xdff0 && low <= 0xdff9) return low - 0xdff0;
+  if (high === 0xdb40 && low <= 0xdfff) return -2;
+  return -1;
+}
+
+/** Where the first character stands that is read otherwise than it is written, or may be. */
+function firstChange(text: string, table: Uint16Array): number {
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x80) continue;
+    const read = table[unit]!;
+    if (read === SURROGATE ? pairOf(unit, text.charCodeAt(at + 1)) !== -1 : read !== 0 || unit === VOWEL_MARK)
+      return at;
+  }
+  return text.length;
+}
+
+/** A text as detectors read it. Most are read as they are written, which costs little. */
+export function fold(text: string): Folded {
+  if (!NOT_ASCII.test(text)) return { text };
+  units ??= tableOfUnits();
+  const { length } = text;
+  const first = firstChange(text, units);
+  if (first === length) return { text };
+  const out = new Uint16Array(length);
+  const origins = new Uint32Array(length + 1);
+  let count = 0;
+  let is_changed = false;
+  const put = (unit: number, origin: number) => {
+    out[count] = unit;
+    origins[count] = origin;
+    count += 1;
+  };
+  for (let at = 0; at < first; at += 1) put(text.charCodeAt(at), at);
+  for (let at = first; at < length; at += 1) {
+    const unit = text.charCodeAt(at);
+    const read = unit < 0x80 ? 0 : units[unit]!;
+    if (read === 0) {
+      const is_dash = unit === VOWEL_MARK && count > 0 && isDigit(out[count - 1]!);
+      is_changed ||= is_dash;
+      put(is_dash ? 0x2d : unit, at);
+    } else if (read === SURROGATE) {
+      const value = pairOf(unit, text.charCodeAt(at + 1));
+      if (value >= 0) put(ZERO + value, at);
+      if (value !== -1) {
+        is_changed = true;
+        at += 1;
+      } else put(unit, at);
+    } else {
+      is_changed = true;
+      if (read !== SKIPPED) put(read, at);
+    }
+  }
+  if (!is_changed) return { text };
+  origins[count] = length;
+  const folded = new TextDecoder('utf-16le', { ignoreBOM: true }).decode(out.subarray(0, count));
+  // A lone surrogate is decoded to U+FFFD: one unit as well.
+  return count === length ? { text: folded } : { text: folded, origins: origins.subarray(0, count + 1) };
+}
+
+/** Where what stands at an offset of a folded text stood. */
+export function originOf({ origins }: Folded, at: number): number {
+  return origins === undefined ? at : origins[at]!;
+}
+
+/** Where what ends at an offset of a folded text ended: what cannot be seen after it is none of it. */
+export function endOrigin({ origins }: Folded, end: number, text: string): number {
+  if (origins === undefined || end === 0) return end;
+  const last = origins[end - 1]!;
+  const is_pair = (text.charCodeAt(last) & 0xfc00) === 0xd800 && (text.charCodeAt(last + 1) & 0xfc00) === 0xdc00;
+  return last + (is_pair && origins[end] !== last + 1 ? 2 : 1);
+}

@@ -1,0 +1,36 @@
+import { isWord } from './chars.ts';
+
+/** ISO 13616: at least Norway's, at most what the standard allows. */
+const LENGTH_MIN = 15;
+const LENGTH_MAX = 34;
+const LETTER = /[A-Za-z]/;
+
+/**
+ * Where the account number (IBAN, checked by its own digits) ends that the digits at an offset are the check digits of;
+ * undefined: there is none.
+ */
+export function ibanEnd(text: string, at: number): number | undefined {
+  if (!LETTER.test(text.charAt(at - 1)) || !LETTER.test(text.charAt(at - 2)) || isWord(text.charCodeAt(at - 3))) {
+    return undefined;
+  }
+  let found: number | undefined;
+  let rest = 0;
+  let length = 0;
+  const head = [text.charCodeAt(at - 2), text.charCodeAt(at - 1), text.charCodeAt(at), text.charCodeAt(at + 1)];
+  for (let index = at + 2; length < LENGTH_MAX - head.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit === 0x20 || unit === 0x2d) continue;
+    if (!isWord(unit) || unit === 0x5f) break;
+    rest = pushed(rest, unit);
+    length += 1;
+    const is_end = !isWord(text.charCodeAt(index + 1));
+    if (is_end && length + head.length >= LENGTH_MIN && head.reduce(pushed, rest) === 1) found = index + 1;
+  }
+  return found;
+}
+
+/** The remainder by 97 of a number with one more character, letters being 10 to 35 (ISO 7064). */
+function pushed(rest: number, unit: number): number {
+  if (unit < 0x3a) return (rest * 10 + unit - 0x30) % 97;
+  return (rest * 100 + (unit & 0x1f) + 9) % 97;
+}

@@ -1,0 +1,103 @@
+import type { Span } from '../finding.ts';
+import { isDigit, isGluedLeft, isHex, isWord, wordsBefore } from './chars.ts';
+import { gaps, type NumberRun } from './number-run.ts';
+
+/** Four numbers after such words are no address. */
+const VERSION_BEFORE =
+  /(?:\b(?:version|ver|v|release|build|section|sect?|chapter|clause|article|figure|fig|table|rev)\.?|§) ?[#:]? ?$/i;
+const PRODUCT_BEFORE = /(?:^|[\s"'(;])[A-Z][A-Za-z]{2,20}\/$/;
+const UNDERSCORE = 0x5f;
+
+const isByte = (run: NumberRun, index: number) => {
+  const size = run.size(index);
+  return size > 0 && size < 4 && Number(run.number(index, index)) < 256;
+};
+
+/** The IPv4 address that begins with a group of digits. */
+export function ipv4At(run: NumberRun, first: number): Span | undefined {
+  for (let index = first; index < first + 3; index += 1) if (run.gap(index) !== gaps.dot) return undefined;
+  if (run.gap(first - 1) === gaps.dot || run.gap(first + 3) === gaps.dot) return undefined;
+  for (let index = first; index < first + 4; index += 1) if (!isByte(run, index)) return undefined;
+  const { text } = run;
+  const [start, end] = [run.start(first), run.end(first + 3)];
+  const next = text.charCodeAt(end);
+  if (isGluedLeft(text, start) && text.charCodeAt(start - 1) !== UNDERSCORE) return undefined;
+  if (isWord(next) && next !== UNDERSCORE) return undefined;
+  const before = wordsBefore(text, start);
+  if (VERSION_BEFORE.test(before)) return undefined;
+  // `Chrome/120.0.0.0` in the names of browsers.
+  if (PRODUCT_BEFORE.test(before) && text.slice(start, end).endsWith('.0.0.0')) return undefined;
+  return { start, end };
+}
+
+const COLON = 0x3a;
+const DOT = 0x2e;
+const IPV6_CHARS_MAX = 45;
+const ZONE = /^%[a-z\d][\w.-]{0,15}/i;
+const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/;
+const EUI64 = /^(?:[\da-f]{2}:){7}[\da-f]{2}$/i;
+
+function isIpv6(text: string): boolean {
+  const halves = text.split('::');
+  if (halves.length > 2) return false;
+  let count = 0;
+  let has_digit = false;
+  const parts = halves.map((half) => (half === '' ? [] : half.split(':')));
+  for (const [side, groups] of parts.entries()) {
+    for (const [index, group] of groups.entries()) {
+      const is_last = side === parts.length - 1 && index === groups.length - 1;
+      if (is_last && IPV4.test(group)) {
+        if (group.split('.').some((byte) => Number(byte) > 255)) return false;
+        count += 2;
+        has_digit = true;
+        continue;
+      }
+      if (!/^[\da-f]{1,4}$/i.test(group)) return false;
+      has_digit ||= /\d/.test(group);
+      count += 1;
+    }
+  }
+  // A name with two colons in it (`abc::def`) is of a program, unless digits or many groups speak against it.
+  if (halves.length === 2) return count < 8 && count > 0 && (has_digit || count > 2);
+  return count === 8 && !EUI64.test(text);
+}
+
+const SLICE = /^(?:[\w)\]]\[|,.?|.,)?\d*::\d*$/;
+
+/** The IPv6 address whose first colon stands at an offset. */
+export function ipv6At(text: string, colon: number): Span | undefined {
+  let start = colon;
+  while (start > colon - 4 && isHex(text.charCodeAt(start - 1))) start -= 1;
+  let end = colon;
+  let colons = 0;
+  let is_double = false;
+  for (; end - start <= IPV6_CHARS_MAX; end += 1) {
+    const unit = text.charCodeAt(end);
+    if (unit === COLON) {
+      is_double ||= end > colon && text.charCodeAt(end - 1) === COLON;
+      colons += 1;
+    } else if (!isHex(unit) && unit !== DOT) break;
+  }
+  while (text.charCodeAt(end - 1) === DOT) end -= 1;
+  // A colon after an address is of the sentence, unless it is one of two.
+  if (text.charCodeAt(end - 1) === COLON && text.charCodeAt(end - 2) !== COLON) {
+    end -= 1;
+    colons -= 1;
+  }
+  if (end <= colon || (!is_double && colons !== 7 && colons !== 6)) return undefined;
+  const before = text.charCodeAt(start - 1);
+  const is_part =
+    isGluedLeft(text, start) || before === COLON || (before === DOT && isDigit(text.charCodeAt(start - 2)));
+  if (is_part || isWord(text.charCodeAt(end)) || !isIpv6(text.slice(start, end))) return undefined;
+  // `x[::2]` and `x[:, 1::2]` are parts of a list.
+  if (text.charAt(end) === ']' && SLICE.test(text.slice(Math.max(0, start - 2), end))) return undefined;
+  const zone = ZONE.exec(text.slice(end, end + 18))?.[0] ?? '';
+  return { start, end: end + zone.length };
+}
+
+const IPV6_TAIL = /[\da-f:.]{0,46}(?:%[\w.-]{0,16})?$/i;
+
+/** Where the IPv6 address begins that may go on after the end of a folded text. */
+export function ipv6HeldFrom(text: string): number {
+  return text.length - (IPV6_TAIL.exec(text.slice(-64))?.[0].length ?? 0);
+}

@@ -1,0 +1,171 @@
+import type { Span } from '../finding.ts';
+import { isDigit, isGluedLeft, isWord, wordsBefore } from './chars.ts';
+import { gaps, type NumberRun } from './number-run.ts';
+import type { NumberingPlans } from './numbering-plans.ts';
+
+/** The longest number (ITU-T E.164, section 6.2.1), with a trunk prefix in brackets. */
+const PHONE_DIGITS_MAX = 16;
+const DIGITS_MIN = 7;
+
+/** Where numbers are looked for that begin with a trunk prefix, or that a word calls a telephone number. */
+const KNOWN_REGIONS = [
+  ...['US', 'GB', 'DE', 'FR', 'ES', 'IT', 'PT', 'BR', 'PL', 'NL', 'BE', 'AT', 'CH', 'SE', 'IE'],
+  ...['JP', 'IN', 'AU', 'CN', 'KR', 'MX', 'ZA', 'TR'],
+];
+const CALLED_PHONE =
+  /(?<![\p{L}\p{N}])(?:tel|tél|phone|telephone|téléphone|telefon|telefone|telefono|teléfono|mobile?|móvil|movil|celular|cell(?:phone)?|handy|portable|fax|komórka|kom|hotline|whatsapp|sms|(?:call|ring|reach|text) (?:me|us|him|her|them)(?: (?:at|on))?)(?:[\s:.,="'-]| (?:is|no|nr|number|numer|ist|est|é|es)\b){0,6}\(?$|(?:電話番号?|携帯|電話|电话|手机|फ़?ोन|मोबाइल)[^\n\d]{0,8}$/iu;
+const CALLED_OTHERWISE =
+  /(?:[#$£€¥%]|(?:^|[^\w])(?:id|ids|order|orders|invoice|ticket|ref|reference|sku|serial|acct|account|case|tracking|timestamp|time|epoch|ts|seed|isbn|ean|upc|build|version|pid|uid|size|bytes|total|count)["'\s:=#.]{0,4}(?:(?:no|nr|num|number|id)\b\.?["'\s:=#]{0,3})?|(?:_id|Id|ID)["'\s:=]{1,4}|(?<!wa\.me)\/)$/i;
+
+const isSame = (gap: number) => gap === gaps.dash || gap === gaps.dot;
+const isLoose = (gap: number) => gap === 0 || gap === gaps.space || gap === gaps.mixed || gap === gaps.other;
+/** A word ends a number, unless it is an extension: `555-0100x12`. */
+const isEnd = (text: string, at: number) =>
+  !isWord(text.charCodeAt(at)) || (/[xX]/.test(text.charAt(at)) && isDigit(text.charCodeAt(at + 1)));
+const isNanpArea = (run: NumberRun, index: number) => run.text.charCodeAt(run.start(index)) > 0x31;
+
+/** Finds telephone numbers in groups of digits: international ones of all countries, and those of `regions` as they are dialled there. */
+export class PhoneFinder {
+  readonly #plans: NumberingPlans;
+  readonly #regions: readonly string[];
+  readonly #is_nanp: boolean;
+
+  constructor(plans: NumberingPlans, regions: readonly string[]) {
+    this.#plans = plans;
+    this.#regions = regions.filter((region) => plans.hasRegion(region));
+    this.#is_nanp = this.#regions.some((region) => ['US', 'CA'].includes(region));
+  }
+
+  /** The telephone number that begins with a group of digits. */
+  at(run: NumberRun, first: number): Span | undefined {
+    const { text } = run;
+    const start = run.start(first);
+    const before = text.charAt(start - 1);
+    if (before === '+') return this.#international(run, first, start - 1);
+    if (isGluedLeft(text, start)) return undefined;
+    if (this.#is_nanp) {
+      const found = this.#nanp(run, first);
+      if (found !== undefined) return found;
+    }
+    const is_exit_code = text.startsWith('00', start) && run.digitsOf(first, run.count - 1) > 9;
+    if (is_exit_code && isLoose(run.gap(first - 1))) {
+      const found = this.#international(run, first, start, 2);
+      if (found !== undefined) return found;
+    }
+    return this.#national(run, first);
+  }
+
+  #span(run: NumberRun, start: number, last: number): Span | undefined {
+    const end = run.end(last);
+    if (!isEnd(run.text, end)) return undefined;
+    // The bracket around an area code is of the number.
+    const opens = start > 0 && run.text.charAt(start - 1) === '(' && run.text.slice(start, end).includes(')');
+    return { start: opens ? start - 1 : start, end };
+  }
+
+  /** With its calling code, after a plus sign or the digits for a call abroad. */
+  #international(run: NumberRun, first: number, start: number, exit_digits = 0): Span | undefined {
+    if (isGluedLeft(run.text, start)) return undefined;
+    let last = first;
+    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) <= PHONE_DIGITS_MAX + exit_digits) last += 1;
+    let possible: number | undefined;
+    for (; last >= first; last -= 1) {
+      const written = run.digitsOf(first, last) - exit_digits;
+      if (written < DIGITS_MIN) break;
+      if (!isEnd(run.text, run.end(last))) continue;
+      const number = run.number(first, last).slice(exit_digits);
+      const kind = this.#plans.international(number) ?? this.#withoutTrunk(run, first, last, exit_digits);
+      if (kind === 'valid') return this.#span(run, start, last);
+      if (kind === 'possible' && exit_digits === 0 && written >= (first === last ? 11 : 10)) possible = last;
+    }
+    return possible === undefined ? undefined : this.#span(run, start, possible);
+  }
+
+  /** `+44 (0)20 …`: the trunk prefix in brackets is not dialled from abroad. */
+  #withoutTrunk(run: NumberRun, first: number, last: number, exit_digits: number): 'valid' | 'possible' | undefined {
+    for (let index = first + 1; index < last && index < first + 3; index += 1) {
+      if (run.size(index) !== 1 || run.text.charAt(run.start(index) - 1) !== '(') continue;
+      const number = run.number(first, index - 1) + run.number(index + 1, last);
+      return this.#plans.international(number.slice(exit_digits));
+    }
+    return undefined;
+  }
+
+  /** As in North America: three, three and four digits, or ten in a row, with or without a 1 in front. */
+  #nanp(run: NumberRun, first: number): Span | undefined {
+    const has_code = run.size(first) === 1 && run.text.charAt(run.start(first)) === '1';
+    const area = has_code && run.gap(first) !== 0 && run.gap(first) !== gaps.slash ? first + 1 : first;
+    const [one, two, three] = [run.size(area), run.size(area + 1), run.size(area + 2)];
+    const start = run.start(first);
+    if (one === 3 && two === 3 && three === 4) return this.#grouped(run, first, area);
+    if (one === 3 && two === 7 && isNanpArea(run, area) && !isSame(run.gap(area + 1)) && !isSame(run.gap(first - 1))) {
+      const is_printed = run.gap(area) === gaps.dash || run.gap(area) === gaps.close;
+      return is_printed || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 1) : undefined;
+    }
+    const is_bare = one === 10 || (one === 11 && run.text.charAt(run.start(area)) === '1');
+    if (!is_bare || !isLoose(run.gap(area)) || !isLoose(run.gap(first - 1))) return undefined;
+    const number = run.number(area, area).slice(-10);
+    const is_phone = number.startsWith('555') || this.#plans.international(`1${number}`) === 'valid';
+    if (this.#isCalledPhone(run, first)) return this.#span(run, start, area);
+    return is_phone && !CALLED_OTHERWISE.test(wordsBefore(run.text, start)) ? this.#span(run, start, area) : undefined;
+  }
+
+  #grouped(run: NumberRun, first: number, area: number): Span | undefined {
+    const [before, left, right, after] = [run.gap(first - 1), run.gap(area), run.gap(area + 1), run.gap(area + 2)];
+    if (!isLoose(before) || !isLoose(after) || right > gaps.dot) return undefined;
+    const start = run.start(first);
+    const is_printed =
+      left === gaps.close || (isSame(left) && isSame(right)) || (left === gaps.space && right === gaps.dash);
+    if (is_printed || left === gaps.slash) return this.#span(run, start, area + 2);
+    // With spaces alone it may be a row of numbers.
+    const is_alone = before === 0 && after === 0 && isNanpArea(run, area);
+    return is_alone || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 2) : undefined;
+  }
+
+  #isCalledPhone(run: NumberRun, first: number): boolean {
+    return CALLED_PHONE.test(wordsBefore(run.text, run.start(first)));
+  }
+
+  /** As it is dialled inside a region: one that is asked for, or any that is known where the number says that it is one. */
+  #national(run: NumberRun, first: number): Span | undefined {
+    if (!isLoose(run.gap(first - 1)) || isDate(run, first)) return undefined;
+    const has_trunk = run.text.charCodeAt(run.start(first)) === 0x30;
+    const is_bracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
+    const is_grouped = run.gap(first) !== 0;
+    const is_mine = this.#regions.length > (this.#is_nanp ? 1 : 0) && (is_grouped || has_trunk);
+    const is_printed = is_bracketed || (has_trunk && is_grouped && run.size(first) > 1);
+    const is_called = (is_mine && is_printed) || this.#isCalledPhone(run, first);
+    if (!is_mine && !is_printed && !is_called) return undefined;
+    if (!is_called && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
+    const regions = is_called || is_printed ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
+    let last = first;
+    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) < PHONE_DIGITS_MAX) last += 1;
+    for (; last >= first; last -= 1) {
+      const digits = run.digitsOf(first, last);
+      if (digits < (is_called ? DIGITS_MIN : DIGITS_MIN + 2)) return undefined;
+      const is_apart = isLoose(run.gap(last)) && isEnd(run.text, run.end(last));
+      if (!is_apart) continue;
+      const number = run.number(first, last);
+      const has_it = (region: string) =>
+        (is_called || !is_printed || is_bracketed || this.#plans.prefixOf(region) === '0') &&
+        this.#plans.isNational(number, region);
+      if (regions.some(has_it)) return this.#span(run, run.start(first), last);
+    }
+    return undefined;
+  }
+}
+
+/** Whether groups of digits are a date (17.05.2024, 2024-05-17, 05/17/24), with or without a time after it. */
+function isDate(run: NumberRun, first: number): boolean {
+  const [one, two, three] = [0, 1, 2].map((step) =>
+    Number(run.size(first + step) > 0 ? run.number(first + step, first + step) : -1),
+  );
+  if (run.gap(first) !== run.gap(first + 1) || run.size(first + 1) > 2) return false;
+  const isYear = (value: number | undefined) => value !== undefined && value >= 1900 && value < 2100;
+  const isDay = (value: number | undefined) => value !== undefined && value >= 1 && value <= 31;
+  return (
+    isDay(two) &&
+    ((isYear(one) && isDay(three)) ||
+      (isDay(one) && (isYear(three) || run.size(first + 2) === 2) && run.gap(first) !== gaps.space))
+  );
+}
