@@ -375,6 +375,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     dialect: (wire) => dialects.get(wire),
     upstream,
     adapters: [],
+    server_tools: () => undefined,
     media: { fetch: async () => ({ mime_type: 'image/png', base64: PIXEL, bytes: 70 }) as never },
     states: stateless,
     tokenizer: { count: async (text) => Math.ceil(text.length / 2), stop: async () => {} },

@@ -285,6 +285,7 @@ function createRouter(world: World, asked: Asked): Router {
     dialect: (wire) => dialects.get(wire),
     upstream,
     adapters: [],
+    server_tools: () => undefined,
     media: { fetch: () => Promise.reject(new Error('nothing is to be fetched')) },
     states: stateless,
     tokenizer: { count: async () => undefined, stop: async () => {} },

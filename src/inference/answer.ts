@@ -8,12 +8,16 @@ import { type ChatAttemptsOptions, createChatAttempts } from './chat-attempts.ts
 import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
 import { type CountedTokens, createTokenCount } from './count-tokens.ts';
 import { createExplain, type Explanation } from './explain.ts';
+import { createPay, feesOf } from './fees.ts';
 import { createMeasure } from './measure.ts';
-import { type AnswerUsage, createSettlement, type SettlementLog } from './settlement.ts';
-import { createSteps, type StepsOptions, type Wanted, wireOf } from './steps.ts';
-import { createStreaming, type Served, type StreamEvent, servedBy } from './stream-answer.ts';
+import { type AnswerUsage, createSettlement, type Session, type SettlementLog } from './settlement.ts';
+import { createSteps, type StepsOptions, type Wanted } from './steps.ts';
+import { createStreaming, type Served, type StreamEvent } from './stream-answer.ts';
 import { runTask, type Task, type TaskAnswer } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
+import { createToolLoop } from './tool-loop.ts';
+import { createRunTools } from './tool-runs.ts';
+import { createWholeAnswers } from './whole-answer.ts';
 
 export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
@@ -58,7 +62,7 @@ export interface Inference extends Metered {
 }
 
 export function createInference(options: InferenceOptions): Inference {
-  const { clock, states } = options;
+  const { clock } = options;
   const settlement = createSettlement(options);
   const { note, settle } = settlement;
   const admission = createAdmission(options);
@@ -67,23 +71,28 @@ export function createInference(options: InferenceOptions): Inference {
   const steps = createSteps(options, settlement, attempts);
   const work = createChatWork(options);
   const chat = createChatAttempts(options, work, measure);
-  const answerStream = createStreaming({ ...options, settlement, admission, attempts, steps, chat });
+  const pay = createPay(options);
+  const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
+  const parts = { ...options, settlement, admission, attempts, steps, chat, loop };
+  const answerStream = createStreaming(parts);
+  const answerWhole = createWholeAnswers(parts);
+
+  async function open(call: Call): Promise<Session> {
+    const session = await steps.open(call, work.wanted(call));
+    session.call.fees = feesOf(session, pay);
+    session.call.sources = [];
+    try {
+      chat.fittingFor(session);
+      return session;
+    } catch (error) {
+      session.passage.withdraw();
+      throw error;
+    }
+  }
 
   return {
     [METERED]: true,
-    async complete(call) {
-      const session = await steps.open(call, work.wanted(call));
-      const { value, prepared, candidate } = await steps.tryInOrder(session, chat.whole(session));
-      const { completion, meter } = value;
-      session.first_token_ms = clock.monotonic_ms();
-      const attempt = note(session, candidate, { status: 200, failure: null });
-      const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
-      const usage = await settle(session, outcome, { meter, candidate, prepared, attempt });
-      if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
-      const kept = states.keeper(session.call, candidate, wireOf(candidate))?.whole(completion) ?? completion;
-      const metadata = steps.metadataOf(session, candidate);
-      return { completion: kept, served: servedBy(candidate), usage, classes: session.usage, metadata };
-    },
+    complete: async (call) => answerWhole(await open(call)),
 
     explain: createExplain(options, steps, work, measure),
 
@@ -94,7 +103,7 @@ export function createInference(options: InferenceOptions): Inference {
     run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
 
     async *stream(call) {
-      yield* answerStream(await steps.open(call, work.wanted(call)));
+      yield* answerStream(await open(call));
     },
   };
 }

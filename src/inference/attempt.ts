@@ -158,20 +158,35 @@ function outgoingOf({ candidate, dialect, encoded, payload }: PreparedAttempt, {
 }
 
 /** What the decoders know of the attempt: what the encoder left for them, and the answer's headers. */
-function stateOf({ encoded }: PreparedAttempt, response: UpstreamResponse, call: Call): AttemptState {
-  return { ...encoded.state, generation_id: call.generation_id, headers: response.headers };
+function stateOf(
+  { encoded }: PreparedAttempt,
+  response: UpstreamResponse,
+  { call, step = 1 }: AttemptContext,
+): AttemptState {
+  // Ids of calls are made of it, and must not come twice in one answer.
+  const generation_id = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+  return { ...encoded.state, generation_id, headers: response.headers };
 }
 
-async function readWhole(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): Promise<ChatCompletion> {
+async function readWhole(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+): Promise<ChatCompletion> {
+  const { call } = context;
   const body = await readJson(prepared.dialect, response, call);
-  return prepared.dialect.decodeResponse(body, stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
+  return prepared.dialect.decodeResponse(
+    body,
+    stateOf(prepared, response, context),
+    Math.floor(call.accepted_ms / 1000),
+  );
 }
 
 /** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
 export async function attemptWhole(prepared: PreparedAttempt, context: AttemptContext): Promise<ChatCompletion> {
   const held = start(outgoingOf(prepared, context.call), context);
   try {
-    return await readWhole(prepared, await headersOf(prepared.dialect, held), context.call);
+    return await readWhole(prepared, await headersOf(prepared.dialect, held), context);
   } finally {
     held.release();
   }
@@ -233,10 +248,18 @@ interface AnswerReader {
  * Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. What one read brought
  * before the failure that it also brought is given out first.
  */
-function createAnswerReader(prepared: PreparedAttempt, response: UpstreamResponse, call: Call): AnswerReader {
+function createAnswerReader(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+): AnswerReader {
+  const { call } = context;
   const { dialect } = prepared;
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder(stateOf(prepared, response, call), Math.floor(call.accepted_ms / 1000));
+  const decoder = dialect.createStreamDecoder(
+    stateOf(prepared, response, context),
+    Math.floor(call.accepted_ms / 1000),
+  );
   let has_begun = false;
   let ended = false;
   let failure: unknown;
@@ -310,17 +333,16 @@ function createAnswerReader(prepared: PreparedAttempt, response: UpstreamRespons
  * `UpstreamError`, or `ClientGone` when the client left first.
  */
 export async function attemptStream(prepared: PreparedAttempt, context: AttemptContext): Promise<OpenStream> {
-  const { call } = context;
   const held = start(outgoingOf(prepared, context.call), context);
   try {
     const response = await headersOf(prepared.dialect, held);
     await refuseForeign(response, prepared.dialect);
     if (isJsonAnswer(response)) {
-      const chunks = chunksOf(await readWhole(prepared, response, call));
+      const chunks = chunksOf(await readWhole(prepared, response, context));
       held.started();
       return { first: chunks, next: async () => undefined, close: held.release };
     }
-    const { next, begun } = createAnswerReader(prepared, response, call);
+    const { next, begun } = createAnswerReader(prepared, response, context);
     const first: ChatChunk[] = [];
     for (;;) {
       const chunks = await next();

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
@@ -96,6 +97,16 @@ function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { prici
   return prices.some((name) => (one[name] ?? 0) < (other[name] ?? 0));
 }
 
+/** Which attempt of its call the next one is, work that was paid for beside them counted in: its name at the provider, and in the journal. */
+export function attemptNumber({ attempts, fees }: Pick<Session, 'attempts' | 'fees'>): number {
+  return attempts.length + fees.length + 1;
+}
+
+/** What the journal must know of a call when the next of its work begins. */
+export function sofarOf({ attempts, fees }: Session): Pick<GenerationRecord, 'attempts' | 'fees'> {
+  return { attempts, ...(fees.length === 0 ? {} : { fees }) };
+}
+
 /** Whether the client gave the order: nothing that happens meanwhile changes it. */
 function isOrdered({ call }: Session): boolean {
   return (call.request.provider?.order?.length ?? 0) > 0;
@@ -151,9 +162,9 @@ export function createAttempts(
     const record = openRecord(session.call, candidate);
     await recorder.attempt({
       id: session.call.generation_id,
-      attempt: session.attempts.length + 1,
+      attempt: attemptNumber(session),
       endpoint: candidate.endpoint.id,
-      record: { ...record, attempts: session.attempts },
+      record: { ...record, ...sofarOf(session) },
       hold,
     });
     return {

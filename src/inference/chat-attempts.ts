@@ -1,15 +1,14 @@
 import { type Media, UpstreamError } from '../providers/dialect.ts';
-import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatCompletion, ChatRequest } from '../schemas/inner.ts';
-import { type Adapter, adapterFor } from './adapters.ts';
 import type { Measure } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
-import type { Work } from './attempts.ts';
+import { attemptNumber, type Work } from './attempts.ts';
 import type { Cancellation } from './call.ts';
 import type { ChatWork } from './chat-work.ts';
-import { createCallMedia, NO_MEDIA } from './media.ts';
+import { type Fitting, type FittingOptions, fittingOf } from './fitting.ts';
+import { NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
 import type { Session } from './settlement.ts';
 
@@ -28,16 +27,14 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 
 /** What the attempts of a chat call do: ask one endpoint for a whole answer, or for a stream. */
 export interface ChatAttempts {
+  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
+  fittingFor(session: Session): Fitting;
   whole(session: Session): Work<PreparedAttempt, MeteredCompletion>;
   streamed(session: Session, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
 }
 
-export interface ChatAttemptsOptions {
+export interface ChatAttemptsOptions extends FittingOptions {
   upstream: Upstream;
-  /** Fetches what an upstream does not fetch itself. */
-  media: MediaFetcher;
-  /** What makes calls fit endpoints, in order. */
-  adapters: readonly Adapter[];
   first_token_ms_max: number;
   total_ms_max: number;
 }
@@ -53,10 +50,17 @@ function requireSubstance(meter: Meter): void {
 }
 
 export function createChatAttempts(
-  { upstream, media: fetcher, adapters, first_token_ms_max, total_ms_max }: ChatAttemptsOptions,
+  options: ChatAttemptsOptions,
   chat: ChatWork,
   measure: Measure<PreparedAttempt>,
 ): ChatAttempts {
+  const { upstream, first_token_ms_max, total_ms_max } = options;
+
+  function fittingFor(session: Session): Fitting {
+    session.fitting ??= fittingOf(session.call, options);
+    return session.fitting;
+  }
+
   function workOf<T>(
     session: Session,
     send: (prepared: PreparedAttempt, cancellation?: Cancellation) => Promise<T>,
@@ -64,8 +68,7 @@ export function createChatAttempts(
   ): Work<PreparedAttempt, T> {
     const { call } = session;
     const { request } = call;
-    const fetched = createCallMedia(call, fetcher);
-    const adapter = adapterFor(call, adapters);
+    const { adapter, tools, fetched } = fittingFor(session);
     /** What the attempt under way needs. */
     let media: Media = NO_MEDIA;
     let asked = 0;
@@ -88,9 +91,12 @@ export function createChatAttempts(
       },
       prepare(candidate, strip_state, spend) {
         const adapted = adapt(request, candidate);
-        if (adapter === undefined) return chat.prepare(adapted, candidate, { strip_state, spend, media });
-        const fitted = adapter.fit(adapted, candidate);
-        const prepared = chat.prepare(fitted.request, candidate, { strip_state, spend, media });
+        if (adapter === undefined && tools === undefined) {
+          return chat.prepare(adapted, candidate, { strip_state, spend, media });
+        }
+        const fitted = adapter?.fit(adapted, candidate) ?? { request: adapted, report: [] };
+        const declared = tools?.declare(fitted.request) ?? fitted.request;
+        const prepared = chat.prepare(declared, candidate, { strip_state, spend, media });
         return fitted.report.length === 0 ? prepared : { ...prepared, report: [...fitted.report, ...prepared.report] };
       },
       measure,
@@ -101,12 +107,14 @@ export function createChatAttempts(
     };
   }
 
-  function contextOf({ call: given, attempts }: Session, cancellation?: Cancellation) {
-    const call = cancellation === undefined ? given : { ...given, cancellation };
-    return { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
+  function contextOf(session: Session, cancellation?: Cancellation) {
+    const call = cancellation === undefined ? session.call : { ...session.call, cancellation };
+    return { upstream, call, attempt: attemptNumber(session), step: session.step, first_token_ms_max, total_ms_max };
   }
 
   return {
+    fittingFor,
+
     whole: (session) =>
       workOf(session, async (prepared) => {
         const completion = await attemptWhole(prepared, contextOf(session));

@@ -13,6 +13,8 @@ export interface AttemptContext {
   call: Call;
   /** Counted from 1 in each call. */
   attempt: number;
+  /** Which turn of the model in its answer, from 1. Absent: the first. */
+  step?: number;
   first_token_ms_max: number;
   total_ms_max: number;
 }

@@ -65,7 +65,15 @@ test('the record counts what the request holds besides text, and bounds the word
   expect(open).toMatchObject({ num_media_prompt: 2, num_input_audio_prompt: 1 });
   const meter = createMeter();
   meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'x'.repeat(10_000) });
-  const facts = { meter, usage: null, cache_discount_nano: null, attempts: [], outcome: 'completed' as const };
+  const facts = {
+    meter,
+    usage: null,
+    cache_discount_nano: null,
+    attempts: [],
+    fees: [],
+    finish_reason: null,
+    outcome: 'completed' as const,
+  };
   const closed = closeRecord(open, { ...facts, latency: null, generation_time: null });
   expect(closed.native_finish_reason).toBe('x'.repeat(limits.upstream_word_chars_max));
 });

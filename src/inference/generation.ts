@@ -1,10 +1,10 @@
 import type { EndpointPrices } from '../catalog/model.ts';
 import { pricesFor } from '../catalog/price-list.ts';
 import { type Charge, charge } from '../ledger/charge.ts';
-import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { ChatRequest, FinishReason, TokenClasses } from '../schemas/inner.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
 import type { Account } from './settlement.ts';
@@ -105,21 +105,25 @@ export function closeRecord(
     usage: TokenClasses | null;
     cache_discount_nano: number | null;
     attempts: AttemptRecord[];
+    fees: FeeRecord[];
+    /** How it ended, where no attempt says so. */
+    finish_reason: FinishReason | null;
     outcome: GenerationRecord['outcome'];
     latency: number | null;
     generation_time: number | null;
   },
 ): GenerationRecord {
-  const { meter, usage, attempts } = facts;
+  const { meter, usage, attempts, fees } = facts;
   const costOf = (is_byok: boolean) =>
     attempts.reduce((sum, attempt) => sum + (attempt.is_byok === is_byok ? attempt.cost_nano : 0), 0);
-  const [cost_nano, byok_cost_nano] = [costOf(false), costOf(true)];
+  const fee_nano = fees.reduce((sum, fee) => sum + fee.cost_nano, 0);
+  const [cost_nano, byok_cost_nano] = [costOf(false) + fee_nano, costOf(true)];
   return {
     ...open,
     upstream_id: boundedWord(meter?.upstream_id),
     outcome: facts.outcome,
     cancelled: facts.outcome === 'cancelled',
-    finish_reason: facts.outcome === 'failed' ? 'error' : (meter?.finish_reason ?? null),
+    finish_reason: facts.outcome === 'failed' ? 'error' : (facts.finish_reason ?? meter?.finish_reason ?? null),
     native_finish_reason: boundedWord(meter?.native_finish_reason),
     service_tier: boundedWord(meter?.service_tier),
     latency: facts.latency,
@@ -130,5 +134,6 @@ export function closeRecord(
     byok_cost_nano,
     cache_discount_nano: facts.cache_discount_nano,
     attempts,
+    ...(fees.length === 0 ? {} : { fees }),
   };
 }

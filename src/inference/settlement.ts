@@ -1,10 +1,10 @@
 import type { Charge } from '../ledger/charge.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { AttemptRecord, GenerationRecord, RoutingRecord } from '../ledger/records.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
-import type { TokenClasses } from '../schemas/inner.ts';
+import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../schemas/usage.ts';
@@ -12,6 +12,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Grant, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Clock } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
+import type { Fitting } from './fitting.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import type { CallHome } from './homes.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
@@ -31,6 +32,14 @@ export interface AnswerUsage extends PublicUsage {
     upstream_inference_prompt_cost: number;
     upstream_inference_completions_cost: number;
   };
+  server_tool_use_details?: ToolUse;
+}
+
+/** What the gateway's own tools did for an answer. */
+export interface ToolUse {
+  web_search_requests: number;
+  tool_calls_requested: number;
+  tool_calls_executed: number;
 }
 
 /** Everything one call gathers on its way. */
@@ -53,8 +62,14 @@ export interface Session {
   /** What the last attempt was let in with; undefined where no budget counts it. */
   grant: Grant | undefined;
   attempts: AttemptRecord[];
-  /** Attempts whose text the next one goes on with. */
+  /** Attempts that made a part of the answer, before the one under way. */
   parts: Part[];
+  /** What was paid for beside the attempts. */
+  fees: FeeRecord[];
+  /** Which turn of the model is under way, from 1: with tools of the gateway's an answer may take several. */
+  step: number;
+  /** Calls of such tools; absent: there are none of them. */
+  tool_calls?: { requested: number; executed: number };
   shown: ShownAttempt[];
   failed: FailedAttempt[];
   /** What was changed of the request wherever it goes. */
@@ -77,6 +92,10 @@ export interface Session {
   /** It was sent beside another. */
   is_hedge: boolean;
   first_token_ms: number | undefined;
+  /** What fits its requests to endpoints, and what was fetched for them: the same for all its steps. */
+  fitting?: Fitting;
+  /** The same of the step under way, where it is not the first. */
+  step_first_token_ms?: number;
 }
 
 /** The attempt that answered, and what came of it. */
@@ -87,9 +106,11 @@ export interface Answered {
   attempt: AttemptRecord;
 }
 
-/** An attempt that broke off in the middle of its answer: what of it was used, and costs. */
+/** An attempt that made a part of the answer: what of it was used, and costs. */
 interface Part {
   candidate: Candidate;
+  /** It broke off in the middle of its answer. */
+  is_broken: boolean;
   record: GenerationRecord | undefined;
   sent_ms: number;
   usage: TokenClasses | null;
@@ -125,6 +146,7 @@ export interface AttemptEnd {
 /** How a call ends, and by which attempt. */
 interface Closing {
   outcome: GenerationRecord['outcome'];
+  finish_reason: FinishReason | undefined;
   answered: Answered | undefined;
   candidate: Candidate;
 }
@@ -144,8 +166,18 @@ export interface Settlement {
   soFar(session: Session, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
   /** An answer broke off, and another attempt is to go on with it: it is charged, and no more said of its end. */
   breakOff(session: Session, answered: Answered, failure: string): void;
-  /** Writes the record, once a call; the journal has it when this resolves. */
-  settle(session: Session, outcome: GenerationRecord['outcome'], answered: Answered | undefined): Promise<AnswerUsage>;
+  /** A step of the answer has come to its end, and another is to follow: it is charged. */
+  endStep(session: Session, answered: Answered): void;
+  /**
+   * Writes the record, once a call; the journal has it when this resolves. `finish_reason`: how the answer ended, where that is
+   * not what its last attempt says.
+   */
+  settle(
+    session: Session,
+    outcome: GenerationRecord['outcome'],
+    answered: Answered | undefined,
+    finish_reason?: FinishReason,
+  ): Promise<AnswerUsage>;
 }
 
 /** How an attempt of which nothing more was heard stands in a record: as after a crash. */
@@ -165,26 +197,45 @@ function tierOf({ meter, prepared }: Answered): string | null {
 function answerUsage(
   { usage, parts }: { usage: TokenClasses | null; parts: readonly Pick<Part, 'candidate' | 'charge'>[] },
   { own }: Candidate,
+  { fees, tool_calls }: Session,
 ): AnswerUsage {
   const is_byok = own !== undefined;
+  const fee_nano = fees.reduce((total, { cost_nano }) => total + cost_nano, 0);
+  const used = tool_calls && {
+    server_tool_use_details: {
+      web_search_requests: usage?.counts?.web_search ?? 0,
+      tool_calls_requested: tool_calls.requested,
+      tool_calls_executed: tool_calls.executed,
+    },
+  };
   if (usage === null) return { ...NO_USAGE, is_byok };
-  const sum = (amount: (charge: Charge) => number, of = parts) =>
-    toUsd(of.reduce((total, { charge }) => total + amount(charge), 0));
+  const sum = (amount: (charge: Charge) => number, of = parts, beside_nano = 0) =>
+    toUsd(of.reduce((total, { charge }) => total + amount(charge), beside_nano));
   const paid = parts.filter(({ candidate }) => candidate.own === undefined);
   if (parts.some(({ charge }) => charge.is_unpriced)) {
-    return { ...publicUsage(usage), ...(paid.length === 0 ? { cost: 0 } : {}), is_byok };
+    return { ...publicUsage(usage), ...(paid.length === 0 ? { cost: toUsd(fee_nano) } : {}), is_byok, ...used };
   }
   const theirs = parts.filter(({ candidate }) => candidate.own !== undefined);
   return {
     ...publicUsage(usage),
-    cost: sum(({ cost_nano }) => cost_nano, paid),
+    cost: sum(({ cost_nano }) => cost_nano, paid, fee_nano),
     is_byok,
     cost_details: {
       upstream_inference_cost: theirs.length === 0 ? null : sum(({ cost_nano }) => cost_nano, theirs),
       upstream_inference_prompt_cost: sum(({ input_nano }) => input_nano),
       upstream_inference_completions_cost: sum(({ output_nano }) => output_nano),
     },
+    ...used,
   };
+}
+
+/** What of a call was used in all: by what made the answer, and beside it. */
+function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord[]): TokenClasses | null {
+  const told = [
+    ...parts.flatMap(({ usage }) => usage ?? []),
+    ...fees.flatMap(({ counts }) => (counts ? { counts } : [])),
+  ];
+  return told.length > 1 ? sumClasses(told) : (told[0] ?? null);
 }
 
 /** What rate limits count of a call: what came of it, or what was set aside where its client left before that is known. */
@@ -269,7 +320,8 @@ export function createSettlement(options: {
       ...(wait === 0 ? {} : { wait }),
       is_byok: candidate.own !== undefined,
       ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
-      ...(session.parts.length === 0 ? {} : { continues: true as const }),
+      ...(session.parts.at(-1)?.is_broken === true ? { continues: true as const } : {}),
+      ...(session.step === 1 ? {} : { step: session.step }),
       ...(session.is_hedge ? { hedges: true as const } : {}),
       upstream_id: null,
       failure,
@@ -348,24 +400,52 @@ export function createSettlement(options: {
     return { usage, charge };
   }
 
+  /** An attempt has made its part of the answer: it is charged, and what it costs kept aside. */
+  function endPart(session: Session, answered: Answered, is_broken: boolean): Part {
+    const { attempt, candidate } = answered;
+    const { usage, charge } = priceAnswer(session, answered);
+    if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
+    const { record, sent_ms } = session;
+    const part = { candidate, is_broken, record, sent_ms, usage, charge };
+    session.parts.push(part);
+    return part;
+  }
+
   const breakOff: Settlement['breakOff'] = (session, answered, failure) =>
     orLost(session, () => {
-      const { attempt, candidate } = answered;
-      attempt.failure = failure;
-      const { usage, charge } = priceAnswer(session, answered);
-      if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
-      session.parts.push({ candidate, record: session.record, sent_ms: session.sent_ms, usage, charge });
-      metrics.attempt(candidate.provider.slug, failure);
+      answered.attempt.failure = failure;
+      endPart(session, answered, true);
+      metrics.attempt(answered.candidate.provider.slug, failure);
     });
 
+  const endStep: Settlement['endStep'] = (session, answered) =>
+    orLost(session, () => {
+      const { usage, charge } = endPart(session, answered, false);
+      metrics.attempt(answered.candidate.provider.slug, 'answered');
+      if (usage !== null) tellOverrun(session, answered.candidate, usage, charge.cost_nano);
+      tellTraffic(session, answered, usage, true);
+    });
+
+  function tellTraffic(session: Session, answered: Answered, usage: TokenClasses | null, is_completed: boolean): void {
+    traffic.answered(answered.candidate, {
+      is_streamed: session.call.request.stream === true,
+      sent_ms: session.sent_ms,
+      first_token_ms: session.step_first_token_ms ?? session.first_token_ms,
+      end_ms: clock.monotonic_ms(),
+      usage,
+      tool_calls: answered.meter.toolCalls?.(),
+      is_completed,
+      is_error: answered.meter.finish_reason === 'error',
+    });
+  }
+
   /** The record of a call that has ended, and what it says of itself. */
-  function close(session: Session, record: GenerationRecord, { outcome, answered }: Closing) {
+  function close(session: Session, record: GenerationRecord, { outcome, answered, finish_reason }: Closing) {
     const { call } = session;
     const now = clock.monotonic_ms();
     const last = answered && { candidate: answered.candidate, ...priceAnswer(session, answered) };
     const parts: Pick<Part, 'candidate' | 'usage' | 'charge'>[] = last ? [...session.parts, last] : session.parts;
-    const told = parts.flatMap(({ usage }) => usage ?? []);
-    const usage = told.length > 1 ? sumClasses(told) : (told[0] ?? null);
+    const usage = allUsed(parts, session.fees);
     const discounts = parts.flatMap(({ charge }) => charge.cache_discount_nano ?? []);
     const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
@@ -373,6 +453,8 @@ export function createSettlement(options: {
       usage,
       cache_discount_nano: discounts.length === 0 ? null : discounts.reduce((sum, one) => sum + one, 0),
       attempts: session.attempts,
+      fees: session.fees,
+      finish_reason: finish_reason ?? null,
       outcome,
       latency: latency === null ? null : Math.round(latency),
       generation_time: parts.length === 0 ? null : Math.round(now - (session.parts[0] ?? session).sent_ms),
@@ -389,16 +471,7 @@ export function createSettlement(options: {
     const last = answered && parts.at(-1);
     if (last?.usage) tellOverrun(session, candidate, last.usage, last.charge.cost_nano);
     if (answered && answered.attempt.failure === null) {
-      traffic.answered(candidate, {
-        is_streamed: session.call.request.stream === true,
-        sent_ms: session.sent_ms,
-        first_token_ms: session.first_token_ms,
-        end_ms: clock.monotonic_ms(),
-        usage: last?.usage ?? null,
-        tool_calls: answered.meter.toolCalls?.(),
-        is_completed: outcome === 'completed',
-        is_error: answered.meter.finish_reason === 'error',
-      });
+      tellTraffic(session, answered, last?.usage ?? null, outcome === 'completed');
     }
     metrics.generation({
       model: closed.model,
@@ -415,6 +488,7 @@ export function createSettlement(options: {
     session: Session,
     outcome: GenerationRecord['outcome'],
     answered: Answered | undefined,
+    finish_reason?: FinishReason,
   ): Promise<AnswerUsage> {
     const broken = answered === undefined ? session.parts.at(-1) : undefined;
     const { record } = broken ?? session;
@@ -423,7 +497,7 @@ export function createSettlement(options: {
       session.passage.withdraw();
       return NO_USAGE;
     }
-    const closing = { outcome, answered, candidate };
+    const closing = { outcome, finish_reason, answered, candidate };
     const ended = orLost(session, () => {
       const made = close(session, record, closing);
       tell(session, closing, made);
@@ -432,8 +506,8 @@ export function createSettlement(options: {
     });
     await recorder.outcome(ended.closed, session.hold);
     session.call.settled?.(ended.closed);
-    return answerUsage(ended, candidate);
+    return answerUsage(ended, candidate, session);
   }
 
-  return { note, assume, unassume, soFar, breakOff, settle };
+  return { note, assume, unassume, soFar, breakOff, endStep, settle };
 }

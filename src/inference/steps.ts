@@ -184,6 +184,8 @@ export function createSteps(
       grant: undefined,
       attempts: [],
       parts: [],
+      fees: [],
+      step: 1,
       shown: [],
       failed: [],
       report: [],

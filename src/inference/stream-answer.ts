@@ -12,6 +12,7 @@ import type { OpenStream, PreparedAttempt } from './attempt.ts';
 import type { Attempts, Reached } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
+import { createCiter } from './citer.ts';
 import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
 import { ClientGone } from './exchange.ts';
 import { fallsOver } from './failure.ts';
@@ -20,6 +21,7 @@ import { cut, readOn } from './overrun.ts';
 import type { Answered, AnswerUsage, Session, Settlement, SettlementLog } from './settlement.ts';
 import type { TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
+import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';
 
 /** Who answered, as the client may know it. */
 export interface Served {
@@ -51,13 +53,17 @@ export function servedBy(candidate: Candidate): Served {
 interface Flow {
   stream: OpenStream;
   answered: Answered & { meter: Meter };
-  /** What the client gets of what came. Throws `UpstreamError` for what cannot be shown. */
-  shown(chunks: ChatChunk[]): ChatChunk[];
+  /** What the client gets of what came. Throws `UpstreamError` for what cannot be shown. `is_ours`: the gateway made it, between two steps. */
+  shown(chunks: ChatChunk[], is_ours?: boolean): ChatChunk[];
   /** What is still held back of it. */
   rest(): ChatChunk[];
+  /** What the client gets of an end that the gateway makes. */
+  cutShort(end: ChatChunk): ChatChunk[];
   /** It broke off, and is charged: another attempt was to go on with it. */
   is_part: boolean;
 }
+
+type View = Pick<Flow, 'shown' | 'rest' | 'cutShort'>;
 
 /** What streaming needs of the flow. */
 interface Surroundings {
@@ -73,6 +79,7 @@ interface Surroundings {
   attempts: Pick<Attempts, 'tryEach' | 'blame' | 'credit'>;
   steps: Pick<Steps, 'tryInOrder' | 'metadataOf' | 'lateError'>;
   chat: Pick<ChatAttempts, 'streamed'>;
+  loop: ToolLoop;
 }
 
 /** Streams the answer to an opened call: see `Inference.stream`. */
@@ -88,8 +95,12 @@ export function createStreaming({
   attempts: { tryEach, blame, credit },
   steps: { tryInOrder, metadataOf, lateError },
   chat,
+  loop,
 }: Surroundings): (session: Session) => AsyncGenerator<StreamEvent, void, undefined> {
-  function begin(session: Session, reached: Reached<PreparedAttempt, MeteredStream>): Omit<Flow, 'shown' | 'rest'> {
+  function begin(
+    session: Session,
+    reached: Reached<PreparedAttempt, MeteredStream>,
+  ): Omit<Flow, 'shown' | 'rest' | 'cutShort'> {
     const { value, prepared, candidate } = reached;
     const attempt = note(session, candidate, { status: 200, failure: null });
     const answered = { meter: value.meter, candidate, prepared, attempt };
@@ -98,6 +109,53 @@ export function createStreaming({
 
   function opened(session: Session, { answered }: Flow): StreamEvent {
     return { type: 'open', served: servedBy(answered.candidate), upstream_bodies: session.bodies.splice(0) };
+  }
+
+  /** What the client gets of an answer of one step. */
+  function plainView({ call }: Session, candidate: Candidate, text: ShownText | undefined): View {
+    const keeper = states.keeper(call, candidate, wireOf(candidate));
+    const { sources = [] } = call;
+    const citer = sources.length === 0 ? undefined : createCiter(sources);
+    return {
+      shown(chunks) {
+        text?.add(chunks);
+        const kept = keeper?.add(chunks) ?? chunks;
+        return citer?.add(kept) ?? kept;
+      },
+      rest: () => [],
+      cutShort: (end) => citer?.add([end]) ?? [end],
+    };
+  }
+
+  /** The same of one with tools of the gateway's: one view over all its steps. */
+  function toolView({ call }: Session, { turn, told }: ToolAnswer): View {
+    const citer = createCiter(call.sources ?? []);
+    const show = (chunks: readonly ChatChunk[]) => {
+      const shown = citer.add(chunks);
+      for (const chunk of shown) told.add(chunk);
+      return shown;
+    };
+    return {
+      shown: (chunks, is_ours) => show(is_ours === true ? chunks : turn.add(chunks)),
+      rest: () => [],
+      // The end of its step is known: it is not asked whether it goes on.
+      cutShort: (end) => show([end]),
+    };
+  }
+
+  /** The end of such an answer, with its seal before it. */
+  function lastView(session: Session, { turn, told }: ToolAnswer, { answered, shown }: Flow): ChatChunk[] {
+    const { candidate } = answered;
+    const held = turn.finish();
+    if (held.length === 0) return [];
+    const at = held.findIndex(({ finish_reason }) => finish_reason != null);
+    const is_good = held[at]?.finish_reason !== 'error';
+    const keeper = is_good ? states.keeper(session.call, candidate, wireOf(candidate)) : undefined;
+    const end = shown(held, true);
+    const seal = sealOf(keeper, turn, told.result(0));
+    if (seal === undefined) return end;
+    const place = end.findIndex(({ finish_reason }) => finish_reason != null);
+    return end.toSpliced(place, 0, { delta: { reasoning_details: [seal] } });
   }
 
   /** Follows what is shown, where the answer may be continued. */
@@ -110,21 +168,17 @@ export function createStreaming({
     const { call } = session;
     const reached = await tryInOrder(session, chat.streamed(session));
     session.first_token_ms = clock.monotonic_ms();
-    const text = textOf(call);
-    const keeper = states.keeper(call, reached.candidate, wireOf(reached.candidate));
-    let flow: Flow = {
-      ...begin(session, reached),
-      shown(chunks) {
-        text?.add(chunks);
-        return keeper?.add(chunks) ?? chunks;
-      },
-      rest: () => [],
-    };
+    const tools = loop.begin(session);
+    const text = tools === undefined ? textOf(call) : undefined;
+    const view = tools === undefined ? plainView(session, reached.candidate, text) : toolView(session, tools);
+    let flow: Flow = { ...begin(session, reached), ...view };
+    // An end that no attempt made: there was no money for its last step.
+    let finish_reason: 'length' | undefined;
     metrics.streamOpened();
     // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
     let unfinished: 'cancelled' | undefined = 'cancelled';
     const close = (outcome: 'completed' | 'failed' | 'cancelled') =>
-      settle(session, outcome, flow.is_part ? undefined : flow.answered);
+      settle(session, outcome, flow.is_part ? undefined : flow.answered, finish_reason);
     try {
       yield opened(session, flow);
       let failure = yield* read(session, flow);
@@ -138,11 +192,48 @@ export function createStreaming({
           failure = yield* read(session, flow);
         }
       }
+      while (tools !== undefined && failure === undefined) {
+        const end = loop.pending(tools);
+        if (end === undefined) {
+          const last = lastView(session, tools, flow);
+          if (last.length > 0) yield { type: 'chunks', chunks: last };
+          break;
+        }
+        const { candidate } = flow.answered;
+        flow.is_part = true;
+        flow.stream.close();
+        try {
+          for await (const chunks of loop.runs(session, tools, end, flow.answered)) {
+            yield { type: 'chunks', chunks: view.shown(chunks, true) };
+          }
+        } catch (error) {
+          if (!(error instanceof ClientGone)) throw error;
+          failure = error;
+          break;
+        }
+        const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
+        if (!('ended' in tried)) {
+          session.step_first_token_ms = clock.monotonic_ms();
+          flow = { ...begin(session, tried), ...view };
+          if (tried.candidate !== candidate) yield opened(session, flow);
+          failure = yield* read(session, flow);
+          continue;
+        }
+        const { ended, error } = tried;
+        if (error instanceof ClientGone) failure = error;
+        else if (ended === 'failed') failure = session.failed.at(-1)!.error;
+        else if (ended === 'unsent' && error instanceof GatewayError && error.status === 402 && tools.turn.has_text) {
+          finish_reason = 'length';
+          yield { type: 'chunks', chunks: view.cutShort({ delta: {}, finish_reason, native_finish_reason: null }) };
+          break;
+        } else throw error;
+      }
       unfinished = undefined;
       const outcome =
         failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
-      if (failure instanceof UpstreamError) flow.answered.attempt.failure = failure.failure;
-      else if (!flow.is_part) credit(session, flow.answered.candidate);
+      if (failure instanceof UpstreamError) {
+        if (!flow.is_part || tools === undefined) flow.answered.attempt.failure = failure.failure;
+      } else if (!flow.is_part) credit(session, flow.answered.candidate);
       const usage = await close(outcome);
       if (failure instanceof ClientGone) throw failure;
       const { candidate } = flow.answered;
@@ -213,6 +304,7 @@ export function createStreaming({
         return kept;
       },
       rest: () => overlap.end(),
+      cutShort: (end) => [end],
     };
   }
 
@@ -224,7 +316,7 @@ export function createStreaming({
   /** One attempt's stream to its end; returns the failure that ended it, if one did. */
   async function* read(
     session: Session,
-    { stream, answered, shown, rest }: Flow,
+    { stream, answered, shown, rest, cutShort }: Flow,
   ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
     const { meter } = answered;
     let progress_ms = clock.monotonic_ms();
@@ -234,7 +326,7 @@ export function createStreaming({
       for (;;) {
         const reason = session.grant && (await cutReason({ hold: session.hold, grant: session.grant, meter }));
         if (reason !== undefined) {
-          yield show([...rest(), cut(session, answered, reason, log)]);
+          yield show([...rest(), ...cutShort(cut(session, answered, reason, log))]);
           await readOn(session, stream, answered);
           return undefined;
         }

@@ -48,6 +48,17 @@ export interface AttemptRecord {
   charges?: ChargeLine[];
   /** A price is missing: the cost is not known, and `cost_nano` is the part that is. */
   is_unpriced?: true;
+  /** Which step of an answer with tools of the gateway's it was for, from 2 on. Absent: the first. */
+  step?: number;
+}
+
+/** Work of a call that no model did: what a search or a reading of pictures cost the organization. */
+export interface FeeRecord {
+  /** What it was for. */
+  name: string;
+  cost_nano: number;
+  charges: ChargeLine[];
+  counts?: TokenClasses['counts'];
 }
 
 /** One endpoint of a plan. */
@@ -122,6 +133,8 @@ export interface GenerationRecord {
   num_media_prompt: number | null;
   num_input_audio_prompt: number | null;
   attempts: AttemptRecord[];
+  /** Absent: there were none. */
+  fees?: FeeRecord[];
   /** Absent in records of older versions, and of calls whose end was never told. */
   routing?: RoutingRecord;
 }

@@ -71,7 +71,8 @@ export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found:
       return { budget_id, window_start, amount, cover: Math.min(amount, held) };
     })
     .filter(({ amount }) => amount > 0);
-  const paid = record.attempts.reduce((sum, attempt) => sum + (attempt.is_byok ? 0 : attempt.cost_nano), 0);
+  const fees = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
+  const paid = record.attempts.reduce((sum, attempt) => sum + (attempt.is_byok ? 0 : attempt.cost_nano), fees);
   const byok = record.attempts.reduce((sum, attempt) => sum + (attempt.is_byok ? attempt.cost_nano : 0), 0);
   return {
     charges,

@@ -387,6 +387,13 @@ const Usage = open(
       }),
     ),
     server_tool_use: Type.Optional(open({ web_search_requests: Type.Number() })),
+    server_tool_use_details: Type.Optional(
+      open({
+        web_search_requests: Type.Integer(),
+        tool_calls_requested: Type.Integer({ description: "Calls of the gateway's own tools." }),
+        tool_calls_executed: Type.Integer(),
+      }),
+    ),
   },
   { title: 'Usage' },
 );

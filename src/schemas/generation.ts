@@ -11,7 +11,7 @@ const PublicCharge = Type.Object(
     class: Type.String({
       description:
         'A class of tokens (`in_uncached`, `in_cache_read`, `in_cache_write_5m`, `in_cache_write_1h`, `in_audio`, `in_image`, ' +
-        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), `audio_second` (of sound that was transcribed), a fee (`request`, `image`, `web_search`), `rounding` (up to a ' +
+        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), `audio_second` (of sound that was transcribed), a fee (`request`, `image`, `web_search`, or what a tool or plugin of the gateway did), `rounding` (up to a ' +
         'billionth of a USD, once an attempt), `unknown_outcome` (what an attempt may have cost whose end is not known), or ' +
         '`bound` (what lies above the most that an attempt is charged).',
     }),
@@ -24,7 +24,9 @@ const PublicCharge = Type.Object(
     unit_price: Decimal('the list price of one unit when the call was admitted.'),
     discount: Type.Number({ description: 'The fraction of the list price that was taken off.' }),
     amount: Decimal('units × unit_price × (1 − discount).'),
-    attempt: Type.Integer({ description: 'From 1, the place of the attempt in `provider_responses`.' }),
+    attempt: Type.Integer({
+      description: 'From 1, the place of the attempt in `provider_responses`; 0: a fee beside the attempts.',
+    }),
     endpoint_id: Type.String(),
     is_byok: Type.Boolean({
       description: "Billed to the organization's own account at the provider, and no part of `total_cost`.",

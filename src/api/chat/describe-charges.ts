@@ -1,5 +1,5 @@
 import { amountAtto } from '../../ledger/charge.ts';
-import type { AttemptRecord, ChargeLine, GenerationRecord } from '../../ledger/records.ts';
+import type { AttemptRecord, ChargeLine, FeeRecord, GenerationRecord } from '../../ledger/records.ts';
 import type { PublicCharge } from '../../schemas/generation.ts';
 
 const ATTO_PER_NANO = 1_000_000_000n;
@@ -41,16 +41,22 @@ function ofAttempt({ charges = [], cost_nano, endpoint_id, is_byok }: AttemptRec
   return [...charges.map((line) => describeLine(line, whose)), ...difference(left, whose)];
 }
 
+function ofFee({ charges }: FeeRecord): PublicCharge[] {
+  return charges.map((line) => describeLine(line, { attempt: 0, endpoint_id: '', is_byok: false }));
+}
+
 /**
  * The arithmetic of a generation's cost. The amounts add up to it exactly, those of attempts with the organization's own
  * credentials to what they cost there.
  */
 export function describeCharges(record: GenerationRecord): PublicCharge[] {
   const { attempts, cost_nano, byok_cost_nano = 0, endpoint_id } = record;
-  const told = attempts.flatMap(ofAttempt);
+  const told = [...attempts.flatMap(ofAttempt), ...(record.fees ?? []).flatMap(ofFee)];
+  const fee_nano = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
   // An attempt that was under way when the process died is known by its cost alone.
   const open = (is_byok: boolean, cost: number): PublicCharge[] => {
-    const known = attempts.reduce((sum, one) => sum + (one.is_byok === is_byok ? one.cost_nano : 0), 0);
+    const beside_nano = is_byok ? 0 : fee_nano;
+    const known = attempts.reduce((sum, one) => sum + (one.is_byok === is_byok ? one.cost_nano : 0), beside_nano);
     const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok };
     return difference(BigInt(cost - known) * ATTO_PER_NANO, whose);
   };
