@@ -1,7 +1,7 @@
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import { type ActiveFilter, type FilterSet, filterSetOf } from './filter-set.ts';
+import { type FilterSet, filterSetOf } from './filter-set.ts';
 import type { Finding } from './finding.ts';
-import type { Finder } from './stream-filter.ts';
+import type { Finder, Hit } from './stream-filter.ts';
 
 const sets = new WeakMap<readonly BoundGuardrail[], { set: FilterSet | undefined }>();
 
@@ -24,12 +24,15 @@ export function outputFiltersOf(guardrails: readonly BoundGuardrail[]): FilterSe
 }
 
 /** The filters as what finds in an answer; `found` hears of each finding once. */
-export function finderOf(set: FilterSet, found: (filter: ActiveFilter) => void): Finder {
-  const hitOf = ({ start, end, filter }: Finding) => {
-    const active = set.filters[filter]!;
-    const told = { start, end, filter: active };
-    if (active.action === 'block') return { ...told, ends: true as const };
-    return active.action === 'redact' ? { ...told, text: active.placeholder } : told;
+export function finderOf(
+  set: Pick<FilterSet, 'filters' | 'find' | 'heldFrom' | 'context_chars'>,
+  found: (finding: Finding) => void,
+): Finder {
+  const hitOf = (finding: Finding): Hit & { finding: Finding } => {
+    const { start, end } = finding;
+    const { action, placeholder } = set.filters[finding.filter]!;
+    if (action === 'block') return { start, end, finding, ends: true };
+    return action === 'redact' ? { start, end, finding, text: placeholder } : { start, end, finding };
   };
   return {
     context_chars: set.context_chars,
@@ -39,8 +42,8 @@ export function finderOf(set: FilterSet, found: (filter: ActiveFilter) => void):
     },
     heldFrom: set.heldFrom,
     settled(hit) {
-      const { filter } = hit as { filter?: ActiveFilter };
-      if (filter !== undefined) found(filter);
+      const { finding } = hit as Partial<ReturnType<typeof hitOf>>;
+      if (finding !== undefined) found(finding);
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Principal } from '../http/principal.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
-import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { ChatCompletion, ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import type { Fees, Source } from './server-tools.ts';
 
@@ -83,6 +83,10 @@ export interface Call {
   screening?: Screening;
   /** Told of its record once it has ended, before its client sees the end. Absent: nobody wants to know. */
   settled?: (record: GenerationRecord) => void;
+  /** Sees a whole answer before it is settled, so that its record has what is said of it. */
+  review?: (completion: ChatCompletion) => void;
+  /** Whether the client gets no more of its answer: the rest need not be made. Absent: it gets all. */
+  isWithheld?: () => boolean;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
   /** Pays for what is done for it beside its attempts, from when it is planned on: adapters may use it in `ready`. */

@@ -1,0 +1,58 @@
+import { createStreamFilter, type Finder, type Hit, type StreamFilter } from './stream-filter.ts';
+
+/** Ways in which models write a placeholder: in other case, with its brackets escaped, with spaces or dashes in it. */
+const WRITTEN = /\\?\[([^[\]\n]{1,240}?)\\?\]/g;
+const OPENED = /\\?\[([^[\]\n]{0,240})$/;
+
+/** What a placeholder says, however it is written. */
+function said(inner: string): string {
+  return inner
+    .replaceAll('\\', '')
+    .replaceAll(/[\s_-]+/g, '_')
+    .toUpperCase();
+}
+
+/**
+ * What finds the placeholders of a call in its answer, so that what they stand for is put back. Only those that the call gave
+ * out: `values` says what each stands for, and may grow while the answer comes.
+ */
+export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
+  let known = new Map<string, string>();
+  let count = -1;
+
+  function byWords(): ReadonlyMap<string, string> {
+    if (count !== values.size) {
+      count = values.size;
+      known = new Map([...values].map(([placeholder, value]) => [said(placeholder.slice(1, -1)), value]));
+    }
+    return known;
+  }
+
+  return {
+    context_chars: 0,
+    find(text) {
+      if (!text.includes('[')) return [];
+      const words = byWords();
+      const hits: Hit[] = [];
+      for (const { 0: written, 1: inner, index } of text.matchAll(WRITTEN)) {
+        const value = words.get(said(inner!.trim()));
+        if (value !== undefined) hits.push({ start: index, end: index + written.length, text: value });
+      }
+      return hits;
+    },
+    heldFrom(text) {
+      if (text.endsWith('\\') && !text.includes('[', text.length - 240)) return text.length - 1;
+      const opened = OPENED.exec(text);
+      if (opened === null) return text.length;
+      const begun = said(opened[1]!.trimStart());
+      for (const words of byWords().keys()) if (words.startsWith(begun) || begun.startsWith(words)) return opened.index;
+      return text.endsWith('\\') ? text.length - 1 : text.length;
+    },
+    settled() {},
+  };
+}
+
+/** Puts back in one text, as it comes, what placeholders stand for. */
+export function createRestorer(values: ReadonlyMap<string, string>): StreamFilter {
+  return createStreamFilter(placeholderFinder(values));
+}

@@ -1,0 +1,166 @@
+import { GatewayError } from '../errors.ts';
+import { type AnswerFilterOptions, createAnswerFilter } from '../guardrails/answer-filter.ts';
+import { filteredJson } from '../guardrails/deep-filter.ts';
+import type { ActiveFilter, FilterSet } from '../guardrails/filter-set.ts';
+import { filteredAnswer } from '../guardrails/filtered-answer.ts';
+import type { Finding } from '../guardrails/finding.ts';
+import { finderOf, outputFiltersOf } from '../guardrails/output-filters.ts';
+import { filterName, filterStages } from '../guardrails/verdict.ts';
+import { METERED } from '../http/metered.ts';
+import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Inference, WholeAnswer } from './answer.ts';
+import type { Call } from './call.ts';
+import { isSeal } from './state/seal.ts';
+import type { StreamEvent } from './stream-answer.ts';
+
+export interface MaskedOptions {
+  metrics: Pick<Metrics, 'contentFiltered'>;
+}
+
+/** What filters found in one answer, told once. */
+interface Tally {
+  readonly options: AnswerFilterOptions;
+  /** The filter that ended the answer. */
+  ending(): ActiveFilter | undefined;
+  /** Tells what was found in the call's stages, from where it comes into its record and to the client. */
+  tell(): void;
+}
+
+/** Why an answer is not shown, or not on: which filter, never what it found. */
+function refusalOf({ label, guardrail_id, guardrail_scope, ...filter }: ActiveFilter): ChoiceError {
+  return {
+    code: 403,
+    message: `Response blocked by content filter: ${label}`,
+    metadata: { filter: filterName(filter), label, guardrail_id, guardrail_scope },
+  };
+}
+
+/** The routing as the client sees it, with what was done to the answer after it was written. */
+function withStages<T extends Record<string, unknown> | undefined>(metadata: T, { stages }: Call): T {
+  return metadata === undefined || stages.length === 0 ? metadata : { ...metadata, pipeline: stages };
+}
+
+/**
+ * Holds answers against the filters of their callers' guardrails that say so: what is to be redacted does not reach the
+ * client, and one that is blocked ends where the match begins. Answers that no filter holds for pass through.
+ */
+export function createMasked(inner: Inference, { metrics }: MaskedOptions): Inference {
+  function tallyOf(call: Call, set: FilterSet): Tally {
+    const findings: Finding[] = [];
+    let ending: ActiveFilter | undefined;
+    let is_told = false;
+    const finder = finderOf(set, (finding) => {
+      findings.push(finding);
+      const filter = set.filters[finding.filter]!;
+      if (filter.action === 'block') ending ??= filter;
+    });
+    return {
+      options: { finder, keeps_signatures: false, isOfTurn: isSeal },
+      ending: () => ending,
+      tell() {
+        if (is_told || findings.length === 0) return;
+        is_told = true;
+        for (const stage of filterStages(set, findings, ending)) {
+          call.stages.push({
+            ...stage,
+            summary: `Answer ${stage.summary?.toLowerCase()}`,
+            data: { ...stage.data, in: 'answer' },
+          });
+        }
+        for (const { filter } of findings)
+          metrics.contentFiltered(filterName(set.filters[filter]!), set.filters[filter]!.action);
+      },
+    };
+  }
+
+  async function masked(call: Call, set: FilterSet): Promise<WholeAnswer> {
+    // What was found is told before the answer is settled, so that its record has it.
+    let tally: Tally | undefined;
+    const review = (completion: ChatCompletion) => {
+      tally = tallyOf(call, set);
+      filteredAnswer(completion, tally.options);
+      tally.tell();
+    };
+    const answer = await inner.complete({ ...call, review });
+    const last = tallyOf(call, set);
+    const { completion, filter } = filteredAnswer(answer.completion, last.options);
+    if (tally === undefined) last.tell();
+    const metadata = withStages(answer.metadata, call);
+    if (filter.hasEnded()) throw refused(last.ending(), metadata);
+    return completion === answer.completion ? answer : { ...answer, completion, metadata };
+  }
+
+  function refused(
+    ending: ActiveFilter | undefined,
+    gateway_metadata: Record<string, unknown> | undefined,
+  ): GatewayError {
+    const { message, metadata } = refusalTold(ending);
+    return new GatewayError(403, message, {
+      ...(metadata === undefined ? {} : { metadata }),
+      ...(gateway_metadata === undefined ? {} : { gateway_metadata }),
+    });
+  }
+
+  async function* maskedStream(call: Call, set: FilterSet): AsyncGenerator<StreamEvent, void, undefined> {
+    const tally = tallyOf(call, set);
+    const filter = createAnswerFilter(tally.options);
+    const quiet = { ...tally.options.finder, settled: () => {} };
+    let is_open = false;
+    let is_over = false;
+    const shown = (chunks: ChatChunk[]): ChatChunk[] => {
+      if (filter.hasEnded() && !is_over) {
+        is_over = true;
+        const error = refusalTold(tally.ending());
+        chunks.push({ delta: {}, finish_reason: 'content_filter', native_finish_reason: null, error });
+      }
+      if (is_over || chunks.some(({ finish_reason }) => finish_reason != null)) tally.tell();
+      return chunks;
+    };
+    for await (const event of inner.stream({ ...call, isWithheld: filter.hasEnded })) {
+      if (event.type === 'chunks') {
+        const chunks = is_over ? [] : shown(filter.take(event.chunks));
+        if (chunks.length > 0) yield { type: 'chunks', chunks };
+        continue;
+      }
+      const held = is_over ? [] : shown(event.type === 'end' ? filter.end() : is_open ? filter.reopen() : []);
+      if (held.length > 0) yield { type: 'chunks', chunks: held };
+      if (event.type === 'end') {
+        tally.tell();
+        // The answer has its end; that its upstream failed after it is nothing to the client.
+        yield { ...event, metadata: withStages(event.metadata, call), error: is_over ? undefined : event.error };
+        continue;
+      }
+      is_open = true;
+      // What comes back of former turns was not shown to the client, nor is it here.
+      const upstream_bodies = event.upstream_bodies.map((body): JsonObject => filteredJson(quiet, body).value);
+      yield { ...event, upstream_bodies };
+    }
+  }
+
+  const setOf = ({ principal: { guardrails } }: Call) =>
+    guardrails.length === 0 ? undefined : outputFiltersOf(guardrails);
+
+  return {
+    ...inner,
+    [METERED]: true,
+    complete(call) {
+      const set = setOf(call);
+      return set === undefined ? inner.complete(call) : masked(call, set);
+    },
+    stream(call) {
+      const set = setOf(call);
+      return set === undefined ? inner.stream(call) : maskedStream(call, set);
+    },
+  };
+}
+
+/** The same where what ended the answer was no filter's finding: it might have gone on as a match for ever. */
+function refusalTold(ending: ActiveFilter | undefined): ChoiceError {
+  if (ending !== undefined) return refusalOf(ending);
+  return {
+    code: 403,
+    message: 'Response blocked by content filter: a part of it may be a match, and is longer than can be held back',
+  };
+}
