@@ -3,6 +3,9 @@ import type { Visit } from './wire-texts.ts';
 /** Types of which nothing is read here: pictures and sounds. What a PDF says is looked at where it is read (`Call.screening`). */
 const UNREAD = /^(?:image\/(?!svg)|audio\/|video\/|font\/|application\/(?:pdf|zip|gzip|vnd\.openxmlformats))/i;
 const BASE64_HEAD = /;\s*base64\s*(?:;|$)/i;
+const KNOWN_HEAD = /^(?:data:[a-z]{1,20}\/[a-z+.-]{1,40}(?:;charset=utf-8)?(?:;base64)?,)?$/;
+const BASE64 = /^[\w+/=\s-]*$/;
+const BASE64_CHARS_MIN = 128;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The text of bytes; undefined where they are none. */
@@ -35,9 +38,14 @@ export function fileTexts(given: string, media_type: string | undefined, field: 
   const comma = media_type === undefined ? given.indexOf(',') : -1;
   const head = given.slice(0, comma + 1);
   const type = media_type ?? head.slice(5);
-  if (UNREAD.test(type.trim())) return given;
+  // What a client declares it as is what a client says.
+  if (!KNOWN_HEAD.test(head)) visit(head, { field, kind: 'pinned' });
   const content = given.slice(comma + 1);
   const is_base64 = media_type !== undefined || BASE64_HEAD.test(head.slice(0, -1));
+  // So few characters are looked at as they stand; more are bytes, if they can be.
+  if (is_base64 && (content.length < BASE64_CHARS_MIN || !BASE64.test(content)))
+    visit(content, { field, kind: 'pinned' });
+  if (UNREAD.test(type.trim())) return given;
   const text = is_base64 ? textOf(Buffer.from(content, 'base64')) : percentDecoded(content);
   if (text === undefined) {
     return /^text\//i.test(type.trim()) ? latinFile(given, head, content, field, visit) : given;

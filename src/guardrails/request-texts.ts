@@ -16,7 +16,7 @@ import {
   freeTexts,
   jsonTexts,
   mapEntries,
-  mapMembers,
+  mapFields,
   type Place,
   pointerText,
   schemaTexts,
@@ -42,7 +42,9 @@ export interface TextRules {
 export function requestTexts(request: ChatRequest, rules: TextRules): ChatRequest {
   const { visit } = rules;
   const given = request as unknown as JsonObject;
-  const told = mapMembers(given, (key, member) => (CHOICES.has(key) ? member : fieldTexts(key, member, visit)));
+  const told = mapFields(given, 'body', visit, (key, member) =>
+    CHOICES.has(key) ? member : fieldTexts(key, member, visit),
+  );
   const ext = request.ext && extTexts(request.ext, '', visit);
   const messages = messageTexts(request.messages, rules);
   if (told === given && ext === request.ext && messages === request.messages) return request;
@@ -53,7 +55,7 @@ function fieldTexts(key: string, member: JsonValue, visit: Visit): JsonValue {
   switch (key) {
     case 'provider':
       // The rest of it chooses among endpoints.
-      return mapMembers(member as JsonObject, (name, value) =>
+      return mapFields(member as JsonObject, 'provider', visit, (name, value) =>
         name === 'options' ? wireTexts(value, 'provider.options', visit) : value,
       );
     case 'tools':
@@ -61,7 +63,7 @@ function fieldTexts(key: string, member: JsonValue, visit: Visit): JsonValue {
         ? (mapEntries(member as unknown as InnerTool[], (tool, i) => toolTexts(tool, `tools[${i}]`, visit)) as never)
         : member;
     case 'prediction':
-      return mapMembers(member as JsonObject, (name, value) =>
+      return mapFields(member as JsonObject, 'prediction', visit, (name, value) =>
         name === 'content' ? wireTexts(value, 'prediction.content', visit, 'content') : value,
       );
     default:
@@ -77,7 +79,7 @@ function toolTexts(tool: InnerTool, field: string, visit: Visit): InnerTool {
   }
   const { ext } = tool as { ext?: Ext };
   const given = tool as unknown as JsonObject;
-  const told = mapMembers(given, (key, member) => {
+  const told = mapFields(given, field, visit, (key, member) => {
     if (key === 'ext') return member;
     if (key === 'function') return functionTexts(member as JsonObject, `${field}.function`, visit);
     return wireTexts(member, `${field}.${key}`, visit, key);
@@ -87,7 +89,7 @@ function toolTexts(tool: InnerTool, field: string, visit: Visit): InnerTool {
 }
 
 function functionTexts(given: JsonObject, field: string, visit: Visit): JsonObject {
-  return mapMembers(given, (key, member) =>
+  return mapFields(given, field, visit, (key, member) =>
     key === 'parameters'
       ? schemaTexts(member, `${field}.parameters`, visit)
       : wireTexts(member, `${field}.${key}`, visit, key),
@@ -96,7 +98,7 @@ function functionTexts(given: JsonObject, field: string, visit: Visit): JsonObje
 
 /** The remainder of an object of a wire. Of the whole request its fields have the names that the client knows. */
 function extTexts<E extends Ext | MessageExt | RequestExt>(ext: E, field: string, visit: Visit): E {
-  const rest = mapMembers(ext.rest, (key, member) =>
+  const rest = mapFields(ext.rest, field || 'body', visit, (key, member) =>
     wireTexts(member, field === '' ? key : `${field}.${key}`, visit, key),
   );
   return rest === ext.rest ? ext : { ...ext, rest };
@@ -122,7 +124,7 @@ function oneMessage(message: Message, context: MessageContext): Message {
   const { visit, field } = context;
   const { ext } = message;
   const given = message as unknown as JsonObject;
-  const told = mapMembers(given, (key, member): JsonValue => {
+  const told = mapFields(given, field, visit, (key, member): JsonValue => {
     switch (key) {
       case 'role':
       case 'ext':
@@ -164,7 +166,7 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
   }
   const { ext } = part;
   const given = part as unknown as JsonObject;
-  const told = mapMembers(given, (key, member): JsonValue => {
+  const told = mapFields(given, field, visit, (key, member): JsonValue => {
     if (key === 'type' || key === 'ext') return member;
     if (key === 'text' && typeof member === 'string') {
       // Of a result alone: its only part is what the tool answered.
@@ -175,7 +177,7 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
     }
     if (key === 'file') return fileMembers(member as JsonObject, `${field}.file`, visit);
     if (key === 'image_url' || key === 'video_url') {
-      return mapMembers(member as JsonObject, (name, value) =>
+      return mapFields(member as JsonObject, `${field}.${key}`, visit, (name, value) =>
         name === 'url' && typeof value === 'string'
           ? pointerText(value, `${field}.${key}.url`, visit)
           : wireTexts(value, `${field}.${key}.${name}`, visit, name),
@@ -189,7 +191,7 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
 
 /** A file: by URL, by what it holds (as a data URL, or base64 alone), or by its name at a provider. */
 function fileMembers(file: FilePart['file'] | JsonObject, field: string, visit: Visit): JsonObject {
-  return mapMembers(file as JsonObject, (key, member) => {
+  return mapFields(file as JsonObject, field, visit, (key, member) => {
     if (typeof member !== 'string') return wireTexts(member, `${field}.${key}`, visit, key);
     if (key === 'filename') return visit(member, { field: `${field}.filename`, kind: 'text' });
     if (key !== 'file_data') return wireTexts(member, `${field}.${key}`, visit, key);
@@ -201,7 +203,7 @@ function fileMembers(file: FilePart['file'] | JsonObject, field: string, visit: 
 function callTexts(call: ToolCall, field: string, visit: Visit): ToolCall {
   const { ext } = call;
   const given = call as unknown as JsonObject;
-  const told = mapMembers(given, (key, member) =>
+  const told = mapFields(given, field, visit, (key, member) =>
     key === 'ext' ? member : wireTexts(member, `${field}.${key}`, visit, key),
   );
   const rest = ext && extTexts(ext, field, visit);
@@ -213,7 +215,7 @@ function detailTexts(
   field: string,
   { visit, keeps_signatures }: MessageContext,
 ): ReasoningDetail {
-  const told = mapMembers(detail, (key, member) => {
+  const told = mapFields(detail, field, visit, (key, member) => {
     if (typeof member !== 'string') return member;
     if (key === 'text' || key === 'summary') return visit(member, { field: `${field}.${key}`, kind: 'text' });
     if (key === 'data' || key === 'signature') return sealedText(member, `${field}.${key}`, visit);
@@ -245,7 +247,7 @@ function messageExt(ext: MessageExt, field: string, visit: Visit): MessageExt {
 
 /** What a request that is not chat says, by its client's names of the fields. */
 export function saidTexts(said: JsonObject, visit: Visit): JsonObject {
-  return mapMembers(said, (key, member) => {
+  return mapFields(said, 'body', visit, (key, member) => {
     if (CHOICES.has(key)) return member;
     if (key === 'provider') return fieldTexts(key, member, visit);
     if (key === 'input')

@@ -22,15 +22,44 @@ export type Visit = (text: string, place: Place) => string;
 /** Deeper, a value is not taken apart. */
 const DEPTH_MAX = 256;
 
-/** Words of wires: a value of these fields that looks like a word is one, whatever filters say of it. */
-const WORDS = new Set(
+/** Fields whose values are words of a wire. */
+const WORD_FIELDS = new Set(
   (
-    'type role object status detail format mode media_type mime_type mimeType phase effort ttl syntax wire service_tier execution ' +
+    'type role object status detail format mode media_type mime_type mimeType phase effort ttl syntax service_tier execution ' +
     'size quality background output_format moderation voice finish_reason stop_reason engine sort truncation verbosity ' +
     'search_context_size generate_summary prompt_cache_retention reasoning_effort model error_code modalities include ' +
-    'require_approval allowed_callers'
+    'require_approval allowed_callers summary'
   ).split(' '),
 );
+
+/** Words that all requests are made of: they say nothing, whatever filters say of them. */
+const KNOWN_WORDS = new Set(
+  // Roles and kinds of content, of every wire.
+  (
+    'system developer user assistant tool function model text input_text output_text summary_text reasoning_text refusal image ' +
+    'image_url input_image input_file input_audio input_video video_url file audio document search_result thinking ' +
+    'redacted_thinking tool_use tool_result tool_reference server_tool_use message reasoning function_call ' +
+    'function_call_output custom_tool_call custom_tool_call_output item_reference web_search_call web_search_tool_result ' +
+    'web_search_result web_fetch_tool_result web_fetch_result code_interpreter_call computer_call computer_call_output ' +
+    'file_search_call image_generation_call local_shell_call local_shell_call_output shell_call shell_call_output ' +
+    'apply_patch_call apply_patch_call_output mcp_call mcp_list_tools mcp_approval_request mcp_approval_response mcp_tool_use ' +
+    'mcp_tool_result mcp_toolset tool_search_call tool_search_output compaction code_execution_tool_result container_upload ' +
+    'base64 url content direct ephemeral auto none required any custom namespace web_search web_search_preview file_search ' +
+    'code_interpreter computer mcp local_shell shell apply_patch image_generation grammar lark regex json_schema json_object ' +
+    'reasoning.text reasoning.summary reasoning.encrypted url_citation file_citation container_file_citation file_path ' +
+    'char_location page_location content_block_location web_search_result_location search_result_location chat.completion ' +
+    'search open_page find_in_page click type scroll approximate enabled disabled adaptive explicit output_config ' +
+    // States, degrees and forms.
+    'completed incomplete in_progress failed searching commentary final_answer minimal low medium high xhigh max concise ' +
+    'detailed omitted summarized original default flex priority standard_only scale 5m 1h 24h in_memory always never client ' +
+    'server exec wav mp3 flac opus aac pcm16 ogg m4a png jpeg jpg webp gif image/png image/jpeg image/webp image/gif ' +
+    'application/pdf text/plain alloy ash coral echo sage shimmer verse stop length tool_calls content_filter end_turn ' +
+    'max_tokens stop_sequence message.output_text.logprobs reasoning.encrypted_content web_search_call.action.sources ' +
+    // Of JSON Schemas.
+    'string number integer boolean object array null date date-time time duration email hostname ipv4 ipv6 uri uuid'
+  ).split(' '),
+);
+
 const WORD = /^[A-Za-z][\w.:/+-]{0,99}$/;
 
 /** Ids by which blocks of one conversation refer to each other. */
@@ -73,9 +102,9 @@ const SCHEMAS = new Set(['parameters', 'input_schema', 'inputSchema', 'output_sc
 const NAMED_SCHEMAS = new Set(['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']);
 /** Values of a JSON Schema that are no schemas. */
 const SCHEMA_VALUES = new Set(['default', 'const', 'enum', 'example', 'examples', 'dependentRequired']);
-const SCHEMA_WORDS = new Set(['type', 'format', '$ref', '$schema', '$id', '$anchor', '$dynamicRef']);
-/** A pointer into the schema itself. */
-const REFERENCE = /^#[\w/$.-]{0,200}$/;
+const SCHEMA_WORDS = new Set(['type', 'format']);
+/** Point into the schema, by the names that stand in it. */
+const REFERENCES = new Set(['$ref', '$dynamicRef']);
 
 /** A name of a field as wires have them: structure, not what a client says. */
 const FIELD = /^[$A-Za-z_][\w$]*$/;
@@ -87,7 +116,7 @@ const isRaw = (value: unknown): value is { rawJSON: string } =>
   (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
 
 /** The object with its members changed; the given one where none is. */
-export function mapMembers<T extends object>(given: T, change: (key: string, member: JsonValue) => JsonValue): T {
+function mapMembers<T extends object>(given: T, change: (key: string, member: JsonValue) => JsonValue): T {
   let made: JsonObject | undefined;
   for (const [key, member] of Object.entries(given) as [string, JsonValue | undefined][]) {
     if (member === undefined) continue;
@@ -196,8 +225,10 @@ export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth
     if (NAMED_SCHEMAS.has(key) && isObject(member)) {
       return mapKeys(member, (name) => visit(name, { field, kind: 'text' }), inside);
     }
-    if (SCHEMA_WORDS.has(key) && typeof member === 'string') {
-      return WORD.test(member) || REFERENCE.test(member) ? member : visit(member, { field, kind: 'text' });
+    if (SCHEMA_WORDS.has(key) && typeof member === 'string' && KNOWN_WORDS.has(member)) return member;
+    if (REFERENCES.has(key) && typeof member === 'string') {
+      const steps = member.split('/');
+      return steps.map((step) => (NAMED_SCHEMAS.has(step) ? step : visit(step, { field, kind: 'text' }))).join('/');
     }
     lookAtKey(key, field, visit);
     return inside(member);
@@ -207,6 +238,19 @@ export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth
 /** A key that no wire has: it cannot be changed, but it must not carry what must not go out. */
 function lookAtKey(key: string, field: string, visit: Visit): void {
   if (!FIELD.test(key)) visit(key, { field, kind: 'pinned' });
+}
+
+/** The object of a wire with its members changed, its keys looked at. */
+export function mapFields<T extends object>(
+  given: T,
+  field: string,
+  visit: Visit,
+  change: (key: string, member: JsonValue) => JsonValue,
+): T {
+  return mapMembers(given, (key, member) => {
+    lookAtKey(key, field, visit);
+    return change(key, member);
+  });
 }
 
 /** An object of a wire, of which only some fields are known. */
@@ -231,15 +275,17 @@ function wireValue(value: JsonValue, context: WireContext): JsonValue {
   if (Array.isArray(value)) return mapEntries(value, (entry) => wireValue(entry, { ...context, depth: depth + 1 }));
   if (FREE.has(key)) return freeTexts(value, field, visit, depth);
   if (SCHEMAS.has(key)) return schemaTexts(value, field, visit, depth);
-  return mapMembers(value, (name, member) => {
-    lookAtKey(name, field, visit);
-    return wireValue(member, { field, visit, key: name, owner: value, depth: depth + 1 });
-  });
+  return mapFields(value, field, visit, (name, member) =>
+    wireValue(member, { field, visit, key: name, owner: value, depth: depth + 1 }),
+  );
 }
 
 function wireText(text: string, { field, visit, key, owner }: WireContext): string {
   if (LINKS.has(key)) return visit(text, { field, kind: 'link' });
-  if (WORDS.has(key) && WORD.test(text)) return text;
+  if (WORD_FIELDS.has(key)) {
+    if (KNOWN_WORDS.has(text)) return text;
+    return visit(text, { field, kind: WORD.test(text) ? 'pinned' : 'text' });
+  }
   if (key === 'arguments' || key === 'output') return jsonTexts(text, field, visit);
   if (OPAQUE.has(key)) return opaqueText(text, { field, visit, key, owner });
   if (PINNED.has(key) || ID.test(key) || (key === 'url' && owner?.['type'] === 'url')) {
