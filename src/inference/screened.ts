@@ -15,6 +15,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Prepared } from './admission.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
+import { createRestored } from './restored.ts';
 import type { Task } from './task.ts';
 
 /** What happens where a filter cannot be applied. */
@@ -31,8 +32,6 @@ export interface ScreeningOptions {
   rules(): ScreeningRules;
   metrics: Pick<Metrics, 'contentFiltered'>;
   log: { warn(facts: object, message: string): void };
-  /** Puts back in answers what was redacted so that it can be. */
-  restored?: (inner: Inference, values: ReadonlyMap<string, string>) => Pick<Inference, 'complete' | 'stream'>;
 }
 
 /** A call whose texts may go on. */
@@ -143,7 +142,8 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     const { guardrails } = call.principal;
     const numbering = createNumbering();
     const screener = screenerOf(call, set, numbering);
-    const keeps_signatures = set.filters.every(isReversible(guardrails));
+    const redacting = set.filters.filter(({ action }) => action === 'redact');
+    const keeps_signatures = redacting.every(isReversible(guardrails));
     const subject: Subject<ChatRequest> = (visit) => requestTexts(call.request, { visit, keeps_signatures });
     const told = await screened(call, subject, screener);
     const passed = { ...call, request: told.subject, screening: later(call, screener) };
@@ -198,8 +198,7 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
 
   /** What comes later may be redacted as well: whether anything is to be put back is known at the end alone. */
   function restoring({ call, values }: Passed, set: FilterSet): Pick<Inference, 'complete' | 'stream'> {
-    if (!set.filters.some(isReversible(call.principal.guardrails))) return inner;
-    return options.restored?.(inner, values) ?? inner;
+    return set.filters.some(isReversible(call.principal.guardrails)) ? createRestored(inner, values) : inner;
   }
 
   const setOf = ({ principal: { guardrails } }: Call) =>
