@@ -272,11 +272,11 @@ export const limits = {
   logged_queue_entries_max: 2_000,
   logged_queue_chars_max: 32 * 1024 * 1024,
   /** Written so many, or so much, at a time, and so long after they came. */
-  logged_batch_entries_max: 50,
+  logged_batch_entries_max: 200,
   logged_batch_chars_max: 4 * 1024 * 1024,
   logged_gather_ms: 100,
   logged_retry_ms: 1_000,
-  logged_stop_ms_max: 2_000,
+  logged_stop_ms_max: 5_000,
   /** Of one workspace, and of all, as it is stored; beyond it the oldest goes. */
   logged_workspace_chars_max: 1024 * 1024 * 1024,
   logged_contents_chars_max: 8 * 1024 * 1024 * 1024,

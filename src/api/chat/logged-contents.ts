@@ -93,6 +93,13 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     log.warn({ ...(err === undefined ? {} : { err }), count }, `contents of calls are not kept: ${reason}`);
   }
 
+  /** The gateway ends. */
+  function loseAll(err?: unknown): void {
+    if (queue.size === 0) return;
+    lose(queue.size, 'the store did not take them before the end', err);
+    queue.clear();
+  }
+
   function take(id: string): void {
     queue_chars -= queue.get(id)?.json.length ?? 0;
     queue.delete(id);
@@ -112,11 +119,11 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
 
   async function insert(batch: readonly Waiting[]): Promise<void> {
     const expires_at = at(now_ms() + retention_days * 86_400_000);
-    const rows: LoggedContentRow[] = [];
-    for (const waiting of batch) {
-      const { json: _json, ...row } = waiting;
-      rows.push({ ...row, sealed: await sealed(vault, waiting), expires_at });
-    }
+    const rows = await Promise.all(
+      batch.map(async ({ json, ...row }): Promise<LoggedContentRow> => {
+        return { ...row, sealed: await sealed(vault, { ...row, json }), expires_at };
+      }),
+    );
     try {
       await store.insert(rows);
     } catch (error) {
@@ -136,7 +143,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         for (const { id } of batch) take(id);
       } catch (err) {
         if (stopping.signal.aborted) {
-          lose(queue.size, 'the store did not take them before the end', err);
+          loseAll(err);
           return;
         }
         log.warn({ err, waiting: queue.size }, 'contents of calls could not be stored; it is tried again');
@@ -218,6 +225,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
       stopping.abort();
       const late = sleep(limits.logged_stop_ms_max, undefined, { ref: false });
       await Promise.race([Promise.all([writing, sweeping]), late]);
+      loseAll();
     },
   };
 }

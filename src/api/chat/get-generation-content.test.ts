@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { generation } from '../../../test/generation-fixture.ts';
+import { managementServer } from '../../../test/management-server.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import { createVault } from '../../accounts/vault.ts';
+import type { Principal } from '../../http/principal.ts';
+import type { Call } from '../../inference/call.ts';
+import { limits } from '../../limits.ts';
+import type { LoggedContent } from '../../schemas/logged-content.ts';
+import { type LoggedContentStore, loggedContentStore } from '../../storage/logged-contents.ts';
+import { StoreUnavailable } from '../../storage/unavailable.ts';
+import { workspaceStore } from '../../storage/workspaces.ts';
+import { getGenerationContent } from './get-generation-content.ts';
+import { createLoggedContents } from './logged-contents.ts';
+
+const AT = '2026-11-21T10:00:00.000Z';
+const DAY_MS = 86_400_000;
+const SECRET = 'a secret of thirty-two characters!';
+
+const said = (word: string, over: Partial<LoggedContent> = {}): LoggedContent => ({
+  request: { messages: [{ role: 'user', content: word }] },
+  output: { completion: `${word} back`, reasoning: null },
+  error: null,
+  ...over,
+});
+
+describeStores('what was asked and answered', ({ open }) => {
+  async function setUp({ secret = SECRET, wrap = (store: LoggedContentStore) => store } = {}) {
+    const database = await open();
+    const { server, home, principals, call } = await managementServer(database, AT);
+    const state = { now_ms: Date.parse(AT), lost: 0 };
+    const log_lines: string[] = [];
+    const store = loggedContentStore(database.queries);
+    const contentsWith = (options: { secret: string; wrap(store: LoggedContentStore): LoggedContentStore }) =>
+      createLoggedContents({
+        store: options.wrap(store),
+        vault: createVault(options.secret),
+        retention_days: 30,
+        now_ms: () => state.now_ms,
+        log: { warn: (_facts, message) => void log_lines.push(message) },
+        metrics: {
+          contentsLost(count) {
+            state.lost += count;
+          },
+        },
+      });
+    const contents = contentsWith({ secret, wrap });
+    getGenerationContent(server, { contents });
+    await server.ready();
+    const keep = (id: string, content: LoggedContent, principal: Principal = principals.ordinary) => {
+      const { organization_id, workspace_id, key_hash } = principal;
+      const record = generation({ id, organization_id, workspace_id, key_hash: key_hash ?? '' });
+      contents.keep({ call: { principal } as Call, record, duration_ms: 1, content });
+    };
+    const get = (id: string, credential = 'ordinary') =>
+      call('GET', `/generation/content?id=${encodeURIComponent(id)}`, undefined, credential);
+    const rows = async () =>
+      (await database.queries.selectFrom('logged_contents').select('id').orderBy('id').execute()).map(({ id }) => id);
+    const written = (count: number) =>
+      expect.poll(async () => (await rows()).length, { timeout: 20_000, interval: 50 }).toBe(count);
+    const asMember = (name: string, over: Partial<Principal>) => {
+      principals[name] = { ...principals.ordinary, ...over };
+      return principals[name];
+    };
+    return { database, home, principals, contents, contentsWith, keep, get, rows, written, state, log_lines, asMember };
+  }
+
+  test('is told before it is written, and the same afterwards', async () => {
+    const { keep, get, written, contents } = await setUp();
+    keep('gen-1', said('hello'));
+    const before = await get('gen-1');
+    expect(before).toMatchObject({
+      status: 200,
+      body: {
+        data: {
+          input: { messages: [{ role: 'user', content: 'hello' }] },
+          output: { completion: 'hello back', reasoning: null },
+          error: null,
+          truncated: false,
+        },
+      },
+    });
+    await written(1);
+    expect((await get('gen-1')).body).toEqual(before.body);
+    await contents.stop();
+  });
+
+  test('of one text is told as a prompt', async () => {
+    const { keep, get, contents } = await setUp();
+    keep('gen-1', said('once', { is_prompt: true }));
+    expect((await get('gen-1')).body['data']).toMatchObject({ input: { prompt: 'once' } });
+    await contents.stop();
+  });
+
+  test('is for its organization, and for keys of its owner in its workspace; the others have the same 404', async () => {
+    const { keep, get, written, asMember, database, home, contents } = await setUp();
+    const other = await workspaceStore(database.queries).insert({
+      organization_id: home.organization_id,
+      name: 'other',
+      slug: 'other',
+      created_by: null,
+      created_at: AT,
+    });
+    const ann = asMember('ann', { user_id: 'ann', key_hash: 'a1' });
+    asMember('ann-again', { user_id: 'ann', key_hash: 'a2' });
+    asMember('ann-elsewhere', { user_id: 'ann', key_hash: 'a3', workspace_id: other.id });
+    asMember('bob', { user_id: 'bob', key_hash: 'b1' });
+    const nobody = asMember('nobody', { user_id: null, key_hash: 'n1' });
+    asMember('nobody-else', { user_id: null, key_hash: 'n2' });
+    keep('gen-ann', said('hers'), ann);
+    keep('gen-nobody', said('theirs'), nobody);
+    for (let times = 0; times < 2; times += 1) {
+      for (const [credential, hers, theirs] of [
+        ['ann', 200, 404],
+        ['ann-again', 200, 404],
+        ['ann-elsewhere', 404, 404],
+        ['bob', 404, 404],
+        ['nobody', 404, 200],
+        ['nobody-else', 404, 404],
+        ['management', 200, 200],
+        ['foreign', 404, 404],
+      ] as const) {
+        const statuses = [(await get('gen-ann', credential)).status, (await get('gen-nobody', credential)).status];
+        expect([credential, ...statuses]).toEqual([credential, hers, theirs]);
+      }
+      await written(2);
+    }
+    const [theirs, none] = [await get('gen-ann', 'bob'), await get('gen-none', 'bob')];
+    expect(JSON.stringify(theirs.body).replace('gen-ann', 'gen-none')).toBe(JSON.stringify(none.body));
+    await contents.stop();
+  });
+
+  test('needs an id, and a caller', async () => {
+    const { get, contents } = await setUp();
+    expect((await get('')).status).toBe(400);
+    expect((await get('gen-1', '')).status).toBe(401);
+    expect((await get('gen-\u0000')).status).toBe(404);
+    await contents.stop();
+  });
+
+  test('goes when its days are over', async () => {
+    const { keep, get, written, state, contents, rows } = await setUp();
+    keep('gen-1', said('hello'));
+    await written(1);
+    state.now_ms += 30 * DAY_MS - 1;
+    expect((await get('gen-1')).status).toBe(200);
+    state.now_ms += 1;
+    expect((await get('gen-1')).status).toBe(404);
+    contents.start();
+    await contents.stop();
+    expect(await rows()).toEqual([]);
+  });
+
+  test('is there after a restart, and not to be read with another secret', async () => {
+    const { keep, written, contents, contentsWith, principals, log_lines } = await setUp();
+    keep('gen-1', said('hello'));
+    await written(1);
+    await contents.stop();
+    const same = contentsWith({ secret: SECRET, wrap: (store) => store });
+    expect(await same.find('gen-1', principals.ordinary)).toEqual(said('hello'));
+    const other = contentsWith({ secret: `${SECRET} another`, wrap: (store) => store });
+    expect(await other.find('gen-1', principals.ordinary)).toBeUndefined();
+    expect(log_lines.join()).toContain('cannot be read');
+  });
+
+  test('that was moved to another row does not open there', async () => {
+    const { keep, written, contents, database, principals } = await setUp();
+    keep('gen-1', said('hello'));
+    keep('gen-2', said('other'));
+    await written(2);
+    const { sealed } = await database.queries
+      .selectFrom('logged_contents')
+      .select('sealed')
+      .where('id', '=', 'gen-1')
+      .executeTakeFirstOrThrow();
+    await database.queries.updateTable('logged_contents').set({ sealed }).where('id', '=', 'gen-2').execute();
+    expect(await contents.find('gen-2', principals.ordinary)).toBeUndefined();
+    await contents.stop();
+  });
+
+  test('in a workspace that is gone takes no other with it', async () => {
+    const { keep, written, state, principals, contents, rows } = await setUp();
+    keep('gen-1', said('hello'));
+    keep('gen-2', said('lost'), { ...principals.ordinary, workspace_id: 'gone' });
+    keep('gen-3', said('hello'));
+    await written(2);
+    expect(await rows()).toEqual(['gen-1', 'gen-3']);
+    await expect.poll(() => state.lost).toBe(1);
+    await contents.stop();
+  });
+
+  test('beyond what may wait, the oldest is lost, counted and told once', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { keep, state, contents, log_lines, rows, written } = await setUp({
+      wrap: (store) => ({ ...store, insert: (batch) => held.then(() => store.insert(batch)) }),
+    });
+    const extra = 3;
+    for (let at = 0; at < limits.logged_queue_entries_max + extra; at += 1) {
+      keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
+    }
+    expect(state.lost).toBe(extra);
+    expect(log_lines).toHaveLength(1);
+    release();
+    await written(limits.logged_queue_entries_max);
+    await contents.stop();
+    const kept = await rows();
+    expect(kept).not.toContain('gen-00000');
+    expect(kept).toContain(`gen-${String(limits.logged_queue_entries_max + extra - 1).padStart(5, '0')}`);
+  });
+
+  test('waits for a store that fails, and is lost only when the gateway ends meanwhile', async () => {
+    let fails = true;
+    const down = () => Promise.reject(new StoreUnavailable('down'));
+    const { keep, state, contents, written } = await setUp({
+      wrap: (store) => ({ ...store, insert: (batch) => (fails ? down() : store.insert(batch)) }),
+    });
+    keep('gen-1', said('hello'));
+    await sleep(limits.logged_gather_ms * 3);
+    fails = false;
+    await written(1);
+    fails = true;
+    keep('gen-2', said('hello'));
+    await contents.stop();
+    expect(state.lost).toBe(1);
+  });
+});
