@@ -48,7 +48,9 @@ import { createInference } from './inference/answer.ts';
 import { createBroadcast } from './inference/broadcast.ts';
 import type { Clock } from './inference/call.ts';
 import { createLogged } from './inference/logged.ts';
+import { createMasked } from './inference/masked.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
+import { createRestored } from './inference/restored.ts';
 import { createScreened } from './inference/screened.ts';
 import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
@@ -284,8 +286,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
   });
-  const logged = createLogged(plugged, { contents, broadcast, clock, log });
-  const inference = createScreened(logged, { rules: () => served().config.guardrails, metrics, log });
+  const masked = createMasked(plugged, { metrics });
+  const logged = createLogged(masked, { contents, broadcast, clock, log });
+  const inference = createScreened(logged, {
+    rules: () => served().config.guardrails,
+    metrics,
+    log,
+    restored: createRestored,
+  });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =

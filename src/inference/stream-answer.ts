@@ -173,7 +173,7 @@ export function createStreaming({
     const view = tools === undefined ? plainView(session, reached.candidate, text) : toolView(session, tools);
     let flow: Flow = { ...begin(session, reached), ...view };
     // An end that no attempt made: there was no money for its last step.
-    let finish_reason: 'length' | undefined;
+    let finish_reason: 'length' | 'content_filter' | undefined;
     metrics.streamOpened();
     // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
     let unfinished: 'cancelled' | undefined = 'cancelled';
@@ -192,7 +192,7 @@ export function createStreaming({
           failure = yield* read(session, flow);
         }
       }
-      while (tools !== undefined && failure === undefined) {
+      while (tools !== undefined && failure === undefined && call.isWithheld?.() !== true) {
         const end = loop.pending(tools);
         if (end === undefined) {
           const last = lastView(session, tools, flow);
@@ -211,6 +211,7 @@ export function createStreaming({
           failure = error;
           break;
         }
+        if (call.isWithheld?.() === true) break;
         const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
         if (!('ended' in tried)) {
           session.step_first_token_ms = clock.monotonic_ms();
@@ -228,6 +229,7 @@ export function createStreaming({
           break;
         } else throw error;
       }
+      if (call.isWithheld?.() === true) finish_reason = 'content_filter';
       unfinished = undefined;
       const outcome =
         failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
@@ -324,6 +326,10 @@ export function createStreaming({
     try {
       if (stream.first.length > 0) yield show(shown(stream.first));
       for (;;) {
+        if (session.call.isWithheld?.() === true) {
+          await readOn(session, stream, answered);
+          return undefined;
+        }
         const reason = session.grant && (await cutReason({ hold: session.hold, grant: session.grant, meter }));
         if (reason !== undefined) {
           yield show([...rest(), ...cutShort(cut(session, answered, reason, log))]);

@@ -118,6 +118,7 @@ export function createWholeAnswers({
       }
     }
     const { answered, completion } = ended;
+    call.review?.(completion);
     const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
     const usage = await settle(session, outcome, answered, ended.finish_reason);
     const last = answered?.candidate ?? candidate;
