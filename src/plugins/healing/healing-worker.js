@@ -7,7 +7,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonrepair } from 'jsonrepair';
 import { RE2JS } from 're2js';
 
-/** @typedef {{ text: string, schema: Record<string, unknown> | undefined }} Task */
+/** @typedef {{ text: string, schema: string | undefined }} Task `schema` is JSON. */
 
 /** A `pattern` of a schema, matched in linear time whatever it is (RE2). What RE2 lacks makes the schema one that is not checked. */
 /** @param {string} pattern */
@@ -76,7 +76,7 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 
 /** @param {Task} task */
 function heal({ text, schema }) {
-  const check = schema === undefined ? isObject : checkOf(schema);
+  const check = schema === undefined ? isObject : checkOf(JSON.parse(schema));
   const whole = parsed(text);
   if (whole !== undefined && check(whole.value)) return { outcome: 'whole' };
   const tried = [...candidates(text.trim())].slice(0, 16);

@@ -30,6 +30,16 @@ function schemaOf({ response_format: format }: ChatRequest): JsonObject | undefi
   return json_schema?.schema;
 }
 
+/** Null: nested too deeply to be written. */
+function jsonOf(value: JsonObject | undefined): string | null | undefined {
+  try {
+    return value && JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
 function textOf({ content }: Message): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -70,10 +80,11 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
 
   async function tryToHeal(call: Call, text: string): Promise<Outcome> {
     const { request, principal } = call;
-    const schema = schemaOf(request);
+    const schema = jsonOf(schemaOf(request));
     const is_large =
       text.length > limits.healed_chars_max ||
-      (schema !== undefined && JSON.stringify(schema).length > limits.healing_schema_chars_max);
+      schema === null ||
+      (schema?.length ?? 0) > limits.healing_schema_chars_max;
     if (is_large) return { outcome: 'unchecked' };
     const ending = new AbortController();
     const forget = call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));

@@ -1,0 +1,191 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import type { Call } from '../../inference/call.ts';
+import { createCancellation } from '../../inference/call.ts';
+import type { ChatCompletion, ChatRequest, Message, ResponseFormat } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Stage } from '../../schemas/routing-metadata.ts';
+import { createHealing } from './healing.ts';
+
+const healing = createHealing({ ms_max: 1_500 });
+afterAll(() => healing.stop());
+
+const object: ResponseFormat = { type: 'json_object' };
+const schema = (given: JsonObject): ResponseFormat => ({
+  type: 'json_schema',
+  json_schema: { name: 'a', schema: given },
+});
+const plugins = [{ id: 'response-healing' }];
+
+function callOf(response_format: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
+  const request = { messages: [], plugins, ...(response_format ? { response_format } : {}), ...more };
+  const principal = { key_hash: 'k', kind: 'key' };
+  return { request, principal, stages: [] as Stage[], cancellation: createCancellation() } as unknown as Call;
+}
+
+function answerOf(content: Message['content'], more: Partial<ChatCompletion['choices'][0]> = {}): ChatCompletion {
+  const message = { role: 'assistant' as const, content: content ?? null };
+  return {
+    choices: [{ index: 0, message, finish_reason: 'stop', native_finish_reason: 'stop', ...more }],
+    created: 0,
+    ext: { wire: 'openai-chat', rest: {} },
+  };
+}
+
+async function healed(text: string, format: ResponseFormat = object) {
+  const call = callOf(format);
+  const { choices } = await healing.heal(call, answerOf(text));
+  return { text: choices[0].message.content, stages: call.stages };
+}
+
+describe('JSON with faults becomes JSON', () => {
+  test.each([
+    ['in a fence', '```json\n{"a": 1}\n```', { a: 1 }],
+    ['in a fence without an end', '```json\n{"a": 1}', { a: 1 }],
+    ['between prose', 'Here you are: {"a": 1}. Is there anything else?', { a: 1 }],
+    ['in a fence between prose', 'Sure!\n```\n{"a": [1, 2]}\n```\nDone.', { a: [1, 2] }],
+    ['with a comma too many', '{"a": 1,}', { a: 1 }],
+    ['with a comma too few', '{"a": 1 "b": 2}', { a: 1, b: 2 }],
+    ['with single quotes', "{'a': 'b'}", { a: 'b' }],
+    ['with keys without quotes', '{a: 1}', { a: 1 }],
+    ['without its last bracket', '{"a": {"b": [1, 2]', { a: { b: [1, 2] } }],
+    ["with Python's words", '{"a": True, "b": None}', { a: true, b: null }],
+    ['with comments', '{"a": 1 /* one */}', { a: 1 }],
+    ['with a fence inside of a text', '{"a": "```json\\n{}\\n```",}', { a: '```json\n{}\n```' }],
+  ])('%s', async (_title, text, value) => {
+    const found = await healed(text);
+    expect(JSON.parse(found.text as string)).toEqual(value);
+    expect(found.stages).toEqual([
+      {
+        type: 'response_healing',
+        name: 'response-healing',
+        data: {
+          mode: 'json_object',
+          improved: true,
+          original_length: text.length,
+          healed_length: (found.text as string).length,
+        },
+      },
+    ]);
+  });
+});
+
+const person = schema({
+  type: 'object',
+  properties: { name: { type: 'string' }, age: { type: 'integer' } },
+  required: ['name', 'age'],
+  additionalProperties: false,
+});
+
+describe('a schema', () => {
+  test('chooses what is meant', async () => {
+    const text = 'For example {"x": 1}. The answer:\n```json\n{"name": "Ann", "age": 7,}\n```';
+    expect(JSON.parse((await healed(text, person)).text as string)).toEqual({ name: 'Ann', age: 7 });
+  });
+
+  test('is kept by what is whole, and nothing is told', async () => {
+    expect(await healed('{"name": "Ann", "age": 7}', person)).toEqual({
+      text: '{"name": "Ann", "age": 7}',
+      stages: [],
+    });
+  });
+
+  test.each(['{"name": "Ann"}', '{"name": "Ann", "age": "seven",}', 'I do not know.', '[1, 2]'])(
+    'that nothing fits leaves the answer as it was: %s',
+    async (text) => {
+      const found = await healed(text, person);
+      expect(found.text).toBe(text);
+      expect(found.stages[0]?.data).toMatchObject({ mode: 'json_schema', improved: false, reason: expect.any(String) });
+    },
+  );
+
+  test('of a list is kept by a list', async () => {
+    expect((await healed('```\n[1, 2,]\n```', schema({ type: 'array', items: { type: 'integer' } }))).text).toMatch(
+      /^\[1, 2\s*\]$/,
+    );
+  });
+
+  test('of an older draft is read as that', async () => {
+    const tuple = { $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'string' }], type: 'array' };
+    expect((await healed('["a",]', schema(tuple))).text).toBe('["a"]');
+    expect((await healed('[1,]', schema(tuple))).text).toBe('[1,]');
+  });
+});
+
+describe('a schema that means no good', () => {
+  const levels = Array.from({ length: 40 }, (_, at) => [
+    `l${at}`,
+    at === 39 ? { type: 'object' } : { allOf: [{ $ref: `#/$defs/l${at + 1}` }, { $ref: `#/$defs/l${at + 1}` }] },
+  ]);
+  test.each<[string, JsonObject, string]>([
+    ['doubles forty times', { $defs: Object.fromEntries(levels), $ref: '#/$defs/l0' }, '{"a": 1,}'],
+    ['holds itself', { allOf: [{ $ref: '#' }] }, '{"a": 1,}'],
+    ['stands elsewhere', { $ref: 'https://schemas.example/a.json' }, '{"a": 1,}'],
+    ['is none', { type: 'nothing' }, '{"a": 1,}'],
+    ['has a pattern that RE2 has not', { properties: { a: { pattern: '(?=a)b' } } }, '{"a": "b",}'],
+    ['is large', { description: 'x'.repeat(300_000) }, '{"a": 1,}'],
+    ['is nested deeply', JSON.parse(`${'{"not":'.repeat(5_000)}{}${'}'.repeat(5_000)}`) as JsonObject, '{"a": 1,}'],
+  ])('%s: the answer is left as it was', async (_title, given, text) => {
+    const found = await healed(text, schema(given));
+    expect(found.text).toBe(text);
+    expect(found.stages[0]?.data).toMatchObject({ improved: false });
+    expect((await healed('{"a": 1,}')).text).toBe('{"a": 1}');
+  });
+
+  test('a pattern takes no time, whatever it is', async () => {
+    const evil = schema({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } });
+    const text = `{"a": "${'a'.repeat(50_000)}"`;
+    expect((await healed(text, evil)).stages[0]?.data).toMatchObject({ improved: true });
+    expect((await healed(`{"a": "${'a'.repeat(50_000)}!"`, evil)).stages[0]?.data).toMatchObject({ improved: false });
+  });
+});
+
+describe('is left alone', () => {
+  const broken = '{"a": 1,}';
+  test.each<[string, Partial<ChatCompletion['choices'][0]>]>([
+    ['an answer that was cut', { finish_reason: 'length' }],
+    ['an answer that ended in an error', { finish_reason: 'error' }],
+    [
+      'an answer that calls tools',
+      {
+        message: {
+          role: 'assistant',
+          content: broken,
+          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{' } }],
+        },
+      },
+    ],
+  ])('%s', async (_title, more) => {
+    const call = callOf(object);
+    const answer = answerOf(broken, more);
+    expect(await healing.heal(call, answer)).toBe(answer);
+    expect(call.stages).toEqual([]);
+  });
+
+  test.each<[string, ResponseFormat | undefined, Partial<ChatRequest>]>([
+    ['a call without a format', undefined, {}],
+    ['a call for text', { type: 'text' }, {}],
+    ['a call without the plugin', object, { plugins: [] }],
+    ['a call with the plugin off', object, { plugins: [{ id: 'response-healing', enabled: false }] }],
+  ])('%s', (_title, format, more) => {
+    expect(healing.isFor(callOf(format, more))).toBe(false);
+    expect(healing.isFor(callOf(object))).toBe(true);
+  });
+});
+
+test('an answer of several texts has all of it in the first, and nothing else moves', async () => {
+  const parts = ['Here: ', '{"a":', ' 1,}'].map((text) => ({ type: 'text' as const, text }));
+  const order = parts.map((_, at) => ({ kind: 'text' as const, at }));
+  const answer = answerOf(parts);
+  answer.choices[0].message.ext = { wire: 'openai-chat', rest: {}, order };
+  answer.choices[0].message.annotations = [
+    { type: 'url_citation', url_citation: { url: 'https://a.example', start_index: 1, end_index: 3 } },
+  ];
+  const { message } = (await healing.heal(callOf(object), answer)).choices[0];
+  expect(message.content).toEqual([
+    { type: 'text', text: '{"a": 1}' },
+    { type: 'text', text: '' },
+    { type: 'text', text: '' },
+  ]);
+  expect(message.ext?.order).toEqual(order);
+  expect(message.annotations?.[0]).toMatchObject({ url_citation: { start_index: 0, end_index: 0 } });
+});
