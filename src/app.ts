@@ -50,7 +50,6 @@ import type { Clock } from './inference/call.ts';
 import { createLogged } from './inference/logged.ts';
 import { createMasked } from './inference/masked.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
-import { createRestored } from './inference/restored.ts';
 import { createScreened } from './inference/screened.ts';
 import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
@@ -288,12 +287,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const masked = createMasked(plugged, { metrics });
   const logged = createLogged(masked, { contents, broadcast, clock, log });
-  const inference = createScreened(logged, {
-    rules: () => served().config.guardrails,
-    metrics,
-    log,
-    restored: createRestored,
-  });
+  const inference = createScreened(logged, { rules: () => served().config.guardrails, metrics, log });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =
