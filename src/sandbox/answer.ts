@@ -7,7 +7,7 @@ import { storyTokens } from './story.ts';
 import { countTokens, tokensOf } from './tokens.ts';
 
 /** How a model makes its answer; the rest of a model's character is faults. */
-export type Behaviour = 'echo' | 'story' | 'tools' | 'think' | 'json' | 'refuse';
+export type Behaviour = 'echo' | 'story' | 'tools' | 'research' | 'think' | 'json' | 'refuse';
 
 const story_tokens_default = 200;
 
@@ -15,9 +15,10 @@ function chosenTools(prompt: Prompt, behaviour: Behaviour): Prompt['tools'] {
   const choice = prompt.tool_choice;
   if (choice === 'none' || prompt.tools.length === 0) return [];
   if (typeof choice === 'object') return prompt.tools.filter((tool) => tool.name === choice.name);
-  const wanted = choice === 'required' || (behaviour === 'tools' && prompt.tool_results.length === 0);
+  const calls_all = behaviour === 'tools' || behaviour === 'research';
+  const wanted = choice === 'required' || (calls_all && prompt.tool_results.length === 0);
   if (!wanted) return [];
-  return prompt.parallel && behaviour === 'tools' ? prompt.tools : prompt.tools.slice(0, 1);
+  return prompt.parallel && calls_all ? prompt.tools : prompt.tools.slice(0, 1);
 }
 
 /** Unique in the conversation, as wires demand, because the conversation has grown when the next one is made. */
@@ -30,8 +31,16 @@ function jsonText(prompt: Prompt, schema: JsonObject): string {
   return JSON.stringify(value);
 }
 
+/** A sentence for each address that tools told of, with a link to it. */
+function linkedText(tool_results: readonly string[]): string {
+  const found = tool_results.flatMap((result) => result.match(/https?:\/\/[^\s"\\)<>]+/g) ?? []);
+  const links = [...new Set(found)].map((url) => `🌍 ${new URL(url).host} knows it: [${new URL(url).host}](${url}).`);
+  return links.length === 0 ? `The tools answered: ${tool_results.join('; ')}` : links.join('\n');
+}
+
 function textPieces(prompt: Prompt, behaviour: Behaviour, faults: Faults): string[] {
   if (prompt.schema !== undefined) return tokensOf(jsonText(prompt, prompt.schema));
+  if (prompt.tool_results.length > 0 && behaviour === 'research') return tokensOf(linkedText(prompt.tool_results));
   if (prompt.tool_results.length > 0) return tokensOf(`The tools answered: ${prompt.tool_results.join('; ')}`);
   if (behaviour === 'story') return storyTokens(prompt.user_text, faults.tokens || story_tokens_default);
   if (behaviour === 'json') return tokensOf(jsonText(prompt, {}));
@@ -96,6 +105,7 @@ export function answerTo(prompt: Prompt, behaviour: Behaviour, faults: Faults): 
       stop_sequence = cut.stop_sequence;
       if (cut.pieces.length > 0) blocks.push({ kind: 'text', pieces: cut.pieces });
     }
+    if (tools.length > 0 && behaviour === 'research') blocks.push({ kind: 'text', pieces: tokensOf('Let me look.') });
     for (const [ordinal, tool] of tools.entries()) {
       const args = JSON.stringify(schemaSample({ type: 'object', ...tool.parameters }));
       blocks.push({ kind: 'call', id: callId(prompt, ordinal), name: tool.name, pieces: tokensOf(args) });

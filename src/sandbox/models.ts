@@ -25,6 +25,11 @@ export const sandbox_models: Readonly<Record<string, SandboxModel>> = {
     faults: {},
     description: 'Calls every tool offered, in parallel unless told not to, and answers once it has their results.',
   },
+  research: {
+    behaviour: 'research',
+    faults: {},
+    description: 'Says that it will look, calls every tool offered, and answers with links to what they told of.',
+  },
   think: { behaviour: 'think', faults: {}, description: 'Thinks before it answers with the last user text.' },
   json: { behaviour: 'json', faults: {}, description: 'Answers with JSON, by the schema when there is one.' },
   refuse: { behaviour: 'refuse', faults: {}, description: 'Refuses to answer.' },
