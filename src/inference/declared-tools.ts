@@ -3,7 +3,7 @@ import type { CallTools, ServerTool } from './server-tools.ts';
 
 /** The gateway's tools of one call, as its models see them. */
 export interface DeclaredTools {
-  /** By the names under which models call them. */
+  /** By the names under which models call them: those that were declared at an endpoint so far. */
   byName: ReadonlyMap<string, ServerTool>;
   /** The request with functions in the place of those that are left in it. The same where none is. */
   declare(request: ChatRequest): ChatRequest;
@@ -21,27 +21,27 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
   return free;
 }
 
-/** Declares the gateway's tools among the client's own; undefined where the request has none. The first of a type counts. */
-export function declareTools({ tools }: ChatRequest, own: CallTools): DeclaredTools | undefined {
-  const given = tools ?? [];
-  const taken = new Set(given.filter(isFunction).map((tool) => tool.function.name));
+/** Declares the gateway's tools among the client's own, as the adapters left them for an endpoint. The first of a type counts. */
+export function declareTools({ tools }: ChatRequest, own: CallTools): DeclaredTools {
+  const taken = new Set((tools ?? []).filter(isFunction).map((tool) => tool.function.name));
+  /** By type: the same at every endpoint. */
   const names = new Map<string, string>();
   const byName = new Map<string, ServerTool>();
-  for (const entry of given) {
-    const tool = isFunction(entry) ? undefined : own.of(entry);
-    if (tool === undefined || names.has(tool.type)) continue;
-    const name = freeName(tool.declaration.function.name, taken);
-    taken.add(name);
-    names.set(tool.type, name);
-    byName.set(name, tool);
+
+  function nameOf({ type, declaration }: ServerTool): string {
+    let name = names.get(type);
+    if (name === undefined) {
+      name = freeName(declaration.function.name, taken);
+      taken.add(name);
+      names.set(type, name);
+    }
+    return name;
   }
-  if (byName.size === 0) return undefined;
 
   /** A choice of one of them by its type, as the client knows it. */
   function choiceOf(choice: ToolChoice | null | undefined): ToolChoice | null | undefined {
     if (typeof choice !== 'object' || choice === null || choice.type === 'function') return choice;
-    const tool = own.of({ type: choice.type });
-    const name = tool && names.get(tool.type);
+    const name = names.get(choice.type);
     return name === undefined ? choice : { type: 'function', function: { name } };
   }
 
@@ -51,10 +51,11 @@ export function declareTools({ tools }: ChatRequest, own: CallTools): DeclaredTo
       const declared = new Set<string>();
       const made = (request.tools ?? []).flatMap((entry): InnerTool[] => {
         const tool = isFunction(entry) ? undefined : own.of(entry);
-        const name = tool && names.get(tool.type);
-        if (tool === undefined || name === undefined) return [entry];
+        if (tool === undefined) return [entry];
+        const name = nameOf(tool);
         if (declared.has(name)) return [];
         declared.add(name);
+        byName.set(name, tool);
         const { declaration } = tool;
         return [{ ...declaration, function: { ...declaration.function, name } }];
       });

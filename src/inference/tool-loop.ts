@@ -45,7 +45,7 @@ type AnsweredStep = Answered & { meter: Meter };
 
 /** Runs the gateway's tools between the steps of an answer. */
 export interface ToolLoop {
-  /** Undefined: the call has no tools of the gateway's. */
+  /** Undefined: no endpoint that was asked so far was offered a tool of the gateway's. */
   begin(session: Session): ToolAnswer | undefined;
   /** What the turn that is over leaves to do; undefined: it is the answer's last. */
   pending(answer: ToolAnswer): StepEnd | undefined;
@@ -127,7 +127,7 @@ export function createToolLoop({
   return {
     begin(session) {
       const tools = session.fitting?.tools;
-      if (tools === undefined) return undefined;
+      if (tools === undefined || tools.byName.size === 0) return undefined;
       const { call } = session;
       const turn = new ToolTurn(tools);
       const rules = loopRules(call.request);
