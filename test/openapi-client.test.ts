@@ -67,6 +67,7 @@ test('a client made from openapi.json can call every operation, and every answer
 
     // What ordinary keys do.
     const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+    await managed('patch', `${v1}/workspaces/{id}`, { id: 'default' }, { is_observability_io_logging_enabled: true });
     const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
     await ordinary('post', `${v1}/route/explain`, null, asked);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
@@ -83,6 +84,7 @@ test('a client made from openapi.json can call every operation, and every answer
     const sound = { model: 'sandbox/transcribe', input_audio: { data, format: 'wav' } };
     await ordinary('post', `${v1}/audio/transcriptions`, null, sound);
     await ordinary('get', `${v1}/generation`, { id: String(completion['id']) });
+    await ordinary('get', `${v1}/generation/content`, { id: String(completion['id']) });
     await ordinary('get', `${v1}/models`);
     await ordinary('get', `${v1}/models/count`);
     await ordinary('get', `${v1}/models/user`);

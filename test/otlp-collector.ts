@@ -34,6 +34,12 @@ export interface Collector {
   stop(): Promise<void>;
 }
 
+type SentSpan = Omit<SeenSpan, 'start' | 'end' | 'attributes'> & {
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: unknown;
+};
+
 type Known = Record<string, 'string' | 'object' | 'array' | 'number'>;
 
 /** Fields of opentelemetry/proto/trace/v1/trace.proto in lowerCamelCase; no others are sent. */
@@ -59,17 +65,17 @@ export function readExport(body: string): SeenSpan[] {
   const fail = (what: string): never => {
     throw new Error(what);
   };
-  const fields = (value: unknown, known: Known, place: string): Record<string, never> => {
+  const fields = <T>(value: unknown, known: Known, place: string): T => {
     if (kindOf(value) !== 'object' || value === null) fail(`${place} is no object`);
     for (const [name, one] of Object.entries(value as object)) {
       if (!Object.hasOwn(known, name)) fail(`${place}.${name} is not known`);
       if (kindOf(one) !== known[name]) fail(`${place}.${name} is ${kindOf(one)}`);
     }
-    return value as Record<string, never>;
+    return value as T;
   };
   const scalar = (value: unknown, place: string): unknown => {
     const [entry, ...others] = Object.entries(value as object);
-    if (entry === undefined || others.length > 0) return fail(`${place} must hold one value`);
+    if (entry === undefined || others.length > 0) throw new Error(`${place} must hold one value`);
     const [name, held] = entry;
     if (name === 'stringValue' && typeof held === 'string') return held;
     if (name === 'boolValue' && typeof held === 'boolean') return held;
@@ -84,7 +90,7 @@ export function readExport(body: string): SeenSpan[] {
   const attributes = (list: unknown, place: string): Record<string, unknown> => {
     const told: Record<string, unknown> = {};
     for (const one of list as unknown[]) {
-      const { key, value } = fields(one, { key: 'string', value: 'object' }, place);
+      const { key, value } = fields<{ key: string; value: unknown }>(one, { key: 'string', value: 'object' }, place);
       if (Object.hasOwn(told, key)) fail(`${place} names ${key} twice`);
       told[key] = scalar(value, `${place}.${key}`);
     }
@@ -94,29 +100,44 @@ export function readExport(body: string): SeenSpan[] {
     if (!/^\d{19}$/.test(value)) fail(`${place} is no time in nanoseconds: ${value}`);
     return BigInt(value);
   };
-  const { resourceSpans } = fields(JSON.parse(body), { resourceSpans: 'array' }, 'request');
+  const { resourceSpans } = fields<{ resourceSpans: unknown[] }>(
+    JSON.parse(body),
+    { resourceSpans: 'array' },
+    'request',
+  );
   const seen: SeenSpan[] = [];
-  for (const group of resourceSpans as unknown[]) {
-    const { resource, scopeSpans } = fields(group, { resource: 'object', scopeSpans: 'array' }, 'resourceSpans');
-    const named = attributes(fields(resource, { attributes: 'array' }, 'resource')['attributes'], 'resource');
+  for (const group of resourceSpans) {
+    const { resource, scopeSpans } = fields<{ resource: unknown; scopeSpans: unknown[] }>(
+      group,
+      { resource: 'object', scopeSpans: 'array' },
+      'resourceSpans',
+    );
+    const named = attributes(
+      fields<{ attributes: unknown }>(resource, { attributes: 'array' }, 'resource').attributes,
+      'resource',
+    );
     if (typeof named['service.name'] !== 'string') fail('the resource has no service.name');
-    for (const scoped of scopeSpans as unknown[]) {
-      const { scope, spans } = fields(scoped, { scope: 'object', spans: 'array' }, 'scopeSpans');
+    for (const scoped of scopeSpans) {
+      const { scope, spans } = fields<{ scope: unknown; spans: unknown[] }>(
+        scoped,
+        { scope: 'object', spans: 'array' },
+        'scopeSpans',
+      );
       fields(scope, { name: 'string', version: 'string' }, 'scope');
-      if ((spans as unknown[]).length === 0) fail('an empty envelope');
-      for (const one of spans as unknown[]) {
-        const span = fields(one, SPAN_FIELDS, 'span');
-        const { traceId, spanId, parentSpanId, name, kind } = span as unknown as SeenSpan;
+      if (spans.length === 0) fail('an empty envelope');
+      for (const one of spans) {
+        const span = fields<SentSpan>(one, SPAN_FIELDS, 'span');
+        const { traceId, spanId, parentSpanId, name, kind } = span;
         if (!/^[0-9a-f]{32}$/i.test(traceId) || /^0+$/.test(traceId)) fail(`traceId ${traceId}`);
         if (!/^[0-9a-f]{16}$/i.test(spanId) || /^0+$/.test(spanId)) fail(`spanId ${spanId}`);
         if (parentSpanId !== undefined && !/^[0-9a-f]{16}$/i.test(parentSpanId)) fail(`parentSpanId ${parentSpanId}`);
         if (!Number.isInteger(kind) || kind < 0 || kind > 5) fail(`kind ${kind}`);
         if (name === '') fail('a span without a name');
-        const status = fields(span['status'], { code: 'number', message: 'string' }, 'status') as SeenSpan['status'];
-        const start = nano(span['startTimeUnixNano'] as string, 'startTimeUnixNano');
-        const end = nano(span['endTimeUnixNano'] as string, 'endTimeUnixNano');
+        const status = fields<SeenSpan['status']>(span.status, { code: 'number', message: 'string' }, 'status');
+        const start = nano(span.startTimeUnixNano, 'startTimeUnixNano');
+        const end = nano(span.endTimeUnixNano, 'endTimeUnixNano');
         if (end < start) fail('a span that ends before it begins');
-        const told = attributes(span['attributes'], 'span');
+        const told = attributes(span.attributes, 'span');
         seen.push({ traceId, spanId, parentSpanId, name, kind, start, end, attributes: told, status });
       }
     }
