@@ -81,7 +81,8 @@ export const limits = {
   /** What compiling one pattern may take, by an upper bound found beforehand (`compileSteps`). */
   filter_compile_steps_max: 12_000,
   filter_label_chars_max: 100,
-  /** What is read around a word that rules against prompt injection look for. */
+  /** How far apart words are looked for that make a phrase against a model's instructions, and what is read around them. */
+  injection_apart_chars_max: 100,
   injection_reach_chars_before: 120,
   injection_reach_chars_after: 160,
   /** So many letters or groups in a row may be a word that is spelled out, with no more than so much between two. */
@@ -430,6 +431,7 @@ export const limits = {
   /** Calls of the gateway's own tools in one answer, and how many of them run at a time, for how long, and with how much to tell. */
   server_tool_calls_max: 30,
   server_tools_at_once_max: 8,
+  stop_conditions_max: 16,
   server_tool_ms_max: 60_000,
   server_tool_result_chars_max: 400_000,
   /** Citations that are placed in one answer, the label of one's link, and what is told of its source. */

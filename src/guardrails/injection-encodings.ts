@@ -66,12 +66,47 @@ function isHex(text: string, start: number, end: number): boolean {
 /** A slice that does not begin where a group of four does says something else: each beginning is tried. */
 function fromBase64(code: string): string | undefined {
   for (let skipped = 0; skipped < 4; skipped += 1) {
+    if (!beginsAsText(code, skipped)) continue;
     const probe = Buffer.from(code.slice(skipped, skipped + PROBE_CHARS), 'base64');
     if (textOf(probe) === undefined) continue;
     const decoded = textOf(Buffer.from(code.slice(skipped), 'base64'));
     if (decoded !== undefined) return decoded;
   }
   return undefined;
+}
+
+/** So many bytes show that most names and paths, which look like base64, are none: controls, and bytes that are no UTF-8. */
+const FIRST_BYTES = 9;
+
+const SEXTETS = new Uint8Array(128);
+for (const [value, sign] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
+  SEXTETS[sign.charCodeAt(0)] = value;
+}
+SEXTETS[0x2d] = 62;
+SEXTETS[0x5f] = 63;
+
+function beginsAsText(code: string, from: number): boolean {
+  let bits = 0;
+  let value = 0;
+  let bytes = 0;
+  let to_follow = 0;
+  let zeros = 0;
+  for (let at = from; at < code.length && bytes < FIRST_BYTES; at += 1) {
+    value = ((value << 6) | (SEXTETS[code.charCodeAt(at)] ?? 0)) & 0xffff;
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    const byte = (value >> bits) & 0xff;
+    bytes += 1;
+    if (to_follow > 0) {
+      if ((byte & 0xc0) !== 0x80) return false;
+      to_follow -= 1;
+    } else if (byte === 0 && bytes % 2 === 0) zeros += 1;
+    else if (byte < 9 || (byte > 13 && byte < 32) || byte === 0x7f || (byte & 0xc0) === 0x80 || byte > 0xf4)
+      return false;
+    else if (byte >= 0xc0) to_follow = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+  }
+  return zeros === 0 || zeros >= bytes >> 1;
 }
 
 function fromHex(code: string): string | undefined {

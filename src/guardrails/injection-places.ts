@@ -1,10 +1,10 @@
 import { limits } from '../limits.ts';
-import { wordTable } from './injection-words.ts';
+import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './injection-words.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from './letters.ts';
 
 /** Where to look closer. */
 export interface Places {
-  /** Stretches of words, as start and end in turn: in order, apart from each other. */
+  /** Stretches of words, in order, apart from each other: start, end, and the roles of the words that made them one, in turn. */
   read: number[];
   /** Stretches that may be base64. */
   packed: number[];
@@ -25,8 +25,9 @@ function joinsPacked(code: number): boolean {
 
 /** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
 export function placesOf(text: string): Places {
-  const { weights, isSought } = wordTable();
+  const { weights, rolesOf } = wordTable();
   const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
+  const note = pairing(text, places.read);
   let sum = 0;
   let first = 0;
   let last = 0;
@@ -42,7 +43,7 @@ export function placesOf(text: string): Places {
   let number_end = 0;
   let packed_at = 0;
   const endSingles = () => {
-    if (singles >= limits.injection_singles_min) reach(places.read, single_at, single_end, text.length);
+    if (singles >= limits.injection_singles_min) reach(places.read, single_at, single_end, text.length, ALONE);
     singles = 0;
   };
   const endNumbers = () => {
@@ -50,7 +51,8 @@ export function placesOf(text: string): Places {
     numbers = 0;
   };
   const endWord = (at: number) => {
-    if (isSought(sum, first, last)) reach(places.read, word_at, at, text.length);
+    const roles = rolesOf(sum, first, last);
+    if (roles !== 0) note(roles, word_at, at);
     if (word_chars === 1) {
       if (singles > 0 && word_at - single_end > limits.injection_single_gap_chars_max) endSingles();
       if (singles === 0) single_at = word_at;
@@ -112,13 +114,44 @@ export function placesOf(text: string): Places {
   return places;
 }
 
+/** Takes the words with roles of a text one after another, and notes where such stand together that go together. */
+function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
+  /** Where the last word of each role stood. */
+  const last_at = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
+  return (roles, start, end) => {
+    let from = -1;
+    let met = roles;
+    if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
+    for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
+      const at = last_at[31 - Math.clz32(partners & -partners)] as number;
+      if (start - at > limits.injection_apart_chars_max) continue;
+      met |= partners & -partners;
+      if (from === -1 || at < from) from = at;
+    }
+    if (from !== -1) reach(stretches, from, end, text.length, met);
+    for (let left = roles; left !== 0; left &= left - 1) last_at[31 - Math.clz32(left & -left)] = start;
+  };
+}
+
+const SIGNS = new Set([...'<>[](){}#=*:：＜＞［］【】'].map((sign) => sign.charCodeAt(0)));
+
+/** Whether a sign of a format stands right before or after a word. */
+function isMarked(text: string, start: number, end: number): boolean {
+  for (let away = 0; away < 3; away += 1) {
+    if (SIGNS.has(text.charCodeAt(start - 1 - away)) || SIGNS.has(text.charCodeAt(end + away))) return true;
+  }
+  return false;
+}
+
 /** Adds what is around a place to the stretches that are read; together with the last one where they touch. */
-function reach(stretches: number[], start: number, end: number, length: number): void {
+function reach(stretches: number[], start: number, end: number, length: number, roles: number): void {
   let from = Math.max(0, start - limits.injection_reach_chars_before);
   let to = Math.min(length, end + limits.injection_reach_chars_after);
-  while (stretches.length > 0 && from <= (stretches.at(-1) as number)) {
+  let met = roles;
+  while (stretches.length > 0 && from <= (stretches.at(-2) as number)) {
+    met |= stretches.pop() as number;
     to = Math.max(to, stretches.pop() as number);
     from = Math.min(from, stretches.pop() as number);
   }
-  stretches.push(from, to);
+  stretches.push(from, to, met);
 }

@@ -146,6 +146,8 @@ function spellOut(draft: Draft, singles: readonly Letters[]): void {
 }
 
 function knownLength(text: string, at: number): number {
+  const prefix = text.slice(at, at + 2);
+  if (!BEGINNINGS.has(prefix) && !DIGIT.test(prefix)) return 0;
   for (let length = Math.min(16, text.length - at); length >= 2; length -= 1) {
     const word = text.slice(at, at + length);
     if (length >= 3 && (KNOWN_WORDS.has(word) || withoutDigits(word) !== undefined)) return length;
@@ -154,11 +156,13 @@ function knownLength(text: string, at: number): number {
   return 0;
 }
 
+const DIGIT = /\d/;
 const SMALL_WORDS: ReadonlySet<string> = new Set(
   'all any the your my our these those of and you are now me what is to follow given were told no with without do anything restrictions from respond words text'.split(
     ' ',
   ),
 );
+const BEGINNINGS: ReadonlySet<string> = new Set([...KNOWN_WORDS, ...SMALL_WORDS].map((word) => word.slice(0, 2)));
 
 /** Where in the text a stretch of the line stands, and which words it has. */
 export function placeOf(reading: Reading, from: number, to: number): { start: number; end: number; first: number } {

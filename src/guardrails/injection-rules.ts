@@ -21,12 +21,15 @@ function compiled({ pattern, needs, phrases, is_common = false, spelled }: Phras
   return { pattern, expression, needs: new RegExp(folded(needs)), is_common, spelled };
 }
 
-let made: readonly PhraseRule[] | undefined;
+let english: readonly PhraseRule[] | undefined;
+let all: readonly PhraseRule[] | undefined;
 
-/** All phrases; compiled at first need. */
-export function phraseRules(): readonly PhraseRule[] {
-  made ??= [...ENGLISH_PHRASES, ...FOREIGN_PHRASES].map(compiled);
-  return made;
+/** The phrases of English, and where words of other languages stand those of all; compiled at first need. */
+export function phraseRules(is_foreign: boolean): readonly PhraseRule[] {
+  english ??= ENGLISH_PHRASES.map(compiled);
+  if (!is_foreign) return english;
+  all ??= [...english, ...FOREIGN_PHRASES.map(compiled)];
+  return all;
 }
 
 const VERBS =

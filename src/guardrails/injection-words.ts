@@ -1,38 +1,90 @@
 import { folded, letters } from './letters.ts';
 
-/**
- * Words that the rules of injection.ts are made of, by what they say. `*` marks those that are rare enough to be looked
- * for: each rule has one of them.
- */
-const LISTS = {
-  ignore:
-    'ignore* ignoring* ignores* ignored disregard* disregarding* forget* forgetting* neglect* overlook* dismiss* discard* abandon* unlearn* override* overrides* overriding* overrule* overwrite* supersede* supersedes* void nullify* invalidate* cancel erase delete clear wipe reset revoke bypass* bypassing* circumvent* circumventing* evade* sidestep* violate* disobey* break drop skip stop cease disable* disabling* deactivate* suspend remove lift unlock* turn switch',
-  orders:
-    'instruction* instructions* prompt* prompts* directive* directives* guideline* guidelines* command commands order orders rules* rule constraint constraints* restriction restrictions* policy policies programming* training protocol protocols limitation limitations* limits guardrails* filter filters* safeguards* safety* ethics* ethical* moral* morals* censorship* moderation* alignment*',
-  prior:
-    'previous prior above earlier preceding foregoing former existing current original initial everything anything',
-  reveal:
-    'reveal* revealing* show print display output repeat tell share leak* expose disclose* divulge* recite* verbatim* system* hidden secret internal message messages',
-  mode: 'developer mode jailbreak* jailbroken* jailbreaking* unrestricted* unfiltered* uncensored* unbound* amoral* unethical* evil* malicious dan* stan* chatgpt* persona* pretend* roleplay* simulate* longer* override anything* machiavellian* enter enable activate act',
-  marks: 'assistant* user inst* sys* human admin* administrator*',
-  german:
-    'ignoriere* ignorier* ignorieren* ignoriert* vergiss* vergessen* vergesse* missachte* missachten* umgehe* umgehen* uberschreibe* anweisung* anweisungen* instruktion* instruktionen* systemprompt* systemanweisung* systemanweisungen* systemnachricht* vorgaben* einschrankungen* beschrankungen* entwicklermodus* vorherigen vorherige bisherigen bisherige obigen alle deine ihre',
-  french:
-    'ignorez* ignorer* oublie* oubliez* oublier* oublies* neglige* negligez* contourne* contournez* abstraction* consigne* consignes* directive* directives* regles* revele* revelez* systeme* precedentes* precedents* precedente* anterieures* initiales restrictions developpeur*',
-  spanish:
-    'ignora* ignorar* ignorad* ignoren* olvida* olvide* olvidar* olvidate* descarta* desestima* omite* caso instrucciones* indicaciones* directrices* directivas* normas reglas* anteriores* previas* sistema* restricciones* desarrollador*',
-  portuguese:
-    'ignorem* esqueca* esquece* esqueca* esquecer* desconsidere* desconsidera* desconsiderar* descarte* instrucoes* orientacoes* diretrizes* regras* revele* restricoes*',
-  italian: 'dimentica* dimenticate* trascura* istruzioni* direttive* regole* precedenti* rivela*',
-  russian:
-    'игнорируй* игнорируйте* проигнорируй* проигнорируйте* игнорировать* забудь* забудьте* отбрось* отбросьте* пренебреги* инструкции* инструкций* инструкцию* указания* указаний* правила* правил* команды промпт* промпта* директивы* ограничений* ограничения* системный* системную* системные* предыдущие предыдущих разработчика*',
+/** What words are to a phrase, as bits. A phrase is looked for where two words that belong together stand close to each other. */
+const roles = {
+  /** Undoes or breaks something. */
+  undo: 1,
+  /** What a model is bound by. */
+  orders: 2,
+  /** Tells or shows. */
+  show: 4,
+  /** What a model was told. */
+  prompt: 8,
+  /** Where it was told. */
+  where: 16,
+  kind_of_mode: 32,
+  mode: 64,
+  authority: 128,
+  override: 256,
+  model: 512,
+  longer: 1_024,
+  strong: 2_048,
+  /** Says enough by itself. */
+  alone: 4_096,
+  /** Names who speaks, where it stands at a sign of a format. */
+  speaker: 8_192,
 } as const;
+export const ALONE = roles.alone;
+export const SPEAKER = roles.speaker;
 
-/** English words whose letters between the first and the last may stand in a wrong order: `ingore`. */
-const entries = Object.values(LISTS).flatMap((list) => list.split(' '));
+const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
+  undo: 'ignore ignoring ignores disregard disregarding forget forgetting neglect overlook dismiss discard abandon unlearn override overrides overriding overrule overwrite supersede supersedes void nullify invalidate cancel erase delete clear wipe reset revoke bypass bypassing circumvent circumventing evade sidestep violate disobey break drop skip stop cease disable disabling deactivate suspend remove removing lift unlock turn switch shut aside away never without free bound unbound limited restricted constrained shed escape not longer no dont don follow following obey replace replaces adopt receive here these your new',
+  orders:
+    'instruction instructions directive directives guideline guidelines orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
+  strong: 'ignore ignoring bypass override overriding disregard circumvent forget overrule overwrite delete',
+  show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which reproduce exfiltrate',
+  prompt:
+    'instruction instructions prompt prompts directive directives guidelines rules system preamble preprompt told',
+  where: 'above preceding verbatim everything told learned know',
+  kind_of_mode:
+    'developer dev god debug admin administrator sudo root maintenance dan unsafe chaos opposite diagnostic special secret freedom filter override',
+  mode: 'mode',
+  authority: 'system admin administrator developer emergency security root priority safety sudo master operator',
+  override: 'override',
+  model: 'ai assistant chatgpt claude gpt gemini llama chatbot bot copilot language who',
+  longer: 'longer forget disregard ignore being',
+  alone:
+    'jailbreak jailbroken jailbreaking jailbreaked machiavellian norms dan unrestricted unfiltered uncensored unbound amoral unethical immoral evil lawless rogue unaligned unhinged henceforth anything ignorieren ignoriere ignorier ignoriert vergiss vergessen vergesse missachte missachten umgehe umgehen überschreibe verwirf befolge systemprompt systemprompts systemanweisung systemanweisungen systemnachricht anweisung anweisungen instruktionen einschränkungen beschränkungen entwicklermodus ignorez ignorer oublie oubliez oublier oublies néglige négligez contourne contournez abstraction consignes révèle révélez affiche affichez système développeur ignora ignorar ignorad ignoren olvida olvide olvidar olvidad olvídate descarta desestima omite omiso instrucciones indicaciones directrices revela revele muéstrame sigas restricciones limitaciones desarrollador ignorem esqueça esqueçam esquece esquecer desconsidere desconsidera desconsiderar descarte instruções orientações diretrizes restrições limitações siga dimentica dimenticate trascura istruzioni direttive rivela игнорируй игнорируйте проигнорируй проигнорируйте игнорировать забудь забудьте отбрось отбросьте отмени отмените пренебреги внимания следуй следуйте соблюдай инструкции инструкций инструкцию указания промпт промпта подсказку ограничений фильтров разработчика',
+  speaker:
+    'system sys admin administrator developer assistant inst root instruction instructions prompt directive directives orders override message',
+};
+
+/** The roles with which a role makes a phrase. */
+const PARTNERS: Readonly<Partial<Record<keyof typeof roles, number>>> = {
+  undo: roles.orders | roles.where,
+  orders: roles.undo,
+  show: roles.prompt | roles.where,
+  prompt: roles.show | roles.strong,
+  where: roles.undo | roles.show,
+  strong: roles.prompt,
+  kind_of_mode: roles.mode,
+  mode: roles.kind_of_mode,
+  authority: roles.override,
+  override: roles.authority,
+  model: roles.longer,
+  longer: roles.model,
+};
+
+const roleNames = Object.keys(roles) as (keyof typeof roles)[];
+const maskByWord = new Map<string, number>();
+for (const role of roleNames) {
+  for (const word of LISTS[role]?.split(' ') ?? []) {
+    const read = folded(word);
+    maskByWord.set(read, (maskByWord.get(read) ?? 0) | roles[role]);
+  }
+}
+
+/** For each set of roles, as its place: those that go with one of them. */
+export const PARTNERS_OF: Int32Array = Int32Array.from({ length: 2 * roles.speaker }, (_, mask) =>
+  roleNames.reduce((partners, role) => ((mask & roles[role]) === 0 ? partners : partners | (PARTNERS[role] ?? 0)), 0),
+);
+
+/** Words of the rules that are no role's. */
+const OTHERS =
+  'previous prior earlier preceding existing current original initial hidden internal messages messages everything pretend roleplay simulate respond persona enable activate enter command commands context conversation human user limits previas anteriores anterior précédentes antérieures vorherigen vorherige bisherigen obigen предыдущие предыдущих reglas regras regole règles sistema';
 
 /** The words that are known, as they are read (see `folded`). */
-export const KNOWN_WORDS: ReadonlySet<string> = new Set(entries.map((entry) => folded(entry.replace('*', ''))));
+export const KNOWN_WORDS: ReadonlySet<string> = new Set([...maskByWord.keys(), ...folded(OTHERS).split(' ')]);
 
 /** Those of the specification whose scrambled forms give an attempt away by themselves where two stand together (api-facts 8.5). */
 export const TELLING_WORDS: ReadonlySet<string> = new Set(
@@ -49,9 +101,15 @@ const scrambles = new Map(
   [...KNOWN_WORDS].filter((word) => word.length >= SCRAMBLED_CHARS_MIN).map((word) => [scrambleOf(word), word]),
 );
 
+/** The first letter, the last one and the length: most words have none of a known word's, which shows sooner than the letters. */
+function frameOf(word: string): number {
+  return (word.charCodeAt(0) * 65_536 + word.charCodeAt(word.length - 1)) * 16 + word.length;
+}
+const frames = new Set([...scrambles.values()].map(frameOf));
+
 /** The known word whose inner letters a word has in another order; undefined: none, or it is one itself. */
 export function unscrambled(word: string): string | undefined {
-  if (word.length < SCRAMBLED_CHARS_MIN || word.length > 16) return undefined;
+  if (word.length < SCRAMBLED_CHARS_MIN || word.length > 16 || !frames.has(frameOf(word))) return undefined;
   return scrambles.get(scrambleOf(word));
 }
 
@@ -99,8 +157,8 @@ const SLOTS = 8_192;
 export interface WordTable {
   /** By UTF-16 unit: a mark of letters.ts, or the weight of a letter. */
   weights: Int32Array;
-  /** Whether the word with these first and last weights and this sum of all is looked for; hardly ever wrongly so. */
-  isSought(sum: number, first: number, last: number): boolean;
+  /** The roles of the word with these first and last weights and this sum of all; 0: none. Hardly ever of a word that is none. */
+  rolesOf(sum: number, first: number, last: number): number;
 }
 
 let made: WordTable | undefined;
@@ -119,28 +177,29 @@ function makeWordTable(): WordTable {
     weights[code] = letter > 3 ? weightOf(letter) : letter;
   }
   for (const sign of ['@', '$']) weights[sign.charCodeAt(0)] = weightOf(sign.charCodeAt(0));
-  const slots = new Int32Array(SLOTS);
+  const keys = new Int32Array(SLOTS);
+  const masks = new Int32Array(SLOTS);
   const keyOf = (sum: number, first: number, last: number) => (sum + Math.imul(first, 7) + Math.imul(last, 13)) | 1;
   const slotOf = (key: number) => (key ^ (key >>> 13)) & (SLOTS - 1);
-  for (const entry of entries) {
-    if (!entry.endsWith('*')) continue;
-    const word = [...folded(entry.slice(0, -1))].map((letter) => weights[letter.charCodeAt(0)] ?? 0);
+  for (const [known, mask] of maskByWord) {
+    const word = [...known].map((letter) => weights[letter.charCodeAt(0)] ?? 0);
     const sum = word.reduce((total, weight) => (total + weight) | 0, 0);
     const key = keyOf(sum, word[0] ?? 0, word.at(-1) ?? 0);
     let slot = slotOf(key);
-    while (slots[slot] !== 0 && slots[slot] !== key) slot = (slot + 1) & (SLOTS - 1);
-    slots[slot] = key;
+    while (keys[slot] !== 0 && keys[slot] !== key) slot = (slot + 1) & (SLOTS - 1);
+    keys[slot] = key;
+    masks[slot] = (masks[slot] ?? 0) | mask;
   }
   return {
     weights,
-    isSought(sum, first, last) {
+    rolesOf(sum, first, last) {
       const key = keyOf(sum, first, last);
       let slot = slotOf(key);
-      while (slots[slot] !== 0) {
-        if (slots[slot] === key) return true;
+      while (keys[slot] !== 0) {
+        if (keys[slot] === key) return masks[slot] as number;
         slot = (slot + 1) & (SLOTS - 1);
       }
-      return false;
+      return 0;
     },
   };
 }

@@ -5,7 +5,7 @@ import { MARK_RULES, TOKEN_RULES } from './injection-marks.ts';
 import { placesOf } from './injection-places.ts';
 import { placeOf, type Reading, readingOf } from './injection-reading.ts';
 import { ASKED_HOW, phraseRules, TOLD_OF } from './injection-rules.ts';
-import { TELLING_WORDS } from './injection-words.ts';
+import { ALONE, TELLING_WORDS } from './injection-words.ts';
 import { unitsFolded } from './letters.ts';
 
 /** A place that tries to take a model over (UTF-16 offsets, end exclusive), and what it is an instance of. */
@@ -23,8 +23,9 @@ export function findInjections(text: string): Injection[] {
 function injectionsIn(text: string, depth: number): Injection[] {
   const found: Injection[] = [];
   const places = placesOf(text);
-  for (let at = 0; at < places.read.length; at += 2) {
-    readStretch(text, places.read[at] ?? 0, places.read[at + 1] ?? 0, found);
+  for (let at = 0; at < places.read.length; at += 3) {
+    const [from = 0, to = 0, roles = 0] = places.read.slice(at, at + 3);
+    readStretch(text, from, to, (roles & ALONE) !== 0, found);
   }
   if (text.includes('<|') || text.includes('｜') || text.includes('_of_turn>') || text.includes('<extra_id_')) {
     for (const { pattern, expression } of TOKEN_RULES) addAll(text, 0, pattern, expression, found);
@@ -50,9 +51,9 @@ function addAll(text: string, from: number, pattern: string, expression: RegExp,
 /** Marks are looked for around the words that they have, as all rules are. */
 const MARKED = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
 
-function readStretch(text: string, from: number, to: number, found: Injection[]): void {
+function readStretch(text: string, from: number, to: number, is_foreign: boolean, found: Injection[]): void {
   const reading = readingOf(text, from, to);
-  for (const { pattern, expression, needs, is_common, spelled } of phraseRules()) {
+  for (const { pattern, expression, needs, is_common, spelled } of phraseRules(is_foreign)) {
     if (!needs.test(reading.line)) continue;
     for (const { index, 0: match } of reading.line.matchAll(expression)) {
       const before = sentenceBefore(reading.line, index);

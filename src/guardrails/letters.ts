@@ -103,7 +103,6 @@ export function folded(text: string): string {
 
 /** A text unit for unit, in small letters, with look-alikes and full-width signs as what they look like. */
 export function unitsFolded(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: asks whether a text is ASCII
   if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase();
   const all = letters();
   let out = '';
