@@ -189,6 +189,13 @@ export function createToolLoop({
   };
 }
 
+/** What the wire of the client's API would be told of a choice that does not hold any more. */
+function withoutOwnChoice(request: ChatRequest): ChatRequest {
+  if (request.ext?.rest['tool_choice'] === undefined) return request;
+  const { tool_choice: _, ...rest } = request.ext.rest;
+  return { ...request, ext: { ...request.ext, rest } };
+}
+
 function nextRequest(
   request: ChatRequest,
   {
@@ -203,7 +210,7 @@ function nextRequest(
     ({ call: { id }, outcome }): Message => ({ role: 'tool', tool_call_id: id, content: outcome.content }),
   );
   return {
-    ...request,
+    ...withoutOwnChoice(request),
     messages: [...request.messages, ownTurn(end.message, candidate), ...results],
     tool_choice: is_over ? 'none' : nextChoice(choice, tools),
   };

@@ -8,6 +8,7 @@
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { RoutingMetadata } from './routing-metadata.ts';
+import { StopCondition } from './server-tools.ts';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
@@ -301,6 +302,19 @@ export const ChatCompletionBody = open(
     tools: orNull(Type.Array(Tool, { maxItems: limits.tools_max })),
     tool_choice: orNull(ToolChoice),
     parallel_tool_calls: orNull(Type.Boolean()),
+    max_tool_calls: orNull(
+      Type.Integer({
+        minimum: 1,
+        description: `Calls of the gateway's own tools; at most ${limits.server_tool_calls_max}.`,
+      }),
+    ),
+    stop_server_tools_when: orNull(
+      Type.Array(StopCondition, {
+        maxItems: limits.stop_conditions_max,
+        description:
+          "When the gateway's loop of tools ends, in place of `max_tool_calls`: calls that wait are run, and a last turn has no tools.",
+      }),
+    ),
     functions: orNull(Type.Array(FunctionDefinition, { maxItems: limits.tools_max })),
     function_call: orNull(Type.Union([Type.Literal('none'), Type.Literal('auto'), open({ name: Type.String() })])),
     seed: orNull(Type.Integer()),

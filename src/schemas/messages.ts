@@ -184,7 +184,8 @@ const OutputConfig = open({
   task_budget: orNull(anything),
 });
 
-const { provider, models, route, plugins, session_id, user, debug, model } = ChatCompletionBody.properties;
+const { provider, models, route, plugins, session_id, user, debug, model, max_tool_calls, stop_server_tools_when } =
+  ChatCompletionBody.properties;
 
 /** What both operations read: what a prompt is made of. */
 const prompt = {
@@ -208,6 +209,8 @@ const prompt = {
   trace: orNull(anything),
   user,
   debug,
+  max_tool_calls,
+  stop_server_tools_when,
 };
 const EXAMPLE = { model: 'sandbox/echo', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] };
 

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
+import { OWN_BLOCK } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
@@ -60,7 +61,7 @@ export function messagesRequest(
   const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, cache_control } = given;
   const messages = decodeConversation({
     system: (given.system ?? null) as JsonValue,
-    messages: given.messages as unknown as JsonValue,
+    messages: withoutOwnBlocks(given.messages as unknown as JsonObject[]),
   }).map((message) => withInnerIds(openEnvelopes(message, envelope)));
   const told = {
     model,
@@ -91,6 +92,19 @@ export function messagesRequest(
     ...(wanted.length === 0 ? {} : { betas: wanted }),
   };
   return withAskedTools(request as unknown as ChatRequest);
+}
+
+/** The conversation without what the gateway told of its own tools: no provider knows it, and the text that came of it stays. */
+function withoutOwnBlocks(messages: JsonObject[]): JsonObject[] {
+  const isOwn = (block: JsonValue) => {
+    const { id, tool_use_id } = (block ?? {}) as JsonObject;
+    return String(id ?? tool_use_id ?? '').startsWith(OWN_BLOCK);
+  };
+  return messages.map((message) => {
+    const { content } = message;
+    if (!Array.isArray(content) || !content.some(isOwn)) return message;
+    return { ...message, content: content.filter((block) => !isOwn(block)) };
+  });
 }
 
 /** Ids of calls as they were before this API's clients were shown them. */

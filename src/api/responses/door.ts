@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
+import { OWN_ITEM } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
@@ -99,7 +100,7 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   const wish = reasoningOf(reasoning);
   if (wish !== undefined) request['reasoning'] = wish;
   request['messages'] = decodeInput(
-    { instructions: given['instructions'] as JsonValue, input: given['input'] as JsonValue },
+    { instructions: given['instructions'] as JsonValue, input: withoutOwnItems(given['input']) as JsonValue },
     { unwrap: envelope.unwrap },
   );
   Object.assign(request, requestTools(body));
@@ -107,6 +108,13 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   if (plugins !== undefined) request['plugins'] = plugins;
   request['ext'] = { wire: 'openai-responses', client: 'responses', rest: remainderOf(given) };
   return withAskedTools(request as unknown as ChatRequest);
+}
+
+/** The conversation without what the gateway told of its own tools: no provider knows it, and the text that came of it stays. */
+function withoutOwnItems(input: JsonValue | undefined): JsonValue | undefined {
+  if (!Array.isArray(input)) return input;
+  const isOwn = (item: JsonValue) => String((item as JsonObject | null)?.['id'] ?? '').startsWith(OWN_ITEM);
+  return input.some(isOwn) ? input.filter((item) => !isOwn(item)) : input;
 }
 
 /** What this API has and a gateway that keeps nothing cannot do. */
