@@ -62,6 +62,7 @@ import type { Recorder } from './ledger/recorder.ts';
 import { limits } from './limits.ts';
 import { createCompression } from './plugins/compression.ts';
 import { createFileParser } from './plugins/files/file-parser.ts';
+import { createOcr } from './plugins/files/ocr.ts';
 import { createPdfReader } from './plugins/files/pdf-reader.ts';
 import { createHealing } from './plugins/healing/healing.ts';
 import { createPlugged } from './plugins/plugged.ts';
@@ -231,7 +232,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
   const media = createMediaFetcher(config.media);
   const pdfs = createPdfReader();
-  const files = createFileParser({ reader: pdfs, fetcher: media });
+  const ocr = createOcr(services, () => served().config.plugins.file_parser.ocr);
+  const files = createFileParser({ reader: pdfs, fetcher: media, ocr });
   const healing = createHealing();
   const search = createWebSearch(services, () => served().config.plugins.web);
   const core = createInference({
@@ -267,7 +269,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
-  const plugged = createPlugged(core, { files, healing, has_ocr: false });
+  const plugged = createPlugged(core, { files, healing, hasOcr: ocr.isOn });
   const contents = createLoggedContents({
     store: loggedContentStore(database.queries),
     vault: createVault(options.secret),

@@ -334,6 +334,9 @@ export const limits = {
   pdf_wait_ms_max: 30_000,
   worker_idle_ms_max: 30_000,
   worker_look_ms: 20,
+  /** An engine that reads pictures of pages: its time, and its answer. */
+  ocr_ms_max: 120_000,
+  ocr_answer_bytes_max: 32 * 1024 * 1024,
   /** Files of one request that are read, and the text of them all; a file's name in the text. */
   parsed_files_max: 32,
   parsed_chars_max: 8_000_000,

@@ -88,7 +88,7 @@ function guardrails({ guardrails: { on_failure, timeout_ms } }: Config): Record<
   return { on_failure, timeout_ms };
 }
 
-function plugins({ web }: Config['plugins']): Section['rows'] {
+function plugins({ web, file_parser: { ocr } }: Config['plugins']): Section['rows'] {
   const engines = [...web.engines].map(([engine, { base_url, api_key, price }]): Section['rows'][number] => {
     const key = api_key === undefined ? 'without key' : 'with key';
     const more =
@@ -98,7 +98,11 @@ function plugins({ web }: Config['plugins']): Section['rows'] {
       `${URL.parse(base_url)?.host ?? '?'}, ${key}, $${toUsd(price.search_nano)} a search${more}`,
     ];
   });
-  return [['web.engine', web.engine ?? 'none'], ...engines];
+  const reader =
+    ocr === undefined
+      ? 'none'
+      : `mistral-ocr at ${URL.parse(ocr.base_url)?.host ?? '?'}, ${ocr.api_key === undefined ? 'without key' : 'with key'}, $${toUsd(ocr.page_nano)} a page`;
+  return [['web.engine', web.engine ?? 'none'], ...engines, ['file_parser.ocr', reader]];
 }
 
 function rateLimits(rules: RateRules): Section['rows'] {

@@ -384,8 +384,22 @@ const EngineSection = Type.Object(
   { ...strict, description: 'an object with api_key, base_url (or url) and price_per_search_usd' },
 );
 
+const OcrSection = Type.Object(
+  {
+    engine: oneOf(['mistral-ocr'] as const),
+    api_key: Type.Optional(engineKey),
+    base_url: Type.Optional(address),
+    model: Type.Optional(text()),
+    price_per_page_usd: Type.Optional(pricePerSearch),
+  },
+  { ...strict, description: 'an object with engine, api_key, base_url, model and price_per_page_usd' },
+);
+
 const PluginsSection = Type.Object(
   {
+    file_parser: Type.Optional(
+      Type.Object({ ocr: Type.Optional(OcrSection) }, { ...strict, description: 'an object with ocr' }),
+    ),
     web: Type.Optional(
       Type.Object(
         {
@@ -406,7 +420,7 @@ const PluginsSection = Type.Object(
       ),
     ),
   },
-  { ...strict, description: 'an object with web' },
+  { ...strict, description: 'an object with file_parser and web' },
 );
 
 const sorts = ['price', 'throughput', 'latency', 'exacto'] as const;
@@ -594,6 +608,7 @@ export const ConfigFile = Type.Object(
   { ...strict, description: 'an object of sections' },
 );
 export type ConfigFile = Static<typeof ConfigFile>;
+export type OcrSection = Static<typeof OcrSection>;
 export type EngineSection = Static<typeof EngineSection>;
 export type ProviderSection = Static<typeof ProviderSection>;
 export type ModelSection = Static<typeof ModelSection>;

@@ -1,4 +1,5 @@
 import { toNano } from '../schemas/money.ts';
+import type { OcrSettings } from '../schemas/ocr.ts';
 import {
   type EngineSettings,
   type SearchEngine,
@@ -7,12 +8,16 @@ import {
   type WebSettings,
 } from '../schemas/web-search.ts';
 import { ConfigError } from './config-error.ts';
-import type { EngineSection } from './file-schema.ts';
+import type { EngineSection, OcrSection } from './file-schema.ts';
 import { type Environment, expand, variable } from './providers.ts';
 import type { Path, ReadFile } from './read-file.ts';
 
 /** What plugins and server tools are set up with. */
 export interface PluginsConfig {
+  file_parser: {
+    /** What reads pictures of pages; undefined: nothing does. */
+    ocr: OcrSettings | undefined;
+  };
   web: WebSettings;
 }
 
@@ -23,6 +28,14 @@ interface EngineDefaults {
   /** List prices, where the operator states none. */
   price: SearchPrice;
 }
+
+/** https://docs.mistral.ai/capabilities/document_ai/basic_ocr; https://mistral.ai/pricing: 2 USD for a thousand pages. */
+const OCR = {
+  base_url: 'https://api.mistral.ai/v1',
+  variable: 'MISTRAL_API_KEY',
+  model: 'mistral-ocr-latest',
+  page_nano: 2_000_000,
+};
 
 const CREDIT_NANO = 5_333_334;
 
@@ -50,6 +63,9 @@ const defaults: Readonly<Record<SearchEngine, EngineDefaults>> = {
   searxng: { variable: 'SEARXNG_URL', price: { search_nano: 0, results_included: 0, result_nano: 0 } },
 };
 
+const PLAIN_ADDRESS = 'must be a URL that starts with http:// or https://, without user, query or fragment';
+const PLAIN_KEY = 'must be one word of plain ASCII, as a header takes it';
+
 /** Reads the section `plugins` and the variables of search engines. One whose key is not set is off, with a warning. */
 export function readPlugins(
   environment: Environment,
@@ -69,7 +85,35 @@ export function readPlugins(
     warnings.push(`plugins.web.engine names ${named}, which is not set up: nothing is searched for with it`);
   }
   const engine = named ?? searchEngines.find((one) => engines.has(one));
-  return { plugins: { web: { engine: engine && engines.has(engine) ? engine : undefined, engines } }, warnings };
+  const ocr = ocrSettings(file?.value.plugins?.file_parser?.ocr, environment, file);
+  if (ocr !== undefined && 'unset' in ocr) warnings.push(`The engine mistral-ocr is off: ${ocr.unset} is not set`);
+  const file_parser = { ocr: ocr === undefined || 'unset' in ocr ? undefined : ocr };
+  return {
+    plugins: { file_parser, web: { engine: engine && engines.has(engine) ? engine : undefined, engines } },
+    warnings,
+  };
+}
+
+function ocrSettings(
+  section: OcrSection | undefined,
+  environment: Environment,
+  file: ReadFile | undefined,
+): OcrSettings | { unset: string } | undefined {
+  if (section === undefined || file === undefined) return undefined;
+  const place: Path = ['plugins', 'file_parser', 'ocr'];
+  const key = expanded(section.api_key, environment) ?? { text: variable(environment, OCR.variable) };
+  if (key.unset !== undefined) return { unset: key.unset };
+  if (key.text === undefined && section.base_url === undefined) return { unset: OCR.variable };
+  const address = expanded(section.base_url, environment) ?? { text: OCR.base_url };
+  if (address.unset !== undefined) return { unset: address.unset };
+  const base_url = plainAddress(address.text ?? '');
+  if (base_url === undefined) throw file.wrong([...place, 'base_url'], PLAIN_ADDRESS);
+  if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) throw file.wrong([...place, 'api_key'], PLAIN_KEY);
+  const usd = section.price_per_page_usd;
+  const page_nano = usd === undefined ? OCR.page_nano : toNano(usd);
+  // A key of Mistral's is not for another host.
+  const api_key = section.api_key === undefined && section.base_url !== undefined ? undefined : key.text;
+  return { base_url, api_key, model: section.model ?? OCR.model, page_nano };
 }
 
 function engineSettings(
@@ -95,13 +139,10 @@ function engineSettings(
       : new ConfigError(`${name} ${expectation}`);
   const base_url = plainAddress(address.text);
   if (base_url === undefined) {
-    throw wrong(
-      [...place, section?.url === undefined ? 'base_url' : 'url'],
-      'must be a URL that starts with http:// or https://, without user, query or fragment',
-    );
+    throw wrong([...place, section?.url === undefined ? 'base_url' : 'url'], PLAIN_ADDRESS);
   }
   if (key.text !== undefined && !/^[\x21-\x7e]+$/.test(key.text)) {
-    throw wrong([...place, 'api_key'], 'must be one word of plain ASCII, as a header takes it');
+    throw wrong([...place, 'api_key'], PLAIN_KEY);
   }
   const usd = section?.price_per_search_usd;
   return {

@@ -136,6 +136,14 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
       stages.push(stage);
     }
 
+    /** For what was not counted: what was added to the prompt since, such as files and what tools said. */
+    function guessed(given: ChatRequest, candidate: Candidate): Counted | undefined {
+      if (given === request || !isShortenedFor(candidate.endpoint, wish) || !isTextModel(candidate)) return undefined;
+      const { prompt_tokens, messages } = spaceOf(candidate, given);
+      const fits = estimatePrompt(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
+      return fits ? undefined : { scale: ESTIMATE_MARGIN };
+    }
+
     return {
       ready(candidate) {
         const { endpoint } = candidate;
@@ -148,7 +156,7 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
       },
 
       fit(given, candidate) {
-        const counted = found.get(candidate.endpoint);
+        const counted = found.get(candidate.endpoint) ?? guessed(given, candidate);
         if (counted === undefined) {
           if (stage !== undefined) tell(undefined);
           return { request: given, report: [] };

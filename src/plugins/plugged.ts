@@ -12,8 +12,8 @@ import { checkPluginOptions } from './plugin-options.ts';
 export interface PluggedOptions {
   files: FileParser;
   healing: Healing;
-  /** An engine that reads pictures of pages is configured. */
-  has_ocr: boolean;
+  /** Whether an engine that reads pictures of pages is configured. Asked once a request, so that a reload takes effect at once. */
+  hasOcr(): boolean;
 }
 
 /** The routing as the client sees it, with what was done to the call after it was written. */
@@ -45,7 +45,7 @@ function beforeEnd(chunks: readonly ChatChunk[], annotations: Annotation[]): Cha
  * Plugins that look at a whole call or its whole answer: answers that were to be JSON are repaired, and clients of the chat API
  * are told what their files hold. A call that asks for neither passes through.
  */
-export function createPlugged(inner: Inference, { files, healing, has_ocr }: PluggedOptions): Inference {
+export function createPlugged(inner: Inference, { files, healing, hasOcr }: PluggedOptions): Inference {
   /** No other API has a place for it. */
   function toldTo(call: Call): Annotation[] {
     return call.request.ext?.client === 'chat' ? files.annotations(call).map(shownAnnotation) : [];
@@ -90,7 +90,7 @@ export function createPlugged(inner: Inference, { files, healing, has_ocr }: Plu
   function refusal(call: Call): unknown {
     if (call.request.plugins == null) return undefined;
     try {
-      checkPluginOptions(call.request, has_ocr);
+      checkPluginOptions(call.request, hasOcr());
       return undefined;
     } catch (error) {
       return error;

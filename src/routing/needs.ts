@@ -93,6 +93,11 @@ function formsOf({ response_format, verbosity }: ChatRequest): readonly Endpoint
   return forms;
 }
 
+/** Whether an endpoint takes a kind of content; Mistral's read documents, whatever the model. */
+export function takesInput({ input_modalities, quirks }: Endpoint, kind: string): boolean {
+  return input_modalities.includes(kind) || (kind === 'file' && quirks.document_url === true);
+}
+
 /** Whether an endpoint takes a parameter; what takes schemas takes the plain JSON format as well. */
 export function supports({ supported_parameters: known }: Endpoint, name: EndpointParameter): boolean {
   if (known === undefined || known.includes(name)) return true;

@@ -3,7 +3,7 @@ import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, pricesOf, tagOf } from './candidate.ts';
 import { isNamed, type NameList, nameList } from './names.ts';
-import { isShortenedFor, type Needs, promptTokensMax, supports, unsupportedParameters } from './needs.ts';
+import { isShortenedFor, type Needs, promptTokensMax, supports, takesInput, unsupportedParameters } from './needs.ts';
 import type { Wish } from './wish.ts';
 
 /** What the rules of one request look at. */
@@ -113,7 +113,7 @@ export const rules: readonly Rule[] = [
     constraint: { field: 'messages', detail: 'name a model that takes this kind of content, or send text alone' },
     applies: () => true,
     reason({ model, endpoint }, { needs }) {
-      const missing = needs.input.find((kind) => !endpoint.input_modalities.includes(kind));
+      const missing = needs.input.find((kind) => !takesInput(endpoint, kind));
       if (missing === undefined) return undefined;
       return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not take ${missing} input`;
     },

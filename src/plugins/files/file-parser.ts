@@ -6,16 +6,19 @@ import type { Call } from '../../inference/call.ts';
 import { inClientsWords } from '../../inference/client-fields.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import { type CallMedia, createCallMedia } from '../../inference/media.ts';
+import type { Fees } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { readDataUrl } from '../../providers/data-url.ts';
 import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
 import { mediaTypeOf } from '../../providers/media-type.ts';
+import { takesInput } from '../../routing/needs.ts';
 import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import { asksFor, type PdfEngine, pdfEngineOf } from '../plugin-options.ts';
 import { annotatedFiles, type FileAnnotation } from './file-annotations.ts';
-import { type PdfReader, PdfRefused } from './pdf-reader.ts';
+import type { OcrReader } from './ocr.ts';
+import { type PdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
 /** Reads files for endpoints that take none: PDFs as their text, text files as they are. */
 export interface FileParser {
@@ -49,6 +52,13 @@ interface PlacedFile {
   field: string;
 }
 
+/** What a file is read with. */
+interface Reading {
+  media: Media;
+  fees: Fees | undefined;
+  signal: AbortSignal;
+}
+
 /** A file's bytes, and what it says of itself. */
 interface Content {
   bytes: Buffer;
@@ -64,9 +74,8 @@ function* filesOf(messages: readonly Message[]): Generator<PlacedFile> {
   }
 }
 
-/** Whether an endpoint reads PDFs itself. */
-function takesFiles({ input_modalities, quirks }: Endpoint): boolean {
-  return input_modalities.includes('file') || quirks.document_url === true;
+function takesFiles(endpoint: Endpoint): boolean {
+  return takesInput(endpoint, 'file');
 }
 
 function nameOf({ file: { file_data, filename } }: FilePart, otherwise: string): string {
@@ -115,17 +124,20 @@ class CallFiles {
   readonly #pdfs = new Set<FilePart>();
   readonly #looked = new Set<FilePart>();
   readonly #read_by_hash = new Map<string, string>();
+  readonly #ocr: OcrReader;
   readonly #call: Call;
   readonly #reader: PdfReader;
   readonly #media: CallMedia;
   readonly #told: ReadonlyMap<string, string>;
   #stage: Stage | undefined;
+  #engine: PdfEngine = 'pdf-text';
   #chars = 0;
   #pages = 0;
   #reused = 0;
   spares: 'fetching' | 'reading' | undefined = undefined;
 
-  constructor(call: Call, { reader, fetcher }: FileParserOptions) {
+  constructor(call: Call, { reader, fetcher, ocr }: FileParserOptions) {
+    this.#ocr = ocr;
     this.#call = call;
     this.#reader = reader;
     this.#media = createCallMedia(call, fetcher);
@@ -136,8 +148,8 @@ class CallFiles {
     return withTexts(request, this.#texts, wish, this.#pdfs);
   }
 
-  /** Reads those files of the request that are wished for and not read yet. */
-  async read(request: ChatRequest, wish: Wish): Promise<void> {
+  /** Reads those files of the request that are wished for and not read yet. `fees`: PDFs are read by the engine that reads pictures. */
+  async read(request: ChatRequest, wish: Wish, fees?: Fees): Promise<void> {
     if (this.spares === 'reading') return;
     const files = [...filesOf(request.messages)].filter(
       ({ part }) => !this.#texts.has(part) && !(this.#looked.has(part) && !this.#isWished(part, wish)),
@@ -149,7 +161,7 @@ class CallFiles {
       const urls = files.flatMap(({ part }) => (WEB_URL.test(part.file.file_data ?? '') ? [part.file.file_data!] : []));
       const fetches = this.spares === 'fetching' ? [] : urls.map((url) => ({ url, kind: 'file' as const }));
       const media = await this.#media.gather(fetches);
-      for (const file of files) await this.#readOne(file, wish, media, ending.signal);
+      for (const file of files) await this.#readOne(file, wish, { media, fees, signal: ending.signal });
     } catch (error) {
       throw error instanceof GatewayError ? inClientsWords(error, this.#call) : error;
     } finally {
@@ -161,9 +173,9 @@ class CallFiles {
     return this.#pdfs.has(part) ? wish.pdf : wish.text;
   }
 
-  async #readOne(file: PlacedFile, wish: Wish, media: Media, signal: AbortSignal): Promise<void> {
+  async #readOne(file: PlacedFile, wish: Wish, reading: Reading): Promise<void> {
     const { part, field } = file;
-    const content = contentOf(part, media);
+    const content = contentOf(part, reading.media);
     if (content === undefined) return;
     const is_pdf = content.bytes.subarray(0, PDF_MARK_BYTES).includes('%PDF-');
     this.#looked.add(part);
@@ -176,18 +188,18 @@ class CallFiles {
       if (wish.pdf) throw new GatewayError(400, `${field}: the file is not a PDF, as it says`);
       return;
     }
-    const text = is_pdf ? await this.#textOfPdf(file, content, signal) : await this.#plainText(file, content);
+    const text = is_pdf ? await this.#textOfPdf(file, content, reading) : await this.#plainText(file, content);
     if (text !== undefined) this.#texts.set(part, text);
   }
 
-  async #textOfPdf({ part, field }: PlacedFile, { bytes }: Content, signal: AbortSignal): Promise<TextPart> {
+  async #textOfPdf({ part, field }: PlacedFile, { bytes }: Content, reading: Reading): Promise<TextPart> {
     const hash = createHash('sha256').update(bytes).digest('hex');
     const name = nameOf(part, 'document.pdf');
     const known = this.#read_by_hash.get(hash);
     if (known !== undefined) return inPrompt(part, name, known);
     const told = this.#told.get(hash);
     const { text: found, pages } =
-      told === undefined ? await this.#readPdf(bytes, field, signal) : { text: told, pages: 0 };
+      told === undefined ? await this.#readPdf(bytes, field, reading) : { text: told, pages: 0 };
     const text = await this.#passed(found, field);
     this.#read_by_hash.set(hash, text);
     if (told === undefined) this.annotations.push({ hash, name, text });
@@ -197,12 +209,14 @@ class CallFiles {
     return inPrompt(part, name, text);
   }
 
-  async #readPdf(bytes: Buffer, field: string, signal: AbortSignal): Promise<{ text: string; pages: number }> {
+  async #readPdf(bytes: Buffer, field: string, { fees, signal }: Reading): Promise<PdfText> {
     const owner = this.#call.principal.key_hash ?? this.#call.principal.kind;
     try {
       await this.#call.room?.take(bytes.length * 2);
       const read = await this.#reader.read(bytes, { owner, signal });
-      if (read.text !== '') return read;
+      const found = fees === undefined ? read : await this.#ocr.read(bytes, read.pages, fees, signal);
+      if (fees !== undefined) this.#engine = 'mistral-ocr';
+      if (found.text !== '') return found;
     } catch (error) {
       if (!(error instanceof PdfRefused)) throw error;
       if (error.is_busy) throw new GatewayError(503, error.message, { headers: { 'retry-after': '1' }, cause: error });
@@ -240,7 +254,7 @@ class CallFiles {
     }
     const files = this.#read_by_hash.size + [...this.#texts.keys()].filter((part) => !this.#pdfs.has(part)).length;
     this.#stage.data = {
-      engine: 'pdf-text',
+      engine: this.#engine,
       pdfs: this.#read_by_hash.size,
       pages: this.#pages,
       characters: this.#chars,
@@ -266,6 +280,8 @@ function contentOf({ file: { file_data: data } }: FilePart, media: Media): Conte
 
 export interface FileParserOptions {
   reader: PdfReader;
+  /** What reads pictures of pages, for those who ask for it. */
+  ocr: OcrReader;
   fetcher: MediaFetcher;
 }
 
@@ -306,7 +322,10 @@ export function createFileParser(options: FileParserOptions): FileParser {
     prepare(call, models: readonly Model[]) {
       if (!isFor(call)) return call;
       const endpoints = models.flatMap((model) => model.endpoints);
-      const wish = wishFor(pdfEngineOf(call.request), endpoints.some(takesFiles));
+      const engine = pdfEngineOf(call.request);
+      const wish = wishFor(engine, endpoints.some(takesFiles));
+      // What costs money is done when there is an endpoint to go to.
+      if (engine === 'mistral-ocr') wish.pdf = false;
       return wish.pdf || wish.text ? readBefore(call, wish) : call;
     },
 
@@ -318,7 +337,8 @@ export function createFileParser(options: FileParserOptions): FileParser {
       return {
         ready(candidate) {
           const wish = wishAt(candidate);
-          return wish.pdf || wish.text ? files.read(call.request, wish) : undefined;
+          const fees = engine === 'mistral-ocr' ? call.fees : undefined;
+          return wish.pdf || wish.text ? files.read(call.request, wish, fees) : undefined;
         },
         fit: (request, candidate) => ({ request: files.fit(request, wishAt(candidate)), report: [] }),
       };

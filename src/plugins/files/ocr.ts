@@ -1,0 +1,101 @@
+import { GatewayError } from '../../errors.ts';
+import type { Fees } from '../../inference/server-tools.ts';
+import { limits } from '../../limits.ts';
+import { ServiceFailed, type Services } from '../../providers/services.ts';
+import type { OcrSettings } from '../../schemas/ocr.ts';
+import type { PdfText } from './pdf-reader.ts';
+
+/** Reads pages that are pictures, by the operator's engine for that. */
+export interface OcrReader {
+  /** Whether it is set up. */
+  isOn(): boolean;
+  /**
+   * The text of a PDF of so many pages, paid by the call. Rejects with `GatewayError` 502 where the engine does not answer as it
+   * should, the ledger's 402 where the pages cannot be paid, or the reason of the signal.
+   */
+  read(bytes: Buffer, pages: number, fees: Fees, signal: AbortSignal): Promise<PdfText>;
+}
+
+interface OcrAnswer {
+  text: string;
+  pages_billed: number | undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** An answer of Mistral's OCR API: a list of pages as Markdown (https://docs.mistral.ai/api/endpoint/ocr). */
+function answerOf(body: Buffer): OcrAnswer | undefined {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  if (!isObject(answer) || !Array.isArray(answer['pages'])) return undefined;
+  const pages: string[] = [];
+  for (const page of answer['pages'] as unknown[]) {
+    if (!isObject(page) || typeof page['markdown'] !== 'string') return undefined;
+    pages.push(page['markdown'].trim());
+  }
+  const { usage_info } = answer;
+  const billed = isObject(usage_info) ? usage_info['pages_processed'] : undefined;
+  return {
+    text: pages
+      .filter((page) => page !== '')
+      .join('\n\n')
+      .toWellFormed(),
+    pages_billed: Number.isSafeInteger(billed) && (billed as number) >= 0 ? (billed as number) : undefined,
+  };
+}
+
+function failed(reason: string, cause?: unknown): GatewayError {
+  return new GatewayError(502, `The engine that reads pictures of pages failed: ${reason}`, { cause });
+}
+
+/** Asks for the settings each time, so that a reload takes effect at once. */
+export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSettings | undefined): OcrReader {
+  async function ask(
+    bytes: Buffer,
+    { base_url, api_key, model }: OcrSettings,
+    signal: AbortSignal,
+  ): Promise<OcrAnswer> {
+    const document_url = `data:application/pdf;base64,${bytes.toString('base64')}`;
+    const document = { type: 'document_url', document_url };
+    const asked = services.ask({
+      url: `${base_url}/ocr`,
+      headers: {
+        'content-type': 'application/json',
+        ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
+      },
+      body: JSON.stringify({ model, document, include_image_base64: false }),
+      bytes_max: limits.ocr_answer_bytes_max,
+      timeout_ms: limits.ocr_ms_max,
+      signal,
+    });
+    const { status, body } = await asked.catch((error: unknown) => {
+      throw error instanceof ServiceFailed ? failed(error.message, error) : error;
+    });
+    if (status !== 200) throw failed(`it answered with status ${status}`);
+    const answer = answerOf(body);
+    if (answer === undefined) throw failed('its answer is not one of the OCR API');
+    return answer;
+  }
+
+  return {
+    isOn: () => settings() !== undefined,
+
+    read(bytes, pages, fees, signal) {
+      const found = settings();
+      // A reload took it away after the request was let in.
+      if (found === undefined) return Promise.reject(failed('it is not set up any more'));
+      const fee = { name: 'file_parser', cost_nano_max: pages * found.page_nano };
+      return fees.spend(fee, async () => {
+        const { text, pages_billed } = await ask(bytes, found, signal);
+        const cost_nano = Math.min(pages, pages_billed ?? pages) * found.page_nano;
+        return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano };
+      });
+    },
+  };
+}
