@@ -288,6 +288,8 @@ export const limits = {
   /** Requests that a draft of a guardrail is tried on, and those read from the store at a time. */
   replay_requests_max: 1_000,
   replay_page_rows: 20,
+  replay_examples_max: 100,
+  replay_ms_max: 20_000,
   /** Destinations of the broadcast; what waits for each: beyond it the oldest is lost, and counted. */
   broadcast_destinations_max: 10,
   broadcast_queue_entries_max: 5_000,
