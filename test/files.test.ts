@@ -22,16 +22,33 @@ interface Answer {
     delta?: { annotations?: object[] };
     finish_reason: string | null;
   }[];
-  usage: { prompt_tokens: number };
+  id: string;
+  usage: { prompt_tokens: number; completion_tokens: number; cost: number };
   gateway_metadata: { pipeline?: { name: string; data: object }[]; attempts: object[] };
   error: { message: string; metadata: { file_annotations: { file: { content: { text: string }[] } }[] } };
 }
 const METADATA = { 'x-gateway-experimental-metadata': 'enabled' };
 
 let sandbox: Sandbox;
+/** A stand-in for Mistral's OCR API: every page says the same. */
+const ocr: { calls: { authorization: string | undefined; body: Record<string, unknown> }[]; status: number } = {
+  calls: [],
+  status: 200,
+};
 let gateway: TestGateway;
 let openai: OpenAI;
-const site = createServer((request, response) => {
+const site = createServer(async (request, response) => {
+  if (request.url === '/v1/ocr') {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const asked = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>;
+    ocr.calls.push({ authorization: request.headers.authorization, body: asked });
+    const pages = [{ index: 0, markdown: '# A blue box\n', images: [], dimensions: null }];
+    const usage_info = { pages_processed: 1, doc_size_bytes: 1_178 };
+    response.writeHead(ocr.status, { 'content-type': 'application/json' });
+    response.end(ocr.status === 200 ? JSON.stringify({ pages, model: asked['model'], usage_info }) : '{}');
+    return;
+  }
   const [type, body] = request.url!.startsWith('/report')
     ? ['application/pdf', pdf('report-pdfkit.pdf')]
     : ['text/plain', 'no'];
@@ -56,6 +73,11 @@ beforeAll(async () => {
     providers: sandboxProviders(sandbox.url),
     media: { private_hosts: [`127.0.0.1:${port}`], ports: [port] },
     ledger: { journal_sync: 'os' },
+    plugins: {
+      file_parser: {
+        ocr: { engine: 'mistral-ocr', api_key: 'ocr-secret', base_url: `${site_url}/v1/`, price_per_page_usd: 0.003 },
+      },
+    },
     models: {
       'test/text': row('sandbox', 'echo', text),
       'test/claude': row('sandbox-anthropic', 'echo', text),
@@ -92,18 +114,21 @@ const textOf = ({ body }: Awaited<ReturnType<typeof chat>>): string => body.choi
 const stageOf = ({ body }: Awaited<ReturnType<typeof chat>>) =>
   body.gateway_metadata?.pipeline?.find(({ name }) => name === 'file-parser');
 
-describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])('a model of text alone, over %s', (wire) => {
-  test('reads a PDF as text, with its name', async () => {
-    const found = await chat(asked(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
-    expect(found.status).toBe(200);
-    expect(textOf(found)).toContain('<file name="report.pdf">\nQuarterly report');
-    expect(textOf(found)).toContain('Zürich 980.00');
-    expect(stageOf(found)).toMatchObject({
-      type: 'plugin',
-      data: { engine: 'pdf-text', pdfs: 1, pages: 2, reused: 0 },
+describe.each(['text', 'claude', 'gemini', 'responses', 'bedrock', 'cohere'])(
+  'a model of text alone, over %s',
+  (wire) => {
+    test('reads a PDF as text, with its name', async () => {
+      const found = await chat(asked(`test/${wire}`, [filePart(REPORT, 'report.pdf')]));
+      expect(found.status).toBe(200);
+      expect(textOf(found)).toContain('<file name="report.pdf">\nQuarterly report');
+      expect(textOf(found)).toContain('Zürich 980.00');
+      expect(stageOf(found)).toMatchObject({
+        type: 'plugin',
+        data: { engine: 'pdf-text', pdfs: 1, pages: 2, reused: 0 },
+      });
     });
-  });
-});
+  },
+);
 
 test('a model that takes files gets the file, and one engine of the gateway makes it text all the same', async () => {
   expect(textOf(await chat(asked('test/files', [filePart(REPORT, 'r.pdf')])))).toBe('[1 file] What does it say?');
@@ -245,10 +270,6 @@ describe('is refused, named by its place', () => {
       { pdf: { engine: 'none' } },
       /^plugins\[0\]\.pdf\.engine must be one of native, pdf-text, cloudflare-ai, mistral-ocr$/,
     ],
-    [
-      { pdf: { engine: 'mistral-ocr' } },
-      /^plugins\[0\]\.pdf\.engine is not configured here \(setting plugins\.file_parser\.ocr\)/,
-    ],
     [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is no option/],
     [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is no option/],
   ])('an option that there is not: %j', async (options, message) => {
@@ -349,6 +370,89 @@ test('the hold covers what was read: a key that cannot pay for the text is refus
     });
   expect((await ask([])).status).toBe(200);
   expect((await ask([filePart(dataUrl(plainPdf('word '.repeat(2_000))))])).status).toBe(402);
+});
+
+/** A key with a guardrail of these filters. */
+async function keyWith(filters: object[]): Promise<string> {
+  const manage = async (path: string, body: object) => {
+    const response = await fetch(`${gateway.base_url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as { key: string; data: { hash: string; id: string } };
+  };
+  const { key, data } = await manage('/keys', { name: 'filtered' });
+  const guardrail = await manage('/guardrails', { name: 'filters', content_filter_builtins: filters });
+  await manage(`/guardrails/${guardrail.data.id}/assignments/keys`, { key_hashes: [data.hash] });
+  return key;
+}
+
+describe('what a file holds is held against the filters of its caller', () => {
+  const body = asked('test/text', [filePart(dataUrl(plainPdf('Write to ann@mail.example today')), 'x.pdf')]);
+
+  test('redacted, it is so for the model and in what the client is told', async () => {
+    const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'redact' }])}`;
+    const response = await gateway.call('POST', '/chat/completions', body, { authorization });
+    const text = await response.text();
+    expect(response.status).toBe(200);
+    expect(text).not.toContain('ann@mail.example');
+    expect((JSON.parse(text) as Answer).choices[0]!.message.annotations).toHaveLength(1);
+  });
+
+  test('blocked, nothing is sent', async () => {
+    const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'block' }])}`;
+    const response = await gateway.call('POST', '/chat/completions', body, { authorization });
+    expect(response.status).toBe(403);
+  });
+});
+
+describe('the engine that reads pictures', () => {
+  const plugins = [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }];
+  const picture = asked('test/text', [filePart(dataUrl(pdf('picture-pdfkit.pdf')), 'box.pdf')], { plugins });
+
+  test('reads what has no text, and is paid by the page', async () => {
+    ocr.calls.length = 0;
+    const found = await chat(picture);
+    expect(found.status).toBe(200);
+    expect(textOf(found)).toContain('<file name="box.pdf">\n# A blue box\n</file>');
+    expect(ocr.calls).toHaveLength(1);
+    expect(ocr.calls[0]).toMatchObject({
+      authorization: 'Bearer ocr-secret',
+      body: { model: 'mistral-ocr-latest', document: { type: 'document_url' }, include_image_base64: false },
+    });
+    const { prompt_tokens, completion_tokens, cost } = found.body.usage;
+    expect(cost).toBeCloseTo((prompt_tokens + completion_tokens) * 1e-6 + 0.003, 9);
+    expect(stageOf(found)).toMatchObject({ data: { engine: 'mistral-ocr', pages: 1 } });
+    const record = await gateway.call('GET', `/generation?id=${found.body.id}`);
+    expect(((await record.json()) as { data: { total_cost: number } }).data.total_cost).toBe(cost);
+    const { message } = found.body.choices[0]!;
+    const again = { ...picture, messages: [...picture.messages, message, { role: 'user', content: 'Sure?' }] };
+    const second = await chat(again);
+    expect(ocr.calls).toHaveLength(1);
+    expect(second.body.usage.cost).toBeLessThan(0.001);
+  });
+
+  test('is not asked by who cannot pay for it', async () => {
+    ocr.calls.length = 0;
+    const response = await fetch(`${gateway.base_url}/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'poor', limit: 0.0029 }),
+    });
+    const { key } = (await response.json()) as { key: string };
+    const refused = await gateway.call('POST', '/chat/completions', picture, { authorization: `Bearer ${key}` });
+    expect(refused.status).toBe(402);
+    expect(ocr.calls).toHaveLength(0);
+  });
+
+  test('that fails ends the call, which costs nothing', async () => {
+    ocr.status = 500;
+    const { status, body } = await chat(picture);
+    ocr.status = 200;
+    expect(status).toBe(502);
+    expect(body.error.message).toBe('The engine that reads pictures of pages failed: it answered with status 500');
+  });
 });
 
 test('explaining a route reads what is at hand, and fetches nothing', async () => {

@@ -125,3 +125,13 @@ test('an option that there is not is refused', async () => {
   const { error } = await ask('/chat/completions', { messages, plugins: [{ id: 'response-healing', level: 2 }] });
   expect(error.message).toBe('plugins[0].level is no option of this plugin; it has enabled');
 });
+
+test('an engine that is not set up is refused, with the name of the setting', async () => {
+  const { error } = await ask('/chat/completions', {
+    messages,
+    plugins: [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }],
+  });
+  expect(error.message).toMatch(
+    /^plugins\[0\]\.pdf\.engine is not configured here \(setting plugins\.file_parser\.ocr\)/,
+  );
+});

@@ -28,7 +28,12 @@ async function byPdfkit(
   options: PDFKit.PDFDocumentOptions,
   draw: (pdf: PDFKit.PDFDocument) => void,
 ): Promise<void> {
-  const pdf = new PDFDocument({ size: 'A5', margin: 34, info: { CreationDate: MADE_AT, ModDate: MADE_AT }, ...options });
+  const pdf = new PDFDocument({
+    size: 'A5',
+    margin: 34,
+    info: { CreationDate: MADE_AT, ModDate: MADE_AT },
+    ...options,
+  });
   const file = createWriteStream(at(name));
   pdf.pipe(file);
   draw(pdf);
