@@ -121,9 +121,9 @@ export function createPlugged(inner: Inference, { files, healing, hasOcr }: Plug
       if (refused !== undefined) throw refused;
       return inner.countTokens(call);
     },
-    routingOf(call) {
+    routingOf(call, wanted) {
       files.spare(call, 'reading');
-      return inner.routingOf(call);
+      return inner.routingOf(call, wanted);
     },
     run: inner.run,
   };

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from 'typebox';
+import { PipelineStage } from './routing-metadata.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const count = nullable(Type.Integer());
@@ -70,6 +71,7 @@ const GenerationRouting = Type.Object(
         { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
       ),
     ),
+    pipeline: Type.Array(PipelineStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
   },
   {
     title: 'GenerationRouting',

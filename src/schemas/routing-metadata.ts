@@ -15,7 +15,8 @@ export interface Stage {
   guardrail_scope?: BoundGuardrail['scope'];
 }
 
-const ShownStage = Type.Object(
+/** Documentation of a stage. */
+export const PipelineStage = Type.Object(
   {
     type: Type.Enum(['guardrail', 'plugin', 'server_tools', 'response_healing', 'context_compression'] as const),
     name: Type.String(),
@@ -111,7 +112,7 @@ export const RoutingMetadata = Type.Object(
     adjusted_parameters: Type.Array(AdjustedParameter),
     warnings: Type.Array(ExpiryWarning),
     pipeline: Type.Optional(
-      Type.Array(ShownStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
+      Type.Array(PipelineStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
     ),
   },
   {

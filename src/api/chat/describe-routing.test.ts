@@ -53,6 +53,7 @@ test('the plan, with ids whole again, and the endpoint that answered', () => {
       ],
     },
     hold: { amount: 0.000002, budgets: ['key never'] },
+    pipeline: [],
   });
 });
 

@@ -12,7 +12,7 @@ export function isRouter(routing: RoutingRecord | undefined): boolean {
 export function describeRouting(record: GenerationRecord): Static<typeof Generation>['routing'] {
   const { routing, model, endpoint_id, is_byok, outcome } = record;
   if (routing === undefined) return null;
-  const { strategy, sort, total, plan, excluded, hold_nano, held_in } = routing;
+  const { strategy, sort, total, plan, excluded, hold_nano, held_in, pipeline } = routing;
   const idOf = (id: string) => (id.includes('|') ? id : `${id}|${model}`);
   const chosen = plan.find(({ id, byok_id }) => idOf(id) === endpoint_id && (byok_id !== undefined) === is_byok);
   return {
@@ -34,5 +34,6 @@ export function describeRouting(record: GenerationRecord): Static<typeof Generat
       ),
     },
     hold: hold_nano === undefined ? null : { amount: toUsd(hold_nano), budgets: held_in ?? [] },
+    pipeline: [...(pipeline ?? [])],
   };
 }
