@@ -80,6 +80,13 @@ export const limits = {
   filter_program_size_max: 1_200,
   /** What compiling one pattern may take, by an upper bound found beforehand (`compileSteps`). */
   filter_compile_steps_max: 12_000,
+  /** The same for all patterns of one guardrail: they are compiled together, before the first request is answered. */
+  guardrail_compile_steps_max: 60_000,
+  /** Instructions of patterns that are looked for together, and the memory for the states that they are in. */
+  filter_group_size_max: 3_000,
+  filter_states_bytes_max: 1024 * 1024,
+  /** Sets of filters that are kept compiled. */
+  filter_sets_max: 64,
   filter_label_chars_max: 100,
   /** How far apart words are looked for that make a phrase against a model's instructions, and what is read around them. */
   injection_apart_chars_max: 100,
@@ -379,11 +386,13 @@ export const limits = {
   web_prompt_chars_max: 10_000,
   web_page_tokens_max: 100_000,
   /** A page that a model asks for: what is read of it, what of its text the model sees, and how that is gone through. */
-  page_bytes_max: 8 * 1024 * 1024,
+  page_bytes_max: 4 * 1024 * 1024,
   page_tokens_default: 25_000,
   page_bytes_per_token: 4,
-  page_slice_chars: 64 * 1024,
+  page_slice_chars: 16 * 1024,
   page_head_bytes: 2_048,
+  page_depth_max: 1_000,
+  page_parse_ms_max: 1_000,
   /** Characters of one result's content, by `search_context_size` as the public service has it for Exa, and where nothing is said. */
   web_result_chars_max: 100_000,
   web_result_chars_default: 3_000,

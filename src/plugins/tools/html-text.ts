@@ -89,6 +89,8 @@ function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>
 class Lines {
   readonly #lines: string[] = [];
   #line = '';
+  /** Told apart: to look at the end of a text in the making is to put it together. */
+  #is_spaced = true;
   #chars = 0;
   readonly #chars_max: number;
 
@@ -112,20 +114,25 @@ class Lines {
       return;
     }
     const plain = text.replace(/\s+/g, ' ');
-    this.#append(this.#line === '' || this.#line.endsWith(' ') ? plain.trimStart() : plain);
+    this.#append(this.#is_spaced ? plain.trimStart() : plain);
   }
 
   #append(text: string): void {
+    if (text === '') return;
     this.#line += text;
+    this.#is_spaced = text.endsWith(' ');
     this.#chars += text.length;
   }
 
   end(): void {
     const line = this.#line.trimEnd();
     // At most one line between two texts is empty.
-    if (line !== '' || this.#lines.at(-1) !== '') this.#lines.push(line);
+    if (line !== '' || this.#lines.at(-1) !== '') {
+      this.#lines.push(line);
+      this.#chars += 1;
+    }
     this.#line = '';
-    this.#chars += 1;
+    this.#is_spaced = true;
   }
 
   text(): string {
@@ -139,7 +146,7 @@ class Lines {
 
 /**
  * The text of a page, with its headings, lists and links in markdown. Gives way to others between pieces, and stops where it has as
- * much as is wanted.
+ * much as is wanted, or where a page is made to take time: elements are nested so deep that no reader is meant.
  */
 export async function htmlText(
   html: string,
@@ -153,9 +160,11 @@ export async function htmlText(
   /** How deep in an element that is not shown: its name, and how many of that name are open in it. */
   let unshown: { name: string; depth: number } | undefined;
   const links: string[] = [];
+  let depth = 0;
   const parser = new Parser(
     {
       onopentag(name, attributes) {
+        depth += 1;
         in_title = name === 'title' && title === '';
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth += 1;
@@ -182,6 +191,7 @@ export async function htmlText(
         else if (unshown === undefined) lines.add(text, exact > 0);
       },
       onclosetag(name) {
+        depth -= 1;
         if (name === 'title') in_title = false;
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth -= 1;
@@ -197,9 +207,13 @@ export async function htmlText(
     },
     { decodeEntities: true },
   );
-  for (let at = 0; at < html.length && !lines.isFull(); at += limits.page_slice_chars) {
+  let spent_ms = 0;
+  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spent_ms < limits.page_parse_ms_max;
+  for (let at = 0; at < html.length && goesOn(); at += limits.page_slice_chars) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+    const begun_ms = performance.now();
     parser.write(html.slice(at, at + limits.page_slice_chars));
+    spent_ms += performance.now() - begun_ms;
   }
   parser.end();
   return { title: title.replace(/\s+/g, ' ').trim().slice(0, limits.web_title_chars_max), text: lines.text() };
