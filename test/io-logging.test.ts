@@ -199,6 +199,61 @@ describe('under zero retention nothing is kept', () => {
   });
 });
 
+describe('beside filters of content', () => {
+  /** A key whose guardrail redacts addresses so. */
+  async function redactingKey(settings: object): Promise<string> {
+    const { key, hash } = await gateway.addKey();
+    const made = await gateway.managed<{ data: { id: string } }>('POST', '/guardrails', {
+      name: 'redacts',
+      content_filter_builtins: [{ slug: 'email', action: 'redact' }],
+      ...settings,
+    });
+    expect(made.status).toBe(201);
+    const path = `/guardrails/${made.body.data.id}/assignments/keys`;
+    expect(await gateway.managed('POST', path, { key_hashes: [hash] })).toMatchObject({ status: 200 });
+    return key;
+  }
+
+  test.each([false, true])(
+    'what models saw is kept, and what came before the restoring (stream: %s)',
+    async (stream) => {
+      await gateway.set({ is_observability_io_logging_enabled: true });
+      for (const api of apis) {
+        for (const settings of [{}, { content_filter_reversible: true }, { content_filter_output: true }]) {
+          const key = await redactingKey(settings);
+          const secret = `${canary()}@example.com`;
+          const { path, body } = requests[api](`write to ${secret}`, { stream });
+          const answer = await fetch(`${gateway.base_url}${path}`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          });
+          const text = await answer.text();
+          expect(answer.status).toBe(200);
+          // The echo of a stream may come in pieces.
+          if (!stream) expect(text.includes(secret)).toBe('content_filter_reversible' in settings);
+          const kept = await gateway.content(answer.headers.get('x-generation-id') ?? '', key);
+          expect(kept.status).toBe(200);
+          expect(JSON.stringify(kept.body)).not.toContain(secret);
+          expect(JSON.stringify(kept.body.data.input)).toContain('[EMAIL');
+          expect(kept.body.data.output.completion).toContain('[EMAIL');
+        }
+      }
+    },
+  );
+
+  test('of a request that a guardrail refuses nothing is kept', async () => {
+    await gateway.set({ is_observability_io_logging_enabled: true });
+    const key = await redactingKey({ content_filter_builtins: [{ slug: 'email', action: 'block' }] });
+    const secret = `${canary()}@example.com`;
+    const id = await send('chat', secret, {}, key);
+    expect(statuses.get(id)).toBe(403);
+    expect(await gateway.content(id, key)).toMatchObject({ status: 404 });
+    await written();
+    expect(stored()).not.toContain(secret);
+  });
+});
+
 test('a share of the calls is kept: the same whoever asks', async () => {
   await gateway.set({ is_observability_io_logging_enabled: true, io_logging_sampling_rate: 0.25 });
   let kept = 0;
