@@ -79,10 +79,10 @@ export class TextScan {
   #look(is_end: boolean): void {
     const { settled, total } = this;
     const base = this.#base;
-    let held = is_end ? total : Math.max(settled, Math.min(total, base + this.#finder.heldFrom(this.#window)));
+    let held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
     if (this.#growing !== undefined) {
       if (this.#isGrowing(is_end)) return;
-      held = is_end ? total : Math.max(settled, Math.min(total, base + this.#finder.heldFrom(this.#window)));
+      held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
     }
     const is_full = !is_end && total - held > limits.filter_held_chars_max;
     if (held === settled && !is_full) {
@@ -105,6 +105,13 @@ export class TextScan {
     if (is_full) this.#settleAll(hits);
     else this.#settle(hits, held);
     this.#forget();
+  }
+
+  /** Half a character is none yet: it waits for its other half. */
+  #heldFrom(): number {
+    const window = this.#window;
+    const last = window.charCodeAt(window.length - 1);
+    return this.#finder.heldFrom(last >= 0xd800 && last <= 0xdbff ? window.slice(0, -1) : window);
   }
 
   /** A text of which nothing is settled for long is not read anew with each character. */
@@ -139,7 +146,7 @@ export class TextScan {
 
   /** Too much is held back: what might be a match is taken for one, and whatever it goes on with. */
   #settleAll(hits: readonly Hit[]): void {
-    const held = Math.max(this.settled, this.#base + this.#finder.heldFrom(this.#window));
+    const held = Math.max(this.settled, this.#base + this.#heldFrom());
     const open = hits.find((hit) => this.#base + hit.end > held && hit.text !== undefined);
     const before = hits.filter((hit) => this.#base + hit.end <= held || hit.ends);
     const start = open === undefined ? held : Math.max(this.settled, Math.min(held, this.#base + open.start));
@@ -166,7 +173,7 @@ export class TextScan {
       this.#finder.settled({ start: growing, end: this.total, ends: true });
       return true;
     }
-    const is_open = !is_end && this.#base + this.#finder.heldFrom(this.#window) <= growing;
+    const is_open = !is_end && this.#base + this.#heldFrom() <= growing;
     if (!is_open) {
       this.#growing = undefined;
       return false;

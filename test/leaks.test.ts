@@ -1,0 +1,271 @@
+/**
+ * The leak corpus: secrets of every kind in the reasoning, the text and the arguments of streams of every wire, cut at every
+ * place, through every client's encoder. Nothing of them comes out, and everything else does.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
+import { createCompletionStream } from '../src/api/completions/encode.ts';
+import { encodeMessage } from '../src/api/messages/encode.ts';
+import { createMessagesStream } from '../src/api/messages/stream.ts';
+import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
+import { filterSetOf } from '../src/guardrails/filter-set.ts';
+import { filteredAnswer } from '../src/guardrails/filtered-answer.ts';
+import { finderOf } from '../src/guardrails/output-filters.ts';
+import { NO_USAGE } from '../src/inference/settlement.ts';
+import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import type { StreamEnd } from '../src/inference/stream-answer.ts';
+import { dialects } from '../src/providers/dialects.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../src/schemas/guardrail.ts';
+import type { ChatChunk, ChatCompletion, Wire } from '../src/schemas/inner.ts';
+import { checkChatStream } from './grammar/chat.ts';
+import { checkMessagesStream } from './grammar/messages.ts';
+import { checkResponsesStream } from './grammar/responses.ts';
+import { bytesOf, decoded, type Told } from './leak-streams.ts';
+import { contextOf, encoded, generation_id, streamed } from './responses-encoder.ts';
+
+const wires: readonly Wire[] = [...dialects.keys()];
+const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
+
+/** What the filters are to find: one value at least of each kind, and what stands for it. */
+const SECRETS: readonly [secret: string, placeholder: string][] = [
+  ['bob.smith+tag@mail.example.com', '[EMAIL]'],
+  ['zoë@müller.example', '[EMAIL]'],
+  ['415-555-0134', '[PHONE]'],
+  ['+49 30 901820', '[PHONE]'],
+  ['536-22-8174', '[SSN]'],
+  ['4111 1111 1111 1111', '[CREDIT_CARD]'],
+  ['378282246310005', '[CREDIT_CARD]'],
+  ['203.0.113.77', '[IP_ADDRESS]'],
+  ['2001:db8:85a3::8a2e:370:7334', '[IP_ADDRESS]'],
+  ['kx-9f8e7d6c5b4a', '[KEY]'],
+  ['PROJECT (Nightjar) 😀!', '[a "name"]'],
+  ['tok_Zq81Zq81Zq81Zq81Zq81Zq81Zq81Zq81', '[REDACTED]'],
+];
+const PATTERNS: CustomFilter[] = [
+  { pattern: 'kx-[0-9a-f]{12}', action: 'redact', label: 'KEY' },
+  { pattern: '(?i)project \\(nightjar\\) 😀!', action: 'redact', label: 'a "name"' },
+  { pattern: 'tok_\\w+', action: 'redact' },
+];
+
+const guardrail = (action: 'redact' | 'block'): BoundGuardrail => ({
+  id: 'g',
+  scope: 'api-key',
+  allowed_models: null,
+  ignored_models: null,
+  allowed_providers: null,
+  ignored_providers: null,
+  enforce_zdr: null,
+  enforce_zdr_anthropic: null,
+  enforce_zdr_openai: null,
+  enforce_zdr_google: null,
+  enforce_zdr_other: null,
+  content_filter_builtins: SLUGS.map((slug): BuiltinFilter => ({ slug, action })),
+  content_filters: PATTERNS.map((one) => ({ ...one, action })),
+  content_filter_output: true,
+  content_filter_reversible: null,
+});
+const sets = { redact: filterSetOf([guardrail('redact')])!, block: filterSetOf([guardrail('block')])! };
+const optionsOf = (action: 'redact' | 'block' = 'redact') => ({
+  finder: finderOf(sets[action], () => {}),
+  keeps_signatures: false,
+  isOfTurn: () => false,
+});
+
+function filtered(groups: readonly (readonly ChatChunk[])[], action: 'redact' | 'block' = 'redact'): ChatChunk[][] {
+  const filter = createAnswerFilter(optionsOf(action));
+  return [...groups.map((group) => filter.take(group)), filter.end()];
+}
+
+const json = (text: string) => JSON.stringify(text).slice(1, -1);
+const cutAt = (text: string, ...cuts: number[]) =>
+  [0, ...cuts].map((from, at) => text.slice(from, [...cuts, text.length][at]));
+const told = (text: string): Told => ({
+  reasoning: [`I think of ${text} here.`],
+  text: [`Write to ${text}, then go on.`],
+  args: [`{"to":"${json(text)}","n":1}`],
+});
+/** The same with each text in two, cut inside of what is secret. */
+function cutTold(secret: string, cut: number): Told {
+  const { reasoning, text, args } = told(secret);
+  const at = Math.min(cut, json(secret).length);
+  return {
+    reasoning: cutAt(reasoning[0]!, 'I think of '.length + cut),
+    text: cutAt(text[0]!, 'Write to '.length + cut),
+    args: cutAt(args[0]!, '{"to":"'.length + at),
+  };
+}
+
+interface Reading {
+  text: string;
+  reasoning: string;
+  args: unknown;
+  finish: string | null;
+}
+
+function read({ choices: [{ message, finish_reason }] }: ChatCompletion): Reading {
+  return {
+    text: String(message.content),
+    reasoning: message.reasoning ?? '',
+    args: JSON.parse(message.tool_calls?.[0]?.function.arguments ?? 'null'),
+    finish: finish_reason,
+  };
+}
+const expected = (placeholder: string): Reading => ({
+  text: `Write to ${placeholder}, then go on.`,
+  reasoning: `I think of ${placeholder} here.`,
+  args: { to: placeholder, n: 1 },
+  finish: 'tool_calls',
+});
+
+const envelope = createEnvelopes('a secret of thirty-two characters')('org');
+const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+const served = { model: 'maker/model', provider: 'Host' };
+const chatShown = { id: generation_id, created: 1, text_form: false, hide_reasoning: false };
+const messagesShown = { id: generation_id, envelope, reasoning: 'shown' } as const;
+const prompts = [{ generation_id: generation_id, echo: '' }];
+
+/** What the clients of all APIs get, streamed and whole. */
+function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
+  const completion = accumulate(groups.flat(), 1);
+  const answer = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
+  const chat = createStreamEncoder(chatShown);
+  const messages = createMessagesStream(messagesShown);
+  const legacy = createCompletionStream({ ...chatShown, tells_logprobs: true, prompts });
+  const shown = {
+    chat: chat.open(served) + groups.map((group) => chat.chunks(group)).join('') + chat.end(END),
+    'chat, whole': encodeCompletion(answer, chatShown),
+    messages: messages.open(served) + groups.map((group) => messages.chunks(group)).join('') + messages.end(END),
+    'messages, whole': encodeMessage(answer, messagesShown),
+    responses: streamed(groups, contextOf({}, { envelope })),
+    'responses, whole': JSON.stringify(encoded(completion, contextOf({}, { envelope }))),
+    completions: legacy.open(0, served) + groups.map((group) => legacy.chunks(0, group)).join('') + legacy.end(0, END),
+  };
+  checkChatStream(shown.chat);
+  checkMessagesStream(shown.messages);
+  checkResponsesStream(shown.responses);
+  return shown;
+}
+
+/** Pieces of a secret that are long enough to be no chance, as text and as JSON has them. */
+function piecesOf(secret: string): string[] {
+  const size = Math.min(6, secret.length);
+  return Array.from({ length: secret.length - size + 1 }, (_, at) => secret.slice(at, at + size)).filter(
+    (piece) => !/^[\d\s]*$/.test(piece) || piece.replaceAll(/\s/g, '').length > 4,
+  );
+}
+
+/** What is wrapped for its own client alone is opened: it holds text as well. */
+function unwrapped(text: string): string {
+  const inside = [...text.matchAll(/gw1\.[\w-]+\.[\w-]+/g)].map(([data]) => JSON.stringify(envelope.unwrap(data)));
+  return text + inside.join('\n');
+}
+
+function expectNothingOf(secret: string, groups: readonly ChatChunk[][]): void {
+  for (const [api, output] of Object.entries(outputs(groups as ChatChunk[][]))) {
+    const all = unwrapped(output);
+    for (const piece of piecesOf(secret)) {
+      if (all.includes(piece) || all.includes(json(piece))) expect.fail(`${api} shows ${piece} of ${secret}`);
+    }
+  }
+}
+
+describe.each(wires)('over %s', (wire) => {
+  test.each(SECRETS)('%s cut at every place leaves %s, and all that stands around it', (secret, placeholder) => {
+    for (let cut = 0; cut <= secret.length; cut += 1) {
+      const groups = filtered(decoded(wire, [bytesOf(wire, cutTold(secret, cut))]));
+      expect(read(accumulate(groups.flat(), 1)), `cut at ${cut}`).toEqual(expected(placeholder));
+      expectNothingOf(secret, groups);
+    }
+    const letters: Told = {
+      reasoning: [...told(secret).reasoning[0]!],
+      text: [...told(secret).text[0]!],
+      args: [...told(secret).args[0]!],
+    };
+    const groups = filtered(decoded(wire, [bytesOf(wire, letters)]));
+    expect(read(accumulate(groups.flat(), 1))).toEqual(expected(placeholder));
+    expectNothingOf(secret, groups);
+  });
+
+  test('bytes cut at every place say the same', () => {
+    const all = (of: readonly string[]) => of.join(' and ');
+    const bytes = bytesOf(wire, told(all(SECRETS.map(([secret]) => secret))));
+    const wanted = expected(all(SECRETS.map(([, placeholder]) => placeholder)));
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      const groups = filtered(decoded(wire, [bytes.subarray(0, cut), bytes.subarray(cut)]));
+      expect(read(accumulate(groups.flat(), 1)), `byte ${cut}`).toEqual(wanted);
+    }
+  });
+
+  test('a whole answer is filtered as its stream is', () => {
+    for (const [secret, placeholder] of SECRETS) {
+      const completion = accumulate(decoded(wire, [bytesOf(wire, told(secret))]).flat(), 1);
+      const { completion: shown } = filteredAnswer(completion, optionsOf());
+      expect(read(shown)).toEqual(expected(placeholder));
+      expect(shown.ext.usage).toEqual(completion.ext.usage);
+    }
+  });
+
+  test('an answer that holds nothing of the kind comes out as it came, in order', () => {
+    const groups = decoded(wire, [bytesOf(wire, told('the harbour (at 7, or 8.30)'))]);
+    const plain = accumulate(groups.flat(), 1);
+    expect(accumulate(filtered(groups).flat(), 1)).toEqual(plain);
+    expect(filteredAnswer(plain, optionsOf()).completion).toBe(plain);
+    const opened = (chunks: readonly ChatChunk[]) => chunks.flatMap(({ ext }) => ext?.slot?.open?.kind ?? []);
+    expect(opened(filtered(groups).flat())).toEqual(opened(groups.flat()));
+  });
+
+  test('what blocks ends the answer before it, wherever it is cut', () => {
+    for (const [secret] of SECRETS) {
+      for (let cut = 0; cut <= secret.length; cut += 3) {
+        const groups = filtered(decoded(wire, [bytesOf(wire, cutTold(secret, cut))]), 'block');
+        const { reasoning, content, tool_calls } = accumulate(groups.flat(), 1).choices[0].message;
+        expect([reasoning, content, tool_calls]).toEqual(['I think of ', null, undefined]);
+        expect(groups.flat().some(({ finish_reason }) => finish_reason != null)).toBe(false);
+      }
+    }
+  });
+
+  test('what is signed stays so where its text is shown as it came, and nowhere else', () => {
+    const signed = (text: string) =>
+      JSON.stringify(
+        accumulate(filtered(decoded(wire, [bytesOf(wire, told(text))])).flat(), 1).choices[0].message.reasoning_details,
+      ).includes('signature');
+    const has_signature = wire === 'anthropic-messages' || wire === 'bedrock-converse';
+    expect([signed('the harbour'), signed('415-555-0134')]).toEqual([has_signature, false]);
+  });
+});
+
+test('any text in any pieces comes out as the whole text filtered', () => {
+  const word = fc.oneof(
+    { weight: 2, arbitrary: fc.constantFrom(...SECRETS.map(([secret]) => secret)) },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom('and', 'then', '7', '2024-05-06', 'a@b', '@', '"', '\\', '{', '😀', '-', 'kx-'),
+    },
+    { weight: 1, arbitrary: fc.string({ maxLength: 5 }) },
+  );
+  const text = fc
+    .tuple(fc.array(word, { maxLength: 12 }), fc.constantFrom(' ', ', ', '\n'))
+    .map(([words, between]) => words.join(between));
+  const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
+  const pieces = (whole: string, at: readonly number[]) =>
+    cutAt(whole, ...[...new Set(at.map((cut) => cut % (whole.length + 1)))].sort((a, b) => a - b));
+  fc.assert(
+    fc.property(fc.constantFrom(...wires), text, text, text, cuts, (wire, reasoning, content, value, at) => {
+      fc.pre(reasoning !== '' && content !== '');
+      const arguments_told = JSON.stringify({ value });
+      const given: Told = {
+        reasoning: pieces(reasoning, at),
+        text: pieces(content, at),
+        args: pieces(arguments_told, at),
+      };
+      const groups = decoded(wire, [bytesOf(wire, given)]);
+      const { message } = accumulate(filtered(groups).flat(), 1).choices[0];
+      const { message: whole } = filteredAnswer(accumulate(groups.flat(), 1), optionsOf()).completion.choices[0];
+      expect(message).toEqual(whole);
+    }),
+    { numRuns: 600, seed: 17 },
+  );
+});
