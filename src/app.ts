@@ -66,10 +66,11 @@ import { createOcr } from './plugins/files/ocr.ts';
 import { createPdfReader } from './plugins/files/pdf-reader.ts';
 import { createHealing } from './plugins/healing/healing.ts';
 import { createPlugged } from './plugins/plugged.ts';
+import { createServerTools } from './plugins/tools/server-tools.ts';
 import { createWebAdapter } from './plugins/web/adapter.ts';
 import { createWebSearch } from './plugins/web/search.ts';
 import { dialects } from './providers/dialects.ts';
-import { createMediaFetcher } from './providers/fetch-media.ts';
+import { createMediaFetcher, createPageFetcher } from './providers/fetch-media.ts';
 import { createServices } from './providers/services.ts';
 import { createUpstream } from './providers/upstream.ts';
 import { createEndpointStatistics } from './routing/endpoint-statistics.ts';
@@ -245,6 +246,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
     prepareCall: files.prepare,
+    server_tools: createServerTools(search, { pages: createPageFetcher(config.media), pdfs }),
     states: createTurnStates({
       sealer: createSealer(options.secret),
       vault: turns,
