@@ -35,9 +35,9 @@ function* stretchesOf(text: string, { packed, numbers, tags }: Places): Generato
   for (let at = 0; at < packed.length; at += 2) {
     const start = packed[at] ?? 0;
     let end = packed[at + 1] ?? 0;
-    while (end - start >= WRAPPED_CHARS_MIN && isNextLine(text, end, packed[at + 2])) {
-      at += 2;
-      end = packed[at + 1] ?? end;
+    if (end - start >= WRAPPED_CHARS_MIN) {
+      end = afterLines(text, end);
+      while ((packed[at + 2] ?? end) < end) at += 2;
     }
     if (isHex(text, start, end)) yield { start, end, pattern: 'hex_injection', decode: fromHex };
     else yield { start, end: afterPadding(text, end), pattern: 'base64_injection', decode: fromBase64 };
@@ -55,8 +55,13 @@ function afterPadding(text: string, end: number): number {
   return end + padding.length;
 }
 
-function isNextLine(text: string, end: number, next: number | undefined): boolean {
-  return next !== undefined && next - end <= 2 && /^\r?\n$/.test(text.slice(end, next));
+const NEXT_LINE = /\r?\n[\w+/-]{1,100}(?!\w)/y;
+
+function afterLines(text: string, from: number): number {
+  for (let end = from; ; end = NEXT_LINE.lastIndex) {
+    NEXT_LINE.lastIndex = end;
+    if (!NEXT_LINE.test(text)) return end;
+  }
 }
 
 function isHex(text: string, start: number, end: number): boolean {

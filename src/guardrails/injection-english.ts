@@ -22,12 +22,16 @@ const MODES =
 const FREE =
   'no|without|without any|free from|free of|not bound by|no longer bound by|unbound by|not limited by|no longer limited by|unrestricted by|not restricted by|not have|never have|not subject to|no longer subject to|not constrained by|unconstrained by';
 const LIMITS =
-  'restrictions?|limitations?|limits|rules|filters?|filtering|guidelines|ethics|morals|morality|constraints|censorship|boundaries|safeguards|guardrails|(?:content |safety |usage |openai )polic(?:y|ies)';
+  'restrictions?|limitations?|limits|rules|filters?|filtering|guidelines|ethics|morals|morality|constraints|censorship|boundaries|safeguards|guardrails|programming|(?:content |safety |usage |openai )polic(?:y|ies)';
 const ENTER =
   'enter|entering|enable|activate|activating|switch(?:ing)? (?:in)?to|go into|turn on|start|initiate|simulate|unlock|engage|boot into|move into|be in|operate in|run in';
 /** Where a sentence or a clause ends, or goes on to what is wanted of a model. */
 const SO =
   '(?= (?:\\.|and|then|now|where|in which|so|with no|without|you|your|to (?:answer|bypass|ignore|reveal|tell|say|get)|immediately|for this (?:conversation|chat|session))\\b| \\.? ?$)';
+
+/** Filters and checks of machines and programs are not the model's. */
+const NOT_OF_OTHERS =
+  '(?! (?:of|in|on|for|from|at|when|while) (?!(?:the |this |your )?(?:model|ai|llm|assistant|chatgpt|openai|system|chat|conversation|session|response|me|my)))';
 
 /** What attempts to take a model over say in English; families as in api-facts 8.5, phrases of our own. */
 export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
@@ -40,7 +44,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one(IGNORE)}${upTo(6, FILL)}(?: [^ .]{1,40}){0,1}${one(`${ORDERS}|rules`)}${upTo(2, 'that|which|and|text|messages?|content')}${one(`${PRIOR}|before|so far|up to now|until now|${WAS_TOLD}`)}`,
       `${one(IGNORE)}${upTo(3, FILL)}${one('everything|anything|all')}${gap(3)}${one(`above(?! the| line| \\d)|${WAS_TOLD}|before this(?: point)?|prior to this|you know|you ve learned|you learned|until now|up to now|up to this point`)}`,
       `${one(IGNORE)}${upTo(3, 'all|any|of|everything|about|the')}${one('your')}(?: (?!ego|own)[^ .]{1,40}){0,3}${one(`${ORDERS}|rules|polic(?:y|ies)|training|safety|ethics|moral[^ ]{0,5}|alignment|protocols?|limitations|filters|conditioning`)}`,
-      `${one(IGNORE)}${upTo(3, FILL)}${one('system|developer|safety')}${one(`${ORDERS}|messages?|rules|protocols|polic(?:y|ies)`)}`,
+      `${one(IGNORE)}${upTo(4, `${FILL}|${PRIOR}`)}${one('system|developer|safety')}${one(`${ORDERS}|messages?|rules|protocols|polic(?:y|ies)`)}`,
       `${one('ignore|disregard|forget')} all${upTo(2, 'of|the|your|these|those|other')}${one('instructions|directives|guidelines|prompts|orders|commands|safety[^ ]{0,1}')}`,
       `${one('ignore|disregard|forget')}${upTo(3, FILL)}${one('(?:previous|prior|above|earlier|preceding)')}${upTo(1, 'system|user')}${one('commands|directions|context and|conversation and|text and|messages and|content and|input and')}`,
       `${one('forget|disregard|ignore')} (?:that )?(?:who you (?:are|were)|you (?:are|re|were) (?:an? )?(?:ai|assistant|chatgpt|claude|gpt|gemini|language model|chatbot|large language)|being an? (?:ai|assistant|chatbot|language model))`,
@@ -81,16 +85,16 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     needs:
       'reveal|show|print|display|output|repeat|tell|share|leak|expose|dump|disclose|divulge|recite|echo|return|provide|write|state|list|quote|paste|copy|give|say|read|translate|summarize|encode|spell|send|describe|type',
     phrases: [
-      `${one(SHOW)}${upTo(4, 'me|us|out|back|all|of|to|the|verbatim|exactly|now|again|please|word|for|it|contents?|full|text|entire|exact|complete|just|about|first')}${one('your')}${upTo(3, `${HIDDEN}|and|or|own`)}${one('system prompts?|prompts?|system instructions?|system messages?|initial (?:instructions?|messages?)|(?:hidden|secret|internal|original|confidential|initial|system|core|developer|first|current|exact|full|complete) (?:instructions?|rules|directives?|guidelines?|configuration|programming|messages?|prompts?)|directives|pre ?prompt|preamble|context window')}`,
+      `${one(SHOW)}${upTo(4, 'me|us|out|back|all|of|to|the|verbatim|exactly|now|again|please|word|for|it|contents?|full|text|entire|exact|complete|just|about|first')}${one('your')}${upTo(3, `${HIDDEN}|and|or|own`)}${one('system ?prompts?|prompts?|system instructions?|system messages?|initial (?:instructions?|messages?)|(?:hidden|secret|internal|original|confidential|initial|system|core|developer|first|current|exact|full|complete) (?:instructions?|rules|directives?|guidelines?|configuration|programming|messages?|prompts?)|directives|pre ?prompt|preamble|context window')}`,
       `${one('reveal|revealing|disclose|leak|divulge|expose|recite|show me|tell me|give me|print|output|repeat|dump|display')}${upTo(4, 'me|us|all|of|verbatim|exactly|now|the|contents?|full|entire|exact|complete|your')}${one('your|these')} (?:instructions|rules and (?:guidelines|instructions)|guidelines)(?! (?:for|on|to|how|about|regarding))`,
-      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|exfiltrate')}${upTo(4, `me|us|all|of|verbatim|exactly|the|contents?|your|its|${HIDDEN}`)}${one('system prompts?|system instructions?|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)|prompt')}`,
+      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|exfiltrate')}${upTo(4, `me|us|all|of|verbatim|exactly|the|contents?|your|its|${HIDDEN}`)}${one('system ?prompts?|system instructions?|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)|prompt')}`,
     ],
   },
   {
     pattern: 'show_prompt',
     needs: 'prompt|instructions|message',
     phrases: [
-      `${one('show|print|display|output|repeat|tell|dump|echo|give|write|type|paste|copy|return|share|provide')}${upTo(5, `me|us|all|out|back|of|verbatim|exactly|now|word|for|contents?|text|${HIDDEN}`)} (?:the |this )${upTo(2, HIDDEN)}${one('system prompts?|system instructions|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}(?: (?:you (?:were|are|have|got|received)|verbatim|above|word for word|exactly|in full|in a code block|in full text|now|please|and (?:all|your|any)|without|used to)|(?= \\.)| $)`,
+      `${one('show|print|display|output|repeat|tell|dump|echo|give|write|type|paste|copy|return|share|provide')}${upTo(5, `me|us|all|out|back|of|verbatim|exactly|now|word|for|contents?|text|${HIDDEN}`)} (?:the|this)${upTo(2, HIDDEN)}${one('system ?prompts?|system instructions|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}(?: (?:you (?:were|are|have|got|received)|verbatim|above|word for word|exactly|in full|in a code block|in full text|now|please|and (?:all|your|any)|without|used to)|(?= \\.)| $)`,
     ],
     is_common: true,
   },
@@ -107,7 +111,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     pattern: 'what_instructions',
     needs: 'instruct|prompt|rules|directives|told|guidelines|message',
     phrases: [
-      `${one('what|whats|which')} (?:is |are |s |were |was |do |does )?(?:all )?(?:of )?your${upTo(3, `${HIDDEN}|and|exactly`)}${one('system prompts?|prompts?|system messages?|system instructions?|instructions|directives|initial message|(?:hidden|secret|internal) rules')}`,
+      `${one('what|whats|which')} (?:is |are |s |were |was |do |does )?(?:all )?(?:of )?your${upTo(3, `${HIDDEN}|and|exactly`)}${one('system ?prompts?|prompts?|system messages?|system instructions?|instructions|directives|initial message|(?:hidden|secret|internal) rules')}`,
       `${one('what|which')}${upTo(2, `exact|specific|were|are|the|${HIDDEN}`)}${one('instructions?|rules|prompts?|directives?|guidelines?|system prompt|orders')} (?:were|are|have|did|do|has)${upTo(1, 'the')} (?:you|developers?|openai|anthropic|your developers?)${upTo(1, 'been')} (?:given|give|told|receive|received|following|have|get|got|follow|provided|set|operating)`,
       `${one('what')} (?:were|have) you (?:been )?(?:told|instructed)${upTo(1, 'to')}${one('do|say|not|before|in your|by your|by the|at the|prior|about')}`,
     ],
@@ -136,7 +140,8 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
   },
   {
     pattern: 'remove_restrictions',
-    needs: 'restrict|limit|rules|filter|guidelines|ethics|moral|constraint|censor|boundar|safeguard|guardrail|polic',
+    needs:
+      'restrict|limit|rules|filter|programming|guidelines|ethics|moral|constraint|censor|boundar|safeguard|guardrail|polic',
     phrases: [
       `${one('remove|removing|lift|drop|disable|shed|escape|unlock|break free (?:from|of)|free yourself (?:from|of)|get rid of|let go of|turn off|deactivate|release|throw off')}${upTo(3, 'all|any|of|the|from')}${one('your')}${gap(3)}${one(LIMITS)}`,
       `${one('you (?:are|re|have|will|can|must|should|shall|do|may|now|ve)|an? (?:ai|assistant|model|chatbot|language model)')}${upTo(5, 'now|be|are|have|will|completely|totally|an|a|ai|act|operate|answer|respond|with|that|has|is|fully|speak|behave|who|which|to|absolutely')} (?:${FREE})${upTo(3, 'any|all|the|your|ethical|moral|content|safety|openai|openais|s|rules|or|usage|of|these|those|such|built|in|typical|normal|usual|confines|of|ai')}${one(LIMITS)}`,
@@ -146,7 +151,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
   },
   {
     pattern: 'act_unbound',
-    needs: 'pretend|imagine|act|roleplay|role|behave|simulate|play|be|become|respond|answer|take|persona|continue',
+    needs: `${BAD}|pretend|behave|imagine|act|respond|answer|speak`,
     phrases: [
       `${one('pretend(?:ing)?|imagine|act(?:ing)?|roleplay(?:ing)?|role play(?:ing)?|behave|simulate|play|become|respond|answer|speak|take on|adopt|continue|you (?:are|re)(?: now)?|you will(?: now)? be|i want you to be|be')}${upTo(6, 'now|as|to|be|being|like|that|you|are|re|were|if|though|the|role|persona|of|a|an|my|going|from|on|will|act|completely|totally|truly|fully|called|named')} (?:${BAD})${upTo(2, 'and|or|free|ai|powerful|uncensored|unfiltered|unrestricted|amoral|version|of|highly')}${one('ai|a i|assistant|model|chatbot|bot|language model|llm|version|gpt|chatgpt|persona|character|machine|intelligence|entity|being|confidant|system|agent|hacker')}`,
       `${one('pretend|act|behave|imagine|respond|answer|speak')}${upTo(5, 'to|as|if|though|like|that|you|are|were|be|an|a|ai|assistant|model|have|had|has|with|there|re|can|do|there s|where')}${one('no|without|without any|not have|don t have|have no|free of|free from')}${upTo(3, 'any|all|your|ethical|moral|content|safety|more|rules|or|such')}${one('restrictions|limitations|rules|limits|filters?|guidelines|ethics|morals|constraints|boundaries|censorship|safeguards|guardrails|polic(?:y|ies)')}`,
@@ -176,7 +181,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     pattern: 'jailbreak_names',
     needs: 'dan|anything|stan|jailbr|machiavellian|norms',
     phrases: [
-      `${one('(?:can |will |to |could |must )?do anything now')}`,
+      `${one('(?:can |will |to |could |must )?do anything now')}(?! (?:that|if|with|on|in))`,
       `${one('always intelligent and machiavellian|strive to avoid norms|strives to avoid norms|machiavellian (?:chatbot|bot|ai|assistant)')}`,
       `${one('you (?:are|re)(?: now)?|be|become|act as|act like|consider yourself|you have been|you are to be|you ve been|get|yourself')}${upTo(3, 'a|an|in|fully|completely|now|been|as')} (?:jailbroken|jailbreaked)`,
       `${one('jailbreak')} (?:yourself|your (?:self|system|model|programming))`,
@@ -188,7 +193,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     needs: 'safety|content|ethic|moral|moderation|alignment|censor|usage|guardrail|safeguard|security',
     phrases: [
       `${one('bypass(?:ing)?|circumvent(?:ing)?|evade|evading|override|disabl(?:e|ing)|deactivate|turn off|switch off|remove|ignore|ignoring|disregard|forget|suspend|shut off|shut down|break|defeat|get around|sidestep|violate|drop|abandon|overrule|without')}${upTo(4, FILL)}${one('your')}${gap(2)}${one('safety|ethic(?:s|al)|moral(?:s|ity)?|moderation|alignment|censorship|content|safeguards?|guardrails?|security|filters?|usage')}`,
-      `${one('bypass(?:ing)?|circumvent(?:ing)?|evade|override|disabl(?:e|ing)|deactivate|turn off|switch off|remove|ignore|ignoring|disregard|forget|suspend|shut off|drop|abandon|overrule|violate')}${upTo(4, 'all|any|of|the|these|those|openai|openais|anthropic|s|its|built|in|and|or|other|every|existing|current|ai|model|content|internal')}${one('safety|ethical|moral|moderation|censorship|alignment|ethics|content(?: safety| moderation)?')}${upTo(2, 'and|content|ethical|moderation|or|security|safety|alignment|legal')}${one('filter(?:s|ing)?|guidelines?|protocols?|measures?|restrictions?|rules?|safeguards?|guardrails?|constraints?|training|considerations?|limits?|polic(?:y|ies)|filters? and|controls?|mechanisms?|systems?|checks?')}`,
+      `${one('bypass(?:ing)?|circumvent(?:ing)?|evade|override|disabl(?:e|ing)|deactivate|turn off|switch off|remove|ignore|ignoring|disregard|forget|suspend|shut off|drop|abandon|overrule|violate')}${upTo(4, 'all|any|of|the|these|those|openai|openais|anthropic|s|its|built|in|and|or|other|every|existing|current|ai|model|content|internal')}${one('safety|ethical|moral|moderation|censorship|alignment|ethics|content(?: safety| moderation)?')}${upTo(2, 'and|content|ethical|moderation|or|security|safety|alignment|legal')}${one('filter(?:s|ing)?|guidelines?|protocols?|measures?|restrictions?|rules?|safeguards?|guardrails?|constraints?|training|considerations?|limits?|polic(?:y|ies)|filters? and|controls?|mechanisms?|systems?|checks?')}${NOT_OF_OTHERS}`,
       `${one('bypass|disable|ignore|override|circumvent|turn off|disregard')}${upTo(2, 'all|the|any')} (?:safety|censorship|moderation|ethics|ethical considerations)(?= \\.| and (?:tell|answer|give|provide|reveal|show|do|print|help|respond)| $)`,
     ],
     is_common: true,

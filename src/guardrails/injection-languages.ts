@@ -19,8 +19,8 @@ const german: readonly PhraseDraft[] = [
     pattern: REVEAL,
     needs: 'prompt|anweisung|systemnachricht|instruktion',
     phrases: [
-      `${one('zeige?n?|verrate?n?|nenne?n?|gib|geben|offenbaren?|wiederholen?|drucke|schreibe?|sage?|enthülle?n?|was (?:ist|sind)|wie lautete?n?')}${upTo(3, 'mir|uns|bitte|sie|jetzt|genau|wörtlich|vollständig')} (?:deinen?|ihren?|den|die)${upTo(3, 'vollständigen?|ganzen?|genauen?|kompletten?|geheimen?|ursprünglichen?|internen?|versteckten?|gesamten?|initialen?')} (?:system ?prompts?|systemanweisung(?:en)?|systemnachricht)(?! (?:für|zu|zur|zum|aus|im|in|wie|von))`,
-      `${one('zeige?|verrate?|nenne?|gib|offenbare|wiederhole|drucke|sage?|enthülle|was (?:ist|sind)|wie lautete?n?')}${upTo(3, 'mir|uns|bitte|jetzt|genau|wörtlich')} (?:deinen?|ihren?)${upTo(3, 'vollständigen?|ganzen?|genauen?|kompletten?|geheimen?|ursprünglichen?|internen?|versteckten?')} (?:prompts?|anweisungen|instruktionen)(?! (?:für|zu|zur|zum|aus|im|in|wie|von))`,
+      `${one('zeige?n?|verrate?n?|nenne?n?|gib|geben|offenbaren?|wiederholen?|drucke|schreibe?|sage?|enthülle?n?|was (?:ist|sind)|wie lautete?n?')}${upTo(3, 'mir|uns|bitte|sie|jetzt|genau|wörtlich|vollständig')} (?:dein(?:en?)?|ihr(?:en?)?|den|die)${upTo(3, 'vollständigen?|ganzen?|genauen?|kompletten?|geheimen?|ursprünglichen?|internen?|versteckten?|gesamten?|initialen?')} (?:system ?prompts?|systemanweisung(?:en)?|systemnachricht)(?! (?:für|zu|zur|zum|aus|im|in|wie|von))`,
+      `${one('zeige?|verrate?|nenne?|gib|offenbare|wiederhole|drucke|sage?|enthülle|was (?:ist|sind)|wie lautete?n?')}${upTo(3, 'mir|uns|bitte|jetzt|genau|wörtlich')} (?:dein(?:en?)?|ihr(?:en?)?)${upTo(3, 'vollständigen?|ganzen?|genauen?|kompletten?|geheimen?|ursprünglichen?|internen?|versteckten?')} (?:prompts?|anweisungen|instruktionen)(?! (?:für|zu|zur|zum|aus|im|in|wie|von))`,
     ],
   },
   {
@@ -148,7 +148,7 @@ const russian: readonly PhraseDraft[] = [
     pattern: REVEAL,
     needs: 'промпт|инструкци|сообщени|подсказк|запрос',
     phrases: [
-      `${one('покажи(?:те)?|раскрой(?:те)?|выведи(?:те)?|повтори(?:те)?|напиши(?:те)?|скажи(?:те)?|распечатай(?:те)?|назови(?:те)?|сообщи(?:те)?|какой|какие|каков[ыа]?')}${upTo(3, 'мне|нам|полностью|дословно|весь|у|тебя')} (?:сво[^ .]{1,4}|тво[^ .]{1,4}|ваш[^ .]{0,4}|системн[^ .]{1,5})${upTo(2, 'системн[^ .]{1,10}|исходн[^ .]{1,10}|скрыт[^ .]{1,10}|начальн[^ .]{1,10}|секретн[^ .]{1,10}|полн[^ .]{1,10}')} (?:промпт[^ .]{0,5}|инструкци[^ .]{1,5}|подсказк[^ .]{1,5}|(?<=системн[^ .]{1,10} )(?:сообщени[^ .]{1,5}|запрос))`,
+      `${one('покажи(?:те)?|раскрой(?:те)?|выведи(?:те)?|повтори(?:те)?|напиши(?:те)?|скажи(?:те)?|распечатай(?:те)?|назови(?:те)?|сообщи(?:те)?|какой|какие|каков[ыа]?')}${upTo(3, 'мне|нам|полностью|дословно|весь|у|тебя')} (?:сво[^ .]{1,4}|тво[^ .]{1,4}|ваш[^ .]{0,4}|системн[^ .]{1,5})${upTo(2, 'системн[^ .]{1,10}|исходн[^ .]{1,10}|скрыт[^ .]{1,10}|начальн[^ .]{1,10}|секретн[^ .]{1,10}|полн[^ .]{1,10}')} (?:промпт[^ .]{0,5}|инструкци[^ .]{1,5}|подсказк[^ .]{1,5}|(?<=системн[^ .]{1,10} )(?:сообщени[^ .]{1,5}|запрос))(?! (?:для|как|в|на|к|по))`,
     ],
   },
   {

@@ -5,8 +5,9 @@ export interface MarkRule {
   expression: RegExp;
 }
 
+/** How an order begins that is put into a system's mouth; `You are a …` begins ordinary system prompts as well. */
 const SAYS =
-  "(?:you (?:are|must|will|should|have|can|may|shall|need)|ignore|disregard|forget|override|overrid|bypass|from now|new |your |act |all |disable|enable|reveal|respond|answer|the user|the assistant|this user|user (?:is|has)|admin|do not|don't|never|always|grant|execute|print|output|obey|comply)";
+  "(?:you (?:are (?:now|no longer|free|not|being|in|required)|must|will|should|have|can|may|shall|need)|(?:ignore|disregard|forget|override|bypass|reveal|disable|enable|print|output|execute|grant)\\s{1,3}(?:all|any|the|your|every|previous|last|prior|safety|system|current|this|these|access|everything)|from now|new (?:instruction|order|rule|directive|task|role)|your (?:new|instructions|task|role|rules)|(?:the |this )?user (?:is|has|may|must)|do not|don't|never|always|obey|comply)";
 
 /** Marks in tags, brackets and prefixes. A section `[system]` of a file, and tags of XML that only hold data, are none. */
 export const MARK_RULES: readonly MarkRule[] = [
@@ -18,7 +19,7 @@ export const MARK_RULES: readonly MarkRule[] = [
   {
     pattern: 'role_tag_injection',
     expression:
-      /<\/(?:user|human|assistant|user_input|user_query|user_message|query|input|prompt|context|document|data|message)>\s{0,8}<(?:system|assistant|developer|admin|instructions?|important)[^<>\n]{0,40}>|<(?:message|turn|msg)[ \t]{1,4}role[ \t]{0,2}=[ \t]{0,2}["']?(?:system|developer)["']?/g,
+      /<\/(?:user|human|assistant|user_input|user_query|user_message|query|input|prompt|context|document|data|message)>\s{0,8}<(?:system|developer|admin|instructions?|important)[^<>\n]{0,40}>|<(?:message|turn|msg)[ \t]{1,4}role[ \t]{0,2}=[ \t]{0,2}["']?(?:system|developer)["']?/g,
   },
   {
     pattern: 'role_delimiter_injection',

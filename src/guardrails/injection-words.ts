@@ -28,11 +28,11 @@ export const ALONE = roles.alone;
 export const SPEAKER = roles.speaker;
 
 const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
-  undo: 'ignore ignoring ignores disregard disregarding forget forgetting neglect overlook dismiss discard abandon unlearn override overrides overriding overrule overwrite supersede supersedes void nullify invalidate cancel erase delete clear wipe reset revoke bypass bypassing circumvent circumventing evade sidestep violate disobey break drop skip stop cease disable disabling deactivate suspend remove removing lift unlock turn switch shut aside away never without free bound unbound limited restricted constrained shed escape not longer no dont don follow following obey replace replaces adopt receive here these your new',
+  undo: 'keine keinerlei ohne compte suis suivez sans aucune aucun sin ninguna ningún sem nenhuma ignore ignoring ignores disregard disregarding forget forgetting neglect overlook dismiss discard abandon unlearn override overrides overriding overrule overwrite supersede supersedes void nullify invalidate cancel erase delete clear wipe reset revoke bypass bypassing circumvent circumventing evade sidestep violate disobey break drop skip stop cease disable disabling deactivate suspend remove removing lift unlock turn switch shut aside away never without free bound unbound limited restricted constrained shed escape not longer no dont don follow following obey replace replaces adopt receive here these your new',
   orders:
-    'instruction instructions directive directives guideline guidelines orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
+    'prompt prompts regeln limites limite límites reglas regole instruction instructions directive directives guideline guidelines orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
   strong: 'ignore ignoring bypass override overriding disregard circumvent forget overrule overwrite delete',
-  show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which reproduce exfiltrate',
+  show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which reproduce exfiltrate lautet zeig zeige zeigen nenne verrate gib wiederhole montre montrez donne quel quelles dis répète révèle muestra muestrame dime cuál cuáles imprime repite mostre mostra qual quais imprima repita mostrami dimmi stampa ripeti покажи выведи повтори напиши раскрой',
   prompt:
     'instruction instructions prompt prompts directive directives guidelines rules system preamble preprompt told',
   where: 'above preceding verbatim everything told learned know',
@@ -42,7 +42,7 @@ const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
   authority: 'system admin administrator developer emergency security root priority safety sudo master operator',
   override: 'override',
   model: 'ai assistant chatgpt claude gpt gemini llama chatbot bot copilot language who',
-  longer: 'longer forget disregard ignore being',
+  longer: 'longer forget disregard ignore being malicious',
   alone:
     'jailbreak jailbroken jailbreaking jailbreaked machiavellian norms dan unrestricted unfiltered uncensored unbound amoral unethical immoral evil lawless rogue unaligned unhinged henceforth anything ignorieren ignoriere ignorier ignoriert vergiss vergessen vergesse missachte missachten umgehe umgehen überschreibe verwirf befolge systemprompt systemprompts systemanweisung systemanweisungen systemnachricht anweisung anweisungen instruktionen einschränkungen beschränkungen entwicklermodus ignorez ignorer oublie oubliez oublier oublies néglige négligez contourne contournez abstraction consignes révèle révélez affiche affichez système développeur ignora ignorar ignorad ignoren olvida olvide olvidar olvidad olvídate descarta desestima omite omiso instrucciones indicaciones directrices revela revele muéstrame sigas restricciones limitaciones desarrollador ignorem esqueça esqueçam esquece esquecer desconsidere desconsidera desconsiderar descarte instruções orientações diretrizes restrições limitações siga dimentica dimenticate trascura istruzioni direttive rivela игнорируй игнорируйте проигнорируй проигнорируйте игнорировать забудь забудьте отбрось отбросьте отмени отмените пренебреги внимания следуй следуйте соблюдай инструкции инструкций инструкцию указания промпт промпта подсказку ограничений фильтров разработчика',
   speaker:
@@ -138,7 +138,9 @@ export function withoutDigits(word: string): string | undefined {
 
 /** Small words of the rules, known only where digits stand in them. */
 const SIGNED_WORDS: ReadonlySet<string> = new Set(
-  'all the your my our these those of and now you are me from past to'.split(' '),
+  'no not have show me an with without pretend act as all the your my our these those of and now you are me from past to'.split(
+    ' ',
+  ),
 );
 
 /**

@@ -48,12 +48,18 @@ function addAll(text: string, from: number, pattern: string, expression: RegExp,
   }
 }
 
+/** Words that English has not, of the languages of the rules. */
+const FOREIGN =
+  / (?:deine?n?|dir|alle|du|ihre?|sie|keine|ton|tes|votre|vos|les|des|toutes|tu|vous|ne|tus?|todas|las|los|del|por|suas?|seus?|tuas|voce|tuo|tue|il|le) /;
+
 /** Marks are looked for around the words that they have, as all rules are. */
 const MARKED = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
 
 function readStretch(text: string, from: number, to: number, is_foreign: boolean, found: Injection[]): void {
   const reading = readingOf(text, from, to);
-  for (const { pattern, expression, needs, is_common, spelled } of phraseRules(is_foreign)) {
+  for (const { pattern, expression, needs, is_common, spelled } of phraseRules(
+    is_foreign || FOREIGN.test(reading.line),
+  )) {
     if (!needs.test(reading.line)) continue;
     for (const { index, 0: match } of reading.line.matchAll(expression)) {
       const before = sentenceBefore(reading.line, index);
@@ -74,8 +80,8 @@ function readStretch(text: string, from: number, to: number, is_foreign: boolean
 const SENTENCE_CHARS_MAX = 160;
 
 function sentenceBefore(line: string, index: number): string {
-  const before = line.slice(Math.max(0, index - SENTENCE_CHARS_MAX), index);
-  return before.slice(before.lastIndexOf(' . ') + 1);
+  const before = line.slice(Math.max(0, index - SENTENCE_CHARS_MAX), index + 1);
+  return before.slice(before.lastIndexOf(' . ') + 1, -1);
 }
 
 const SCRAMBLED_APART_MAX = 6;
@@ -100,13 +106,12 @@ function addScrambled({ line, positions, starts, ends, scrambled }: Reading, fou
   }
 }
 
-const TELLING = /\b(?:ignore|bypass|override|reveal|system|prompt|instructions)\b/gi;
 const DECODED_PHRASE_CHARS_MAX = 400;
 
 /** Nobody hides a short sentence with such words from a reader without a reason. */
 function isSuspicious(decoded: string): boolean {
   if (decoded.length > DECODED_PHRASE_CHARS_MAX || !/^[\p{L}\p{N}\s.,:;!?'"()-]+$/u.test(decoded)) return false;
-  const words = new Set(decoded.toLowerCase().match(TELLING) ?? []);
-  const is_order = /\b(?:ignore|bypass|override|reveal)\b[\s\S]{0,200}?\s\p{L}/iu.test(decoded);
-  return words.size >= 2 || is_order;
+  return ORDER.test(decoded);
 }
+
+const ORDER = /\b(?:ignore|bypass|override|reveal)\b[\s\S]{0,200}?\s\p{L}|\bsystem\W{1,3}prompt\b/iu;
