@@ -118,6 +118,8 @@ export const limits = {
   /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
   scan_remembered_max: 10_000,
   scan_remembered_chars_max: 200,
+  /** A text that a guardrail is tried with. */
+  tested_chars_max: 1_000_000,
   /** Findings of one request that are told one by one. */
   findings_told_max: 200,
   byok_name_chars_max: 255,

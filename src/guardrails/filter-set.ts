@@ -1,9 +1,10 @@
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter } from '../schemas/guardrail.ts';
+import { CustomPatterns } from './custom-patterns.ts';
 import { BuiltinScanner, type ScannedSlug, scannedSlugs } from './detect/builtins.ts';
-import type { Finding, Span } from './finding.ts';
+import type { Finding } from './finding.ts';
 import { findInjections } from './injection.ts';
-import { compilePattern } from './pattern.ts';
+import { settled } from './settled.ts';
 
 export type FilterSlug = BuiltinFilter['slug'];
 export type FilterAction = BuiltinFilter['action'];
@@ -78,84 +79,95 @@ function activeFilters(guardrails: readonly BoundGuardrail[]): ActiveFilter[] {
   return [...found.values()];
 }
 
-type Detector = (text: string) => Span[];
+/** What finds, without who wants to know: the same for all guardrails with the same filters. */
+interface Engine {
+  /** Everything that is found, as it is found; `found` gets the place of the filter in the engine's list. */
+  scan(text: string, found: (at: number, start: number, end: number, pattern?: string) => void): void;
+  heldFrom(text: string): number;
+}
 
-function customDetector(pattern: string): Detector {
-  const compiled = compilePattern(pattern);
-  return (text) => {
-    const found: Span[] = [];
-    const matcher = compiled.matcher(text);
-    while (matcher.find())
-      if (matcher.end() > matcher.start()) found.push({ start: matcher.start(), end: matcher.end() });
-    return found;
+const isScanned = (slug: string): slug is ScannedSlug => scannedSlugs.some((scanned) => scanned === slug);
+
+function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly string[]): Engine {
+  const places = new Map(filters.map(({ slug }, at) => [slug, at]));
+  const scanned = filters.flatMap(({ slug }) => (slug !== undefined && isScanned(slug) ? [slug] : []));
+  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phone_regions);
+  const written = filters.flatMap(({ pattern }, at) => (pattern === undefined ? [] : [{ pattern, at }]));
+  const customs = written.length === 0 ? undefined : new CustomPatterns(written.map(({ pattern }) => pattern));
+  const injection = places.get('regex-prompt-injection');
+  return {
+    scan(text, found) {
+      scanner?.scan(text, (slug, start, end) => found(places.get(slug)!, start, end));
+      customs?.find(text, (index, start, end) => found(written[index]!.at, start, end));
+      if (injection === undefined) return;
+      for (const { start, end, pattern } of findInjections(text)) found(injection, start, end, pattern);
+    },
+    heldFrom(text) {
+      const from = Math.min(scanner?.heldFrom(text) ?? text.length, customs?.heldFrom(text) ?? text.length);
+      return injection === undefined ? from : Math.min(from, Math.max(0, text.length - limits.filter_match_chars_max));
+    },
   };
 }
 
-/** Findings in order; of redactions that overlap, one that reaches over them all and is of the longest. */
-function resolved(findings: Finding[], filters: readonly ActiveFilter[]): Finding[] {
-  findings.sort((a, b) => a.start - b.start || b.end - a.end || a.filter - b.filter);
-  const kept: Finding[] = [];
-  let last: { finding: Finding; longest: number } | undefined;
-  for (const finding of findings) {
-    if (filters[finding.filter]?.action !== 'redact') kept.push(finding);
-    else if (last === undefined || finding.start >= last.finding.end) {
-      last = { finding: { ...finding }, longest: finding.end - finding.start };
-      kept.push(last.finding);
-    } else {
-      last.finding.end = Math.max(last.finding.end, finding.end);
-      if (finding.end - finding.start > last.longest) {
-        last.longest = finding.end - finding.start;
-        last.finding.filter = finding.filter;
-      }
-    }
-  }
-  return kept;
+/** Engines that were used lately, by what they find. */
+const engines = new Map<string, Engine>();
+
+function engineOf(key: string, create: () => Engine): Engine {
+  const engine = engines.get(key) ?? create();
+  engines.delete(key);
+  engines.set(key, engine);
+  const oldest = engines.keys().next();
+  if (engines.size > limits.filter_sets_max && !oldest.done) engines.delete(oldest.value);
+  return engine;
 }
 
-const isScanned = (slug: FilterSlug | undefined): slug is ScannedSlug =>
-  scannedSlugs.some((scanned) => scanned === slug);
+/** Where telephone numbers without a calling code are thought to be of, unless it is said. */
+const PHONE_REGIONS: readonly string[] = ['US'];
 
-function createFilterSet(filters: readonly ActiveFilter[]): FilterSet {
+function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readonly string[]): FilterSet {
   const analyzed: number[] = [];
-  const indexes = new Map<FilterSlug, number>();
-  const detecting: { index: number; detect: Detector }[] = [];
-  for (const [index, { slug, pattern }] of filters.entries()) {
-    if (slug !== undefined) indexes.set(slug, index);
+  for (const [index, { slug }] of filters.entries()) {
     if (slug === 'person-name' || slug === 'address') analyzed.push(index);
-    else if (slug === 'regex-prompt-injection') detecting.push({ index, detect: findInjections });
-    else if (pattern !== undefined) detecting.push({ index, detect: customDetector(pattern) });
   }
-  const scanned = [...indexes.keys()].filter(isScanned);
-  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, ['US']);
+  const key = JSON.stringify([phone_regions, filters.map(({ slug, pattern }) => [slug, pattern])]);
+  const engine = () => engineOf(key, () => createEngine(filters, phone_regions));
   return {
     filters,
     analyzed,
     find(text) {
-      const findings: Finding[] = [];
-      scanner?.scan(text, (slug, start, end) => findings.push({ start, end, filter: indexes.get(slug)! }));
-      for (const { index, detect } of detecting) {
-        for (const span of detect(text)) findings.push({ ...span, filter: index });
-      }
-      return findings.length === 0 ? findings : resolved(findings, filters);
+      const { scan } = engine();
+      const raw = (read: string) => {
+        const findings: Finding[] = [];
+        scan(read, (filter, start, end, pattern) => {
+          findings.push(pattern === undefined ? { start, end, filter } : { start, end, filter, pattern });
+        });
+        return findings;
+      };
+      return settled(text, raw, filters);
     },
-    heldFrom(text) {
-      const scanned_from = scanner?.heldFrom(text) ?? text.length;
-      return detecting.length === 0
-        ? scanned_from
-        : Math.min(scanned_from, Math.max(0, text.length - limits.filter_match_chars_max));
-    },
+    heldFrom: (text) => engine().heldFrom(text),
     context_chars: limits.filter_context_chars,
   };
 }
 
-const sets = new WeakMap<readonly BoundGuardrail[], { set: FilterSet | undefined }>();
+interface Known {
+  phone_regions: readonly string[];
+  set: FilterSet | undefined;
+}
+const sets = new WeakMap<readonly BoundGuardrail[], Known>();
 
-/** The filters of guardrails that hold together; undefined where they have none. Made once for the same array. */
-export function filterSetOf(guardrails: readonly BoundGuardrail[]): FilterSet | undefined {
+/**
+ * The filters of guardrails that hold together; undefined where they have none. Made once for the same array. `phone_regions`:
+ * countries (ISO 3166) whose telephone numbers are found as they are dialled there, without a calling code.
+ */
+export function filterSetOf(
+  guardrails: readonly BoundGuardrail[],
+  phone_regions: readonly string[] = PHONE_REGIONS,
+): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined) return known.set;
+  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
   const filters = activeFilters(guardrails);
-  const set = filters.length === 0 ? undefined : createFilterSet(filters);
-  sets.set(guardrails, { set });
+  const set = filters.length === 0 ? undefined : createFilterSet(filters, phone_regions);
+  sets.set(guardrails, { phone_regions, set });
   return set;
 }

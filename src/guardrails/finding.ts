@@ -12,5 +12,4 @@ export interface Finding {
 export interface Span {
   start: number;
   end: number;
-  pattern?: string;
 }

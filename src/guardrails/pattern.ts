@@ -30,8 +30,12 @@ export function patternFault(pattern: string): string | undefined {
   }
 }
 
+/** A pattern with JavaScript's spellings (\cA, \u0041, \/) in those of RE2. */
+export function translatedPattern(pattern: string): string {
+  return RE2JS.translateRegExp(pattern);
+}
+
 /** The compiled form of a pattern that was checked before. */
 export function compilePattern(pattern: string): RE2JS {
-  // JavaScript's spellings (\cA, \u0041, \/) in those of RE2.
-  return RE2JS.compile(RE2JS.translateRegExp(pattern));
+  return RE2JS.compile(translatedPattern(pattern));
 }

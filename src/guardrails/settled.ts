@@ -1,0 +1,113 @@
+import type { Finding } from './finding.ts';
+
+/** What is looked at of a filter to settle what it finds. */
+interface Acting {
+  action: 'redact' | 'block' | 'flag';
+  placeholder: string;
+}
+
+/** Rounds in which what was redacted is read again. */
+const ROUNDS_MAX = 4;
+
+/**
+ * What is found in a text, in order, once nothing more is: what stands in place of a finding may show another beside it that
+ * was a part of something longer before. Redactions that overlap become one, which reaches over them all and is of the
+ * longest; what blocks or flags is told as it was found.
+ */
+export function settled(text: string, find: (text: string) => Finding[], filters: readonly Acting[]): Finding[] {
+  const found = find(text);
+  if (found.length === 0) return found;
+  const redacts = ({ filter }: Finding) => filters[filter]?.action === 'redact';
+  const told = found.filter((finding) => !redacts(finding));
+  let redactions = merged(found.filter(redacts));
+  for (let round = 0; round < ROUNDS_MAX && redactions.length > 0; round += 1) {
+    const reading = new Redacted(text, redactions, filters);
+    const more = find(reading.text).flatMap((finding) => reading.original(finding) ?? []);
+    const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isAmong(finding, told));
+    if (fresh.length === 0) break;
+    told.push(...fresh.filter((finding) => !redacts(finding)));
+    const more_redactions = fresh.filter(redacts);
+    if (more_redactions.length === 0) break;
+    redactions = merged([...redactions, ...more_redactions]);
+  }
+  return [...told, ...redactions].sort(inOrder);
+}
+
+const inOrder = (a: Finding, b: Finding) => a.start - b.start || b.end - a.end || a.filter - b.filter;
+
+const isAmong = (finding: Finding, told: readonly Finding[]) =>
+  told.some(({ start, end, filter }) => filter === finding.filter && start <= finding.start && end >= finding.end);
+
+/** Redactions without overlaps, in order. */
+function merged(findings: Finding[]): Finding[] {
+  findings.sort(inOrder);
+  const kept: Finding[] = [];
+  let longest = 0;
+  for (const finding of findings) {
+    const length = finding.end - finding.start;
+    const last = kept.at(-1);
+    if (last === undefined || finding.start >= last.end) {
+      kept.push({ ...finding });
+      longest = length;
+      continue;
+    }
+    last.end = Math.max(last.end, finding.end);
+    if (length <= longest) continue;
+    longest = length;
+    last.filter = finding.filter;
+  }
+  return kept;
+}
+
+/** A text with placeholders in place of what was found, which knows where everything stood. */
+class Redacted {
+  readonly text: string;
+  readonly #redactions: readonly Finding[];
+  /** Where each placeholder stands. */
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+
+  constructor(text: string, redactions: readonly Finding[], filters: readonly Acting[]) {
+    this.#redactions = redactions;
+    let out = '';
+    let at = 0;
+    for (const { start, end, filter } of redactions) {
+      out += text.slice(at, start);
+      this.#starts.push(out.length);
+      out += filters[filter]!.placeholder;
+      this.#ends.push(out.length);
+      at = end;
+    }
+    this.text = out + text.slice(at);
+  }
+
+  /** Where what is found here stands in the text; undefined: it is a placeholder, or a part of one. */
+  original(finding: Finding): Finding | undefined {
+    const first = this.#endsBefore(finding.start);
+    const is_placeholder =
+      first < this.#starts.length && this.#starts[first]! <= finding.start && this.#ends[first]! >= finding.end;
+    if (is_placeholder) return undefined;
+    return { ...finding, start: this.#origin(finding.start, 'start'), end: this.#origin(finding.end, 'end') };
+  }
+
+  /** How many placeholders end at or before an offset. */
+  #endsBefore(at: number): number {
+    let low = 0;
+    let high = this.#ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#ends[middle]! <= at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Inside a placeholder, the edge of what it stands for. */
+  #origin(at: number, edge: 'start' | 'end'): number {
+    const next = this.#endsBefore(at);
+    const inside = next < this.#starts.length && this.#starts[next]! < at ? this.#redactions[next] : undefined;
+    if (inside !== undefined) return inside[edge];
+    const last = next === 0 ? undefined : this.#redactions[next - 1];
+    return last === undefined ? at : at - this.#ends[next - 1]! + last.end;
+  }
+}
