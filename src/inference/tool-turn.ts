@@ -66,7 +66,8 @@ class Step {
   held: ChatChunk[] = [];
   finish_reason: FinishReason | null = null;
   slots = 0;
-  details = 0;
+  /** The ordinals of its details, as they are shown. */
+  readonly details = new Map<number | ReasoningDetail['type'], number>();
   has_text = false;
   has_reasoning = false;
 }
@@ -183,15 +184,25 @@ export class ToolTurn {
     const step = this.#step;
     if (details !== undefined) {
       const told = details.flatMap((detail) => readable(detail) ?? []);
-      for (const { index } of details) step.details = Math.max(step.details, (index ?? 0) + 1);
-      const placed = told.map((detail) => ({ ...detail, index: this.#details + (detail.index ?? 0) }));
-      if (placed.length > 0) shown.reasoning_details = placed;
-    } else if (text) step.details = Math.max(step.details, 1);
+      if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+    }
     if (text == null) return;
     const is_apart = text !== '' && !step.has_reasoning && this.#has_reasoned;
     shown.reasoning = is_apart ? APART + text : text;
     step.has_reasoning ||= text !== '';
     this.#has_reasoned ||= text !== '';
+  }
+
+  /** Shown without gaps, whatever was left out. */
+  #detail({ index, type }: ReasoningDetail): number {
+    const { details } = this.#step;
+    let shown = details.get(index ?? type);
+    if (shown === undefined) {
+      shown = this.#details;
+      this.#details += 1;
+      details.set(index ?? type, shown);
+    }
+    return shown;
   }
 
   #call(call: NonNullable<Delta['tool_calls']>[number]): NonNullable<Delta['tool_calls']> {
@@ -237,7 +248,6 @@ export class ToolTurn {
   goOn(): void {
     const step = this.#step;
     this.#slots += step.slots;
-    this.#details += step.details;
     this.#calls += step.client.size;
     this.#step = new Step();
   }
@@ -257,10 +267,11 @@ export class ToolTurn {
   withState(shown: ChatCompletion): ChatCompletion {
     const [choice] = shown.choices;
     const { ext, reasoning_details = [], ...message } = choice.message;
-    const made = new Map((this.completion().choices[0].message.reasoning_details ?? []).map((one) => [one.index, one]));
+    const made = this.completion().choices[0].message.reasoning_details ?? [];
+    const own = new Map(made.map((one) => [this.#step.details.get(one.index ?? one.type), one]));
     const details = reasoning_details.map((detail) => {
-      const own = made.get((detail.index ?? 0) - this.#details);
-      return own === undefined || own.type !== detail.type ? detail : { ...own, index: detail.index ?? 0 };
+      const stated = detail.index === undefined ? undefined : own.get(detail.index);
+      return stated?.type === detail.type ? { ...stated, index: detail.index! } : detail;
     });
     // The gateway's own blocks are for the client to look at.
     const { natives: _, order, ...bare } = ext ?? { wire: 'openai-chat' as const, rest: {} };

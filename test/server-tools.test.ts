@@ -1,0 +1,495 @@
+/** The loop of the gateway's own tools, through a running gateway, a scripted model and a search engine's stand-in. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { limits } from '../src/limits.ts';
+import { startGateway, type TestGateway } from './harness.ts';
+import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
+import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
+
+const PAGES = [
+  { url: 'https://a.example/one', title: 'One', text: 'The first page.' },
+  { url: 'https://b.example/two?x=1', title: 'Two', text: 'The second page.' },
+];
+const SEARCH = { type: 'gateway:web_search', parameters: { max_results: 2 } };
+const WEATHER = { type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } };
+const search = (query = 'news') => ({ name: 'web_search', args: { query } });
+
+/** 100 in, 10 out at 1 and 10 USD a million: 0.0002 USD a turn; a search is 0.01. */
+const TURN_USD = 0.0002;
+const SEARCH_USD = 0.01;
+
+let model: ScriptedModel;
+let other: ScriptedModel;
+let engine: SearchStandIn;
+let gateway: TestGateway;
+
+const yamlOf = () =>
+  JSON.stringify({
+    bundled_catalog: false,
+    timeouts: { upstream_headers_ms_max: 3_000, upstream_first_token_ms_max: 3_000, upstream_idle_ms_max: 2_000 },
+    plugins: { web: { engines: { exa: { api_key: 'k', base_url: engine.url, price_per_search_usd: SEARCH_USD } } } },
+    providers: {
+      one: { name: 'One', dialect: 'openai-chat', base_url: model.url },
+      two: { name: 'Two', dialect: 'openai-chat', base_url: other.url },
+    },
+    models: {
+      'test/tools': {
+        context_length: 100_000,
+        endpoints: ['one', 'two'].map((provider, at) => ({
+          provider,
+          upstream_model: 'scripted',
+          pricing: { prompt: 1 + at, completion: 10 + 10 * at },
+          max_completion_tokens: 1_000,
+        })),
+      },
+    },
+  });
+
+beforeAll(async () => {
+  [model, other, engine] = await Promise.all([startScriptedModel(), startScriptedModel(), startSearchEngine(PAGES)]);
+  gateway = await startGateway({ yaml: yamlOf() });
+});
+beforeEach(() => {
+  model.follow();
+  other.follow();
+  engine.searches.length = 0;
+  engine.before = () => Promise.resolve();
+});
+afterAll(async () => {
+  await gateway.stop();
+  await Promise.all([model.stop(), other.stop(), engine.stop()]);
+});
+
+interface Usage {
+  cost: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  server_tool_use?: { web_search_requests: number };
+  server_tool_use_details?: Record<string, number>;
+}
+interface Citation {
+  url_citation: { url: string; title: string; content: string; start_index: number; end_index: number };
+}
+interface Told {
+  id: string;
+  status: number;
+  text: string;
+  calls: { id: string; function: { name: string; arguments: string } }[];
+  annotations: Citation[];
+  finish_reason: string | null;
+  usage: Usage;
+  metadata: { pipeline?: { type: string; name: string; data: Record<string, unknown> }[]; attempts: unknown[] };
+  error?: { code: number; message: string };
+}
+
+const WANTS = { 'x-gateway-experimental-metadata': 'enabled' };
+
+/** What a client of chat completions is told, whole or streamed. */
+async function ask(stream: boolean, body: object, key?: string): Promise<Told> {
+  const request = {
+    model: 'test/tools',
+    provider: { order: ['one', 'two'] },
+    messages: [{ role: 'user', content: 'Hi' }],
+    stream,
+    ...body,
+  };
+  const headers = key === undefined ? WANTS : { ...WANTS, authorization: `Bearer ${key}` };
+  const response = await gateway.call('POST', '/chat/completions', request, headers);
+  const id = response.headers.get('x-generation-id') ?? '';
+  if (!stream || response.status !== 200) {
+    const answer = (await response.json()) as {
+      choices?: [{ message: Partial<Told> & { content?: string; tool_calls?: Told['calls'] }; finish_reason: string }];
+      usage: Usage;
+      gateway_metadata?: Told['metadata'];
+      error?: NonNullable<Told['error']>;
+    };
+    const message = answer.choices?.[0].message ?? {};
+    return {
+      id,
+      status: response.status,
+      text: message.content ?? '',
+      calls: message.tool_calls ?? [],
+      annotations: message.annotations ?? [],
+      finish_reason: answer.choices?.[0].finish_reason ?? null,
+      usage: answer.usage,
+      metadata: answer.gateway_metadata ?? { attempts: [] },
+      ...(answer.error === undefined ? {} : { error: answer.error }),
+    };
+  }
+  const told: Told = {
+    id,
+    status: response.status,
+    text: '',
+    calls: [],
+    annotations: [],
+    finish_reason: null,
+    usage: { cost: 0, prompt_tokens: 0, completion_tokens: 0 },
+    metadata: { attempts: [] },
+  };
+  const frames = (await response.text()).split('\n\n').filter((frame) => frame.startsWith('data: {'));
+  for (const frame of frames) {
+    const chunk = JSON.parse(frame.slice(6));
+    if (chunk.usage) told.usage = chunk.usage;
+    if (chunk.gateway_metadata) told.metadata = chunk.gateway_metadata;
+    if (chunk.error) told.error = chunk.error;
+    const [choice] = chunk.choices;
+    if (choice === undefined) continue;
+    told.text += choice.delta.content ?? '';
+    if (choice.finish_reason) {
+      expect(told.finish_reason, 'one finish').toBeNull();
+      told.finish_reason = choice.finish_reason;
+    }
+    told.annotations.push(...(choice.delta.annotations ?? []));
+    for (const call of choice.delta.tool_calls ?? []) {
+      told.calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: '' } };
+      told.calls[call.index]!.function.arguments += call.function.arguments ?? '';
+    }
+  }
+  return told;
+}
+
+interface GenerationTold {
+  outcome: string;
+  total_cost: number;
+  charges: { class: string; amount: string }[];
+  provider_responses: unknown[];
+}
+
+async function record(id: string) {
+  const response = await gateway.call('GET', `/generation?id=${id}`);
+  return ((await response.json()) as { data: GenerationTold }).data;
+}
+
+const slice = (text: string, { start_index, end_index }: { start_index: number; end_index: number }) =>
+  [...text].slice(start_index, end_index).join('');
+
+describe.each([false, true])('streamed: %s', (stream) => {
+  test('runs what the model calls, feeds it back, and answers as one', async () => {
+    model.follow({ text: 'Let me look.', calls: [search()] }, { text: '🌍 [One](https://a.example/one) says so.' });
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told).toMatchObject({
+      status: 200,
+      text: 'Let me look.\n\n🌍 [One](https://a.example/one) says so.',
+      calls: [],
+      finish_reason: 'stop',
+    });
+    expect(engine.searches).toMatchObject([{ query: 'news', numResults: 2 }]);
+    const [first, second] = model.requests;
+    expect(first!.tools!.map((tool) => tool.function.name)).toEqual(['web_search']);
+    expect(second!.messages.slice(-2)).toMatchObject([
+      { role: 'assistant', content: 'Let me look.', tool_calls: [{ id: 'call_0_0' }] },
+      { role: 'tool', tool_call_id: 'call_0_0' },
+    ]);
+    expect(second!.messages.at(-1)!.content).toContain('The second page.');
+  });
+
+  test('bills all steps and fees once: usage, record and charges are the same', async () => {
+    model.follow({ calls: [search('a'), search('b')] }, { calls: [search('c')] }, { text: 'Done.' });
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told.usage).toMatchObject({
+      prompt_tokens: 300,
+      completion_tokens: 30,
+      server_tool_use: { web_search_requests: 3 },
+      server_tool_use_details: { web_search_requests: 3, tool_calls_requested: 3, tool_calls_executed: 3 },
+    });
+    expect(told.usage.cost).toBeCloseTo(3 * TURN_USD + 3 * SEARCH_USD, 9);
+    const data = await record(told.id);
+    expect(data).toMatchObject({
+      total_cost: told.usage.cost,
+      tokens_prompt: 300,
+      tokens_completion: 30,
+      num_search_results: 3,
+      finish_reason: 'stop',
+    });
+    const sum = data.charges.reduce((total, { amount }) => total + Number(amount), 0);
+    expect(sum).toBeCloseTo(told.usage.cost, 12);
+    expect(data.charges.filter((line) => line.class === 'web_search')).toHaveLength(3);
+    expect(data.provider_responses).toHaveLength(3);
+    expect(told.metadata.pipeline).toMatchObject([
+      { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: ['gateway:web_search'] } },
+    ]);
+  });
+
+  test('cites with offsets that fit the final text', async () => {
+    const text =
+      '😀 First [a](https://a.example/one), then https://b.example/two?x=1. And [c](https://c.example/) is unknown.';
+    model.follow({ text: '𝒲ait…', calls: [search()] }, { text });
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told.annotations.map(({ url_citation: one }) => [one.url, slice(told.text, one)])).toEqual([
+      ['https://a.example/one', '[a](https://a.example/one)'],
+      ['https://b.example/two?x=1', 'https://b.example/two?x=1'],
+    ]);
+  });
+
+  test('names all sources without a place where the answer cites none', async () => {
+    model.follow({ calls: [search()] }, { text: 'I know it.' });
+    const { annotations } = await ask(stream, { tools: [SEARCH] });
+    expect(annotations.map(({ url_citation: { url, end_index } }) => [url, end_index])).toEqual(
+      PAGES.map(({ url }) => [url, 0]),
+    );
+  });
+
+  test("moves the provider's own citations behind the text before them", async () => {
+    const url_citation = { url: 'https://p.example', title: 'P', start_index: 0, end_index: 4 };
+    model.follow(
+      { text: '😀!', calls: [search()] },
+      { text: 'Well', annotations: [{ type: 'url_citation', url_citation }] },
+    );
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told.annotations).toHaveLength(1);
+    expect(slice(told.text, told.annotations[0]!.url_citation)).toBe('Well');
+  });
+
+  test("gives the client its own calls, also beside one of the gateway's, which is not run then", async () => {
+    model.follow({ text: 'Both.', calls: [search(), { name: 'weather', args: { city: 'Rome' } }] });
+    const told = await ask(stream, { tools: [SEARCH, WEATHER] });
+    expect(told).toMatchObject({
+      text: 'Both.',
+      finish_reason: 'tool_calls',
+      calls: [{ id: 'call_0_1', function: { name: 'weather', arguments: '{"city":"Rome"}' } }],
+    });
+    expect(engine.searches).toHaveLength(0);
+    expect(told.usage.cost).toBeCloseTo(TURN_USD, 9);
+  });
+
+  test('runs its tools first and gives the calls of a later step to the client', async () => {
+    model.follow({ calls: [search()] }, { calls: [{ name: 'weather', args: {} }] });
+    const told = await ask(stream, { tools: [SEARCH, WEATHER] });
+    expect(told).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'weather' } }] });
+    expect(engine.searches).toHaveLength(1);
+  });
+
+  test("declares its tool under another name where the client's has that one", async () => {
+    const mine = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
+    model.follow({ calls: [{ name: 'gateway_web_search', args: { query: 'x' } }] }, { calls: [search('mine')] });
+    const told = await ask(stream, { tools: [mine, SEARCH] });
+    expect(model.requests[0]!.tools!.map((tool) => tool.function.name)).toEqual(['web_search', 'gateway_web_search']);
+    expect(engine.searches).toMatchObject([{ query: 'x' }]);
+    expect(told.calls).toMatchObject([{ function: { name: 'web_search', arguments: '{"query":"mine"}' } }]);
+  });
+
+  test('ends after max_tool_calls calls, asking for an answer without tools', async () => {
+    model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Enough.' } : { calls: [search()] });
+    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 2 });
+    expect(told).toMatchObject({ text: 'Enough.', finish_reason: 'stop' });
+    expect(engine.searches).toHaveLength(2);
+    expect(model.requests.map(({ tool_choice }) => tool_choice ?? 'auto')).toEqual(['auto', 'auto', 'none']);
+  });
+
+  test('runs at most so many calls of one turn, and tells the model of the others', async () => {
+    model.follow({ calls: Array.from({ length: 4 }, () => search()) }, { text: 'Ok' });
+    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 3 });
+    expect(engine.searches).toHaveLength(3);
+    expect(model.requests[1]!.messages.at(-1)!.content).toContain('may call 3 tools');
+    expect(told.usage.server_tool_use_details).toMatchObject({ tool_calls_requested: 4, tool_calls_executed: 3 });
+  });
+
+  test('never runs more than the most there is', async () => {
+    model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Stop' } : { calls: [search()] });
+    await ask(stream, { tools: [{ ...SEARCH, parameters: { max_results: 1 } }], max_tool_calls: 1_000 });
+    expect(engine.searches).toHaveLength(limits.server_tool_calls_max);
+  });
+
+  test('lets a model that calls although it may not end with what it said', async () => {
+    model.script = () => ({ text: 'More', calls: [search()] });
+    const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 1 });
+    expect(told).toMatchObject({ text: 'More\n\nMore', finish_reason: 'stop', calls: [] });
+    expect(engine.searches).toHaveLength(1);
+  });
+
+  test('tells the model once a tool was used as often as it may be', async () => {
+    const tool = { type: 'gateway:web_search', parameters: { max_uses: 1 } };
+    model.follow({ calls: [search()] }, { calls: [search()] }, { text: 'Ok' });
+    await ask(stream, { tools: [tool] });
+    expect(engine.searches).toHaveLength(1);
+    expect(model.requests[2]!.messages.at(-1)!.content).toContain('called 1 times');
+  });
+
+  test.each<[object, number]>([
+    [{ type: 'step_count_is', step_count: 2 }, 2],
+    [{ type: 'has_tool_call', tool_name: 'web_search' }, 1],
+    [{ type: 'has_tool_call', tool_name: 'gateway:web_search' }, 1],
+    [{ type: 'max_tokens_used', max_tokens: 300 }, 3],
+    [{ type: 'max_cost', max_cost_in_dollars: 0.02 }, 2],
+    [{ type: 'finish_reason_is', reason: 'tool_calls' }, 1],
+  ])('ends its loop where %j fires', async (condition, searches) => {
+    model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Stop' } : { calls: [search()] });
+    const told = await ask(stream, { tools: [SEARCH], stop_server_tools_when: [condition], max_tool_calls: 1 });
+    expect(told.text).toBe('Stop');
+    expect(engine.searches).toHaveLength(searches);
+  });
+
+  test('forces a tool by its type, for the first step alone', async () => {
+    model.follow({ calls: [search()] }, { text: 'Ok' });
+    await ask(stream, { tools: [SEARCH], tool_choice: { type: 'gateway:web_search' } });
+    expect(model.requests.map(({ tool_choice }) => tool_choice)).toEqual([
+      { type: 'function', function: { name: 'web_search' } },
+      undefined,
+    ]);
+  });
+
+  test('tells the model what is wrong with a call', async () => {
+    model.follow(
+      {
+        calls: [
+          { name: 'web_search', args: '[1' },
+          { name: 'web_search', args: {} },
+        ],
+      },
+      { text: 'Ok' },
+    );
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told.text).toBe('Ok');
+    const [broken, empty] = model.requests[1]!.messages.slice(-2);
+    expect(broken!.content).toContain('not a JSON object');
+    expect(empty!.content).toContain('query');
+    expect(told.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
+  });
+
+  test('goes on at another endpoint where a later step fails before it says anything', async () => {
+    model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
+    other.follow({ text: 'From the other.' });
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told).toMatchObject({ text: 'Look.\n\nFrom the other.', finish_reason: 'stop' });
+    expect(other.requests[0]!.messages.at(-1)).toMatchObject({ role: 'tool' });
+    expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD + 2 * TURN_USD, 9);
+    expect((await record(told.id)).total_cost).toBe(told.usage.cost);
+  });
+
+  test('fails where no endpoint makes the next step, and charges what was done', async () => {
+    model.script = (_request, nth) => (nth === 0 ? { text: 'Look.', calls: [search()] } : { status: 503 });
+    other.script = () => ({ status: 500 });
+    const told = await ask(stream, { tools: [SEARCH] });
+    expect(told.error?.code ?? told.status).toBeGreaterThanOrEqual(500);
+    const data = await record(told.id);
+    expect(data).toMatchObject({ outcome: 'failed', finish_reason: 'error' });
+    expect(data.total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+  });
+
+  test('shows nothing of its tools to a call that has none', async () => {
+    model.follow({ calls: [search()] });
+    const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
+    const told = await ask(stream, { tools: [own] });
+    expect(told).toMatchObject({ finish_reason: 'tool_calls', calls: [{ function: { name: 'web_search' } }] });
+    expect(told.usage.server_tool_use_details).toBeUndefined();
+    expect(told.metadata.pipeline).toBeUndefined();
+  });
+
+  test('searches before a call of the plugin web, bills it, and cites its results', async () => {
+    model.follow({ text: 'Per [a](https://a.example/one).' });
+    const told = await ask(stream, { plugins: [{ id: 'web', max_results: 2 }] });
+    expect(told.annotations.map(({ url_citation: one }) => slice(told.text, one))).toEqual([
+      '[a](https://a.example/one)',
+    ]);
+    expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+    expect((await record(told.id)).total_cost).toBe(told.usage.cost);
+  });
+
+  describe('within a spend limit', () => {
+    async function keyWith(limit: number): Promise<{ key: string; usage(): Promise<number> }> {
+      const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
+      const body = JSON.stringify({ name: 'limited', limit });
+      const made = await fetch(`${gateway.base_url}/keys`, { method: 'POST', headers, body });
+      const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+      return {
+        key,
+        async usage() {
+          for (let tries = 0; ; tries += 1) {
+            const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
+            const { usage } = ((await read.json()) as { data: { usage: number } }).data;
+            if (usage > 0 || tries > 40) return usage;
+            await sleep(50);
+          }
+        },
+      };
+    }
+
+    test('spends exactly what its usage says', async () => {
+      const { key, usage } = await keyWith(1);
+      model.follow({ calls: [search(), search()] }, { text: 'Ok' });
+      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(told.usage.cost).toBeCloseTo(2 * TURN_USD + 2 * SEARCH_USD, 9);
+      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+    });
+
+    test('does not run a tool that cannot be paid for, and lets the model end', async () => {
+      const { key, usage } = await keyWith(0.008);
+      model.script = ({ tool_choice }) => (tool_choice === 'none' ? { text: 'Unpaid.' } : { calls: [search()] });
+      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(told.text).toBe('Unpaid.');
+      expect(engine.searches).toHaveLength(0);
+      expect(told.usage.cost).toBeCloseTo(2 * TURN_USD, 9);
+      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+    });
+
+    test('ends with what was said where the next step cannot be paid for', async () => {
+      const { key, usage } = await keyWith(0.0103);
+      model.follow({ text: 'So far.', calls: [search()] });
+      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(told).toMatchObject({ text: 'So far.', finish_reason: 'length' });
+      expect(told.usage.cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+      expect(await record(told.id)).toMatchObject({ outcome: 'completed', finish_reason: 'length' });
+      await expect.poll(usage).toBeCloseTo(told.usage.cost, 9);
+    });
+
+    test('is a 402 where nothing was said yet', async () => {
+      const { key, usage } = await keyWith(0.0103);
+      model.follow({ calls: [search()] });
+      const told = await ask(stream, { tools: [SEARCH], max_tokens: 20 }, key);
+      expect(told.error?.code).toBe(402);
+      await expect.poll(usage).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+    });
+  });
+});
+
+test('a stream that breaks in the middle of a later step ends with an error, and charges both', async () => {
+  model.follow({ text: 'Look.', calls: [search()] }, { text: 'Half of', dies: true });
+  const told = await ask(true, { tools: [SEARCH], provider: { order: ['one'], allow_fallbacks: false } });
+  expect(told.text).toBe('Look.\n\nHalf of');
+  expect(told.error?.code).toBe(502);
+  const data = await record(told.id);
+  expect(data.outcome).toBe('failed');
+  expect(data.total_cost).toBe(told.usage.cost);
+  expect(told.usage.cost).toBeGreaterThan(TURN_USD + SEARCH_USD);
+});
+
+test('runs several tools at once', async () => {
+  let under_way = 0;
+  let most = 0;
+  engine.before = async () => {
+    under_way += 1;
+    most = Math.max(most, under_way);
+    await sleep(100);
+    under_way -= 1;
+  };
+  const calls = Array.from({ length: 3 }, (_, at) => search(`q${at}`));
+  model.follow({ calls }, { text: 'Ok' });
+  await ask(false, { tools: [SEARCH] });
+  expect(most).toBe(3);
+});
+
+test('a client that leaves while a tool runs ends everything, and pays for what was begun', async () => {
+  let release = () => {};
+  engine.before = () => new Promise<void>((resolve) => (release = resolve));
+  model.follow({ text: 'Look.', calls: [search()] });
+  const leaving = new AbortController();
+  const response = await fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'test/tools',
+      stream: true,
+      provider: { order: ['one'] },
+      messages: [{ role: 'user', content: 'Hi' }],
+      tools: [SEARCH],
+    }),
+    signal: leaving.signal,
+  });
+  const id = response.headers.get('x-generation-id')!;
+  await expect.poll(() => engine.searches.length).toBe(1);
+  leaving.abort();
+  await expect.poll(async () => (await record(id))?.outcome, { timeout: 5_000 }).toBe('cancelled');
+  release();
+  expect(model.requests).toHaveLength(1);
+  expect((await record(id)).total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+});
