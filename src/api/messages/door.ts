@@ -131,10 +131,8 @@ function refuse(given: Record<string, unknown>): void {
 
 /** The client's own tools, those that the provider knows, and the gateway's. */
 function toolOf(tool: JsonObject): InnerTool[] {
-  const { type, parameters } = tool;
-  if (typeof type === 'string' && type.includes(':')) {
-    return [{ type, ...(parameters == null ? {} : { parameters: parameters as JsonObject }) }];
-  }
+  const { type } = tool;
+  if (typeof type === 'string' && type.includes(':')) return [{ ...tool, type } as InnerTool];
   const told = decodeTool(tool);
   if (told === undefined) return [];
   if (!isFunction(told) || told.function.strict !== true || isStrict(told.function.parameters)) return [told];

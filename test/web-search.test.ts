@@ -1,0 +1,392 @@
+/** Web search through the whole gateway, against a stand-in for the engines and an upstream that tells what it was asked. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import OpenAI from 'openai';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from './harness.ts';
+import { ENGINE_KEY, type SearchEngines, startSearchEngines } from './search-engines.ts';
+
+interface Message {
+  role: string;
+  content: string;
+}
+type Sent = Record<string, unknown> & { messages: Message[]; tools?: Record<string, unknown>[]; stream?: boolean };
+/** Of answers and errors, what the tests look at. */
+interface Answer {
+  id: string;
+  choices: {
+    message: {
+      content: string;
+      annotations?: { url_citation: { url: string; start_index: number; end_index: number } }[];
+    };
+    text: string;
+  }[];
+  usage: { cost: number; server_tool_use?: { web_search_requests: number } };
+  gateway_metadata: {
+    pipeline?: { name: string; data: Record<string, unknown> }[];
+    endpoints: { adjusted?: object[] };
+  };
+  error: { message: string; metadata?: Record<string, unknown> };
+}
+const METADATA = { 'x-gateway-experimental-metadata': 'enabled' };
+const LINK = 'See [news.example.com](https://news.example.com/rivers) \u{1F30D}.';
+
+let engines: SearchEngines;
+let gateway: TestGateway;
+let unsearched: TestGateway;
+let openai: OpenAI;
+const sent: Sent[] = [];
+const site = createServer((request, response) => void answer(request, response));
+
+/** Answers with a link to the first page, on the wires of chat and of Anthropic. */
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  const body = JSON.parse(Buffer.concat(parts).toString()) as Sent;
+  sent.push(body);
+  if (request.url === '/messages') {
+    const usage = { input_tokens: 10, output_tokens: 10, server_tool_use: { web_search_requests: 1 } };
+    const content = [{ type: 'text', text: LINK }];
+    const told = {
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content,
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage,
+    };
+    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
+  }
+  const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
+  if (body.stream !== true) {
+    const choices = [{ index: 0, message: { role: 'assistant', content: LINK }, finish_reason: 'stop' }];
+    const told = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage };
+    return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const chunk = (delta: object, more: object = {}) =>
+    response.write(
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`,
+    );
+  for (const piece of LINK.match(/.{1,7}/gu)!) chunk({ content: piece });
+  chunk({}, { finish_reason: 'stop' });
+  response.end(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage })}\n\ndata: [DONE]\n\n`,
+  );
+}
+
+beforeAll(async () => {
+  engines = await startSearchEngines();
+  await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
+  const base_url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const pricing = { prompt: 1, completion: 1 };
+  const row = (provider: string, more: object = {}) => ({
+    context_length: 200_000,
+    endpoints: [{ provider, upstream_model: 'm', pricing: { ...pricing, ...more } }],
+  });
+  const engine = (name: string) => ({ base_url: `${engines.origin}/${name}`, api_key: ENGINE_KEY });
+  const file = (plugins: object) => ({
+    bundled_catalog: false,
+    ledger: { journal_sync: 'os' },
+    providers: {
+      chat: { dialect: 'openai-chat', base_url },
+      claude: { dialect: 'anthropic-messages', base_url, quirks: { native_search: 'anthropic' } },
+    },
+    models: {
+      'test/chat': row('chat'),
+      'test/claude': row('claude', { web_search: 0.01 }),
+      'test/unpriced': row('claude'),
+    },
+    plugins,
+  });
+  const web = {
+    engine: 'exa',
+    engines: {
+      exa: { ...engine('exa'), price_per_search_usd: 0.005 },
+      firecrawl: engine('firecrawl'),
+      parallel: engine('parallel'),
+      searxng: { url: `${engines.origin}/searxng` },
+    },
+  };
+  gateway = await startGateway({ yaml: JSON.stringify(file({ web })) });
+  unsearched = await startGateway({ yaml: JSON.stringify(file({})) });
+  openai = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key, maxRetries: 0 });
+});
+afterEach(() => {
+  sent.length = 0;
+  engines.asked.length = 0;
+});
+afterAll(async () => {
+  await gateway.stop();
+  await unsearched.stop();
+  await engines.stop();
+  site.close();
+});
+
+const QUESTION = 'How long is the river Isen?';
+const asked = (more: object) => ({ model: 'test/chat', messages: [{ role: 'user', content: QUESTION }], ...more });
+async function call(body: object, { to = gateway, path = '/chat/completions' } = {}) {
+  const response = await to.call('POST', path, body, METADATA);
+  return { status: response.status, body: (await response.json()) as Answer };
+}
+/** What the model was shown of the search. */
+const shown = (): Record<string, unknown> & { results: Record<string, unknown>[] } => {
+  const message = sent[0]!.messages.find(({ role, content }) => role === 'system' && content.includes('"results"'))!;
+  return JSON.parse(message.content.slice(message.content.indexOf('{"note"')));
+};
+
+describe('the plugin web', () => {
+  test.each<[string, object]>([
+    ['the plugin', { plugins: [{ id: 'web' }] }],
+    ['the suffix', { model: 'test/chat:online' }],
+    ['both', { model: 'test/chat:online', plugins: [{ id: 'web' }] }],
+  ])('%s: one search with the words of the user, and its pages in the prompt', async (_name, more) => {
+    const found = await call(asked(more));
+    expect(found.body.choices[0]!.message.content).toBe(LINK);
+    expect(engines.asked).toMatchObject([{ engine: 'exa', query: QUESTION, body: { numResults: 5 } }]);
+    expect(shown().results).toHaveLength(5);
+    expect(shown().results[0]).toMatchObject({
+      number: 1,
+      url: 'https://news.example.com/rivers',
+      title: 'Rivers of gold',
+    });
+    expect(sent[0]!.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(found.body.gateway_metadata.pipeline).toMatchObject([
+      { type: 'plugin', name: 'web-search', data: { engine: 'exa', results: 5 } },
+    ]);
+  });
+
+  test('is paid: the usage, the generation and its charges say the same', async () => {
+    const { body } = await call(asked({ plugins: [{ id: 'web' }] }));
+    expect(body.usage.cost).toBeCloseTo(0.005 + 20e-6, 9);
+    expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
+    const { data } = (await (await gateway.call('GET', `/generation?id=${body.id}`)).json()) as {
+      data: { total_cost: number };
+    };
+    expect(data.total_cost).toBeCloseTo(body.usage.cost, 9);
+  });
+
+  test('what it found is cited where the answer links to it', async () => {
+    for (const stream of [false, true]) {
+      const { text, annotations } = await told(stream);
+      expect(text).toBe(LINK);
+      const [cited] = annotations;
+      expect(cited).toMatchObject({ url: 'https://news.example.com/rivers', title: 'Rivers of gold' });
+      expect([...text].slice(cited!.start_index, cited!.end_index).join('')).toContain(
+        'https://news.example.com/rivers',
+      );
+    }
+  });
+
+  async function told(stream: boolean) {
+    const body = { model: 'test/chat:online', messages: [{ role: 'user' as const, content: QUESTION }] };
+    let text = '';
+    const annotations: { url: string; start_index: number; end_index: number }[] = [];
+    type Noted = { annotations?: { url_citation: (typeof annotations)[number] }[] };
+    if (!stream) {
+      const { message } = (await openai.chat.completions.create(body)).choices[0]!;
+      return {
+        text: message.content!,
+        annotations: ((message as Noted).annotations ?? []).map((one) => one.url_citation),
+      };
+    }
+    for await (const { choices } of await openai.chat.completions.create({ ...body, stream: true })) {
+      const delta = choices[0]?.delta;
+      text += delta?.content ?? '';
+      annotations.push(...((delta as Noted | undefined)?.annotations ?? []).map((one) => one.url_citation));
+    }
+    return { text, annotations };
+  }
+
+  test.each<[string, object]>([
+    ['/responses', { model: 'test/chat:online', input: QUESTION }],
+    ['/responses', { model: 'test/chat', input: QUESTION, plugins: [{ id: 'web' }] }],
+    ['/messages', { model: 'test/chat:online', max_tokens: 100, messages: [{ role: 'user', content: QUESTION }] }],
+    ['/completions', { model: 'test/chat:online', prompt: QUESTION }],
+    ['/chat/completions', { model: 'test/chat:online', prompt: QUESTION }],
+  ])('over %s, whole and streamed', async (path, body) => {
+    for (const stream of [false, true]) {
+      const response = await gateway.call('POST', path, { ...body, stream });
+      const text = await response.text();
+      expect(response.status, text).toBe(200);
+      // In a stream the text may come in pieces.
+      if (!stream) expect(text).toContain('https://news.example.com/rivers');
+    }
+    expect(engines.asked.map(({ query }) => query)).toEqual([QUESTION, QUESTION]);
+    expect(shown().results).toHaveLength(5);
+  });
+
+  test('has its options', async () => {
+    const plugin = {
+      id: 'web',
+      engine: 'firecrawl',
+      max_results: 2,
+      include_domains: ['example.com'],
+      exclude_domains: ['example.com/shop'],
+      search_prompt: 'Use these.',
+    };
+    await call(asked({ plugins: [plugin] }));
+    expect(engines.asked).toMatchObject([
+      { engine: 'firecrawl', body: { limit: 2, query: `${QUESTION} site:example.com -site:example.com/shop` } },
+    ]);
+    expect(shown().results.map(({ url }) => url)).toEqual([
+      'https://news.example.com/rivers',
+      'https://example.com/blog/one',
+    ]);
+    expect(sent[0]!.messages[0]!.content).toMatch(/^Use these\.\n\n\{"note"/);
+  });
+
+  test('that is off searches for nothing, also where the model says :online', async () => {
+    await call(asked({ model: 'test/chat:online', plugins: [{ id: 'web', enabled: false }] }));
+    expect(engines.asked).toEqual([]);
+    expect(sent[0]!.messages).toHaveLength(1);
+  });
+
+  test('is left to an endpoint that searches itself', async () => {
+    const { body } = await call(
+      asked({ model: 'test/claude:online', plugins: [{ id: 'web', max_uses: 3, include_domains: ['example.com'] }] }),
+    );
+    expect(engines.asked).toEqual([]);
+    expect(sent[0]!.tools).toEqual([
+      { type: 'web_search_20250305', name: 'web_search', max_uses: 3, allowed_domains: ['example.com'] },
+    ]);
+    expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
+    // Whose price is known.
+    expect(body.usage.cost).toBeCloseTo(0.01 + 20e-6, 9);
+  });
+
+  test('is done here where that endpoint cannot carry the wish, or has no price for it', async () => {
+    await call(asked({ model: 'test/claude', plugins: [{ id: 'web', include_domains: ['*.example.com'] }] }));
+    await call(asked({ model: 'test/unpriced', plugins: [{ id: 'web' }] }));
+    expect(engines.asked).toHaveLength(2);
+    expect(sent.map(({ tools }) => tools)).toEqual([undefined, undefined]);
+  });
+
+  test('that fails fails the call: nothing is sent, nothing is paid', async () => {
+    for (const [query, status] of [
+      ['refused', 502],
+      ['busy', 503],
+      ['broken', 502],
+    ] as const) {
+      const messages = [{ role: 'user', content: query }];
+      const { status: told, body } = await call(asked({ messages, plugins: [{ id: 'web' }] }));
+      expect(told).toBe(status);
+      expect(body.error.message).toMatch(/^The web search failed at exa: /);
+      expect(JSON.stringify(body)).not.toContain(ENGINE_KEY);
+    }
+    expect(sent).toEqual([]);
+    expect(gateway.log_lines.join('')).not.toContain(ENGINE_KEY);
+  });
+});
+
+describe('a wish that nothing can fulfil is a 400 that says what to change', () => {
+  test.each<[object, RegExp]>([
+    [
+      { model: 'test/chat:online' },
+      /^plugins\[0\] cannot be served by test\/chat at chat \(it does not search the web itself\), and this gateway has no search engine: set one up in gateway\.yaml/,
+    ],
+    [{ plugins: [{ id: 'web' }] }, /^plugins\[0\] cannot be served/],
+    [{ tools: [{ type: 'gateway:web_search' }] }, /^tools\[0\] cannot be served/],
+    [{ tools: [{ type: 'web_search' }] }, /^tools\[0\] cannot be served/],
+    [
+      { plugins: [{ id: 'web', engine: 'exa' }] },
+      /^plugins\[0\]\.engine must be an engine of this gateway's, and exa is none/,
+    ],
+  ])('%j without an engine', async (more, message) => {
+    const { status, body } = await call(asked(more), { to: unsearched });
+    expect(body.error.message).toMatch(message);
+    expect(status).toBe(400);
+    expect(sent).toEqual([]);
+  });
+
+  test.each<[object, RegExp]>([
+    [
+      { plugins: [{ id: 'web', engine: 'native' }] },
+      /^plugins\[0\]\.engine must not be native: test\/chat at chat cannot serve it: it does not search the web itself$/,
+    ],
+    [{ model: 'test/unpriced', plugins: [{ id: 'web', engine: 'native' }] }, /the price of its searches is not known$/],
+    [
+      { tools: [{ type: 'gateway:web_search', parameters: { engine: 'native' } }] },
+      /^tools\[0\]\.engine must not be native/,
+    ],
+  ])('%j', async (more, message) => {
+    const { status, body } = await call(asked(more));
+    expect(body.error.message).toMatch(message);
+    expect(status).toBe(400);
+    expect(engines.asked).toEqual([]);
+  });
+
+  test('an endpoint that searches itself does without', async () => {
+    const { status } = await call(asked({ model: 'test/claude:online' }), { to: unsearched });
+    expect(status).toBe(200);
+    // The first cannot, and the second can.
+    const models = ['test/chat:online', 'test/claude'];
+    expect((await call({ messages: asked({}).messages, models }, { to: unsearched })).status).toBe(200);
+  });
+
+  test.each<[string, object, string]>([
+    [
+      '/chat/completions',
+      { tools: [{ type: 'gateway:web_search', parameters: { max_results: 99 } }] },
+      'tools[0].parameters.max_results must be an integer from 1 to 25',
+    ],
+    [
+      '/responses',
+      { input: 'x', tools: [{ type: 'openrouter:web_search', max_results: 99 }] },
+      'tools[0].max_results must be an integer from 1 to 25',
+    ],
+    [
+      '/messages',
+      { max_tokens: 9, tools: [{ type: 'gateway:web_search', max_results: 99 }] },
+      'tools[0].max_results must be an integer from 1 to 25',
+    ],
+    [
+      '/messages',
+      { max_tokens: 9, plugins: [{ id: 'web', engine: 'x' }] },
+      'plugins[0].engine must be one of auto, native, exa, firecrawl, parallel, searxng',
+    ],
+  ])('%s refuses %j', async (path, more, message) => {
+    const { status, body } = await call(
+      { ...asked(more), ...(path === '/responses' ? { messages: undefined } : {}) },
+      { path },
+    );
+    expect(body.error.message).toBe(message);
+    expect(status).toBe(400);
+  });
+});
+
+describe("a provider's own tool at another provider", () => {
+  const vendors = [
+    ['/responses', { input: QUESTION, tools: [{ type: 'web_search', search_context_size: 'low' }] }],
+    [
+      '/messages',
+      {
+        max_tokens: 100,
+        messages: asked({}).messages,
+        tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }],
+      },
+    ],
+  ] as const;
+  test.each(vendors)('over %s is the tool of the gateway', async (path, body) => {
+    const { status } = await call({ model: 'test/chat', ...body }, { path });
+    expect(status).toBe(200);
+    expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
+  });
+  test.each(vendors)('over %s is left out, as ever, where nothing can search', async (path, body) => {
+    const { status } = await call({ model: 'test/chat', ...body }, { path, to: unsearched });
+    expect(status).toBe(200);
+    expect(sent[0]!.tools).toBeUndefined();
+  });
+  test('stays as it is at its own', async () => {
+    const [path, body] = vendors[1];
+    await call({ model: 'test/claude', ...body }, { path });
+    expect(sent[0]!.tools).toEqual(body.tools);
+  });
+  test("is Anthropic's where OpenAI's is asked for there", async () => {
+    const [path, body] = vendors[0];
+    await call({ model: 'test/claude', ...body }, { path });
+    expect(sent[0]!.tools).toMatchObject([{ type: 'web_search_20250305', name: 'web_search' }]);
+  });
+});
