@@ -347,6 +347,12 @@ export async function createApp(options: AppOptions): Promise<App> {
         recorder,
         clock,
         secret: options.secret,
+        dryRuns: {
+          inference,
+          envelopes,
+          analyzer: undefined,
+          timeout_ms: () => served().config.guardrails.timeout_ms,
+        },
       });
       done();
     },

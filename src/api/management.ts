@@ -37,6 +37,7 @@ import { listGuardrailMembers } from './guardrails/list-guardrail-members.ts';
 import { listGuardrails } from './guardrails/list-guardrails.ts';
 import { listKeyAssignments } from './guardrails/list-key-assignments.ts';
 import { listMemberAssignments } from './guardrails/list-member-assignments.ts';
+import { type TestGuardrailOptions, testGuardrail } from './guardrails/test-guardrail.ts';
 import { unassignGuardrailKeys } from './guardrails/unassign-guardrail-keys.ts';
 import { unassignGuardrailMembers } from './guardrails/unassign-guardrail-members.ts';
 import { updateGuardrail } from './guardrails/update-guardrail.ts';
@@ -79,6 +80,8 @@ export interface ManagementDependencies {
   clock: Clock;
   /** What stored credentials are encrypted with. */
   secret: string;
+  /** What guardrails are tried with. */
+  dryRuns: Pick<TestGuardrailOptions, 'inference' | 'envelopes' | 'analyzer' | 'timeout_ms'>;
 }
 
 /** Every operation that is not inference or the catalog of models, in the order of the documentation. */
@@ -118,6 +121,7 @@ const operations = [
   assignGuardrailMembers,
   unassignGuardrailKeys,
   unassignGuardrailMembers,
+  testGuardrail,
   createKey,
   getKey,
   listKeys,
@@ -130,7 +134,7 @@ const operations = [
 
 /** Registers the management plane. Operations take what they need of what they are all given. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
-  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret } = dependencies;
+  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns } = dependencies;
   const { queries } = database;
   /** A slug stands over another's display name. */
   const providerSlug = (slugOrName: string): string | undefined => {
@@ -147,6 +151,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     catalog,
     wholeCatalog,
     recorder,
+    ...dryRuns,
+    clock,
     now: clock.now_ms,
     providerSlug,
     vault: createVault(secret),

@@ -30,6 +30,8 @@ export interface Screened<T> {
   subject: T;
   refusal: Refusal | undefined;
   found: readonly FoundText[];
+  /** Those of `found` that are others from now on. */
+  changed: ReadonlyMap<FoundText, string>;
 }
 
 /** What screening is done with. */
@@ -70,9 +72,9 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   const refusal = await findAll(units, screener);
   const found = units.filter(({ findings }) => findings.length > 0);
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
-  if (!found.some(({ findings }) => findings.some(redacts))) return { subject: given, refusal, found };
+  const changed = new Map<FoundText, string>();
+  if (!found.some(({ findings }) => findings.some(redacts))) return { subject: given, refusal, found, changed };
   const placeholder = placeholders(set.filters, isReversible(guardrails), numbering);
-  const changed = new Map<Unit, string>();
   for (const unit of found) {
     const findings = unit.findings.filter(redacts);
     if (findings.length === 0) continue;
@@ -85,7 +87,7 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
     const unit = units[at++]!;
     return changed.get(unit) ?? text;
   });
-  return { subject: rewritten, refusal, found };
+  return { subject: rewritten, refusal, found, changed };
 }
 
 /** Finds what there is, text by text, until one must not go on. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyzer.ts';
+import type { Analyzer, Entity } from '../guardrails/analyzer.ts';
 import { type FilterSet, filterSetOf } from '../guardrails/filter-set.ts';
 import type { Finding } from '../guardrails/finding.ts';
 import { createNumbering, type Numbering } from '../guardrails/redaction.ts';
@@ -15,6 +15,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Prepared } from './admission.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
+import { analyzeInTime } from './dry-run.ts';
 import { createRestored } from './restored.ts';
 import type { Task } from './task.ts';
 
@@ -68,10 +69,8 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
   /** The texts that no analyzer looked at, where the operator would rather have that than no answer. */
   async function analyzed(call: Call, texts: readonly string[]): Promise<Entity[][]> {
     const { on_failure, timeout_ms } = options.rules();
-    const late = AbortSignal.timeout(timeout_ms);
     try {
-      if (analyzer === undefined) throw new AnalyzerFailed('there is none');
-      return await Promise.race([analyzer.analyze(texts, late), rejection(late)]);
+      return await analyzeInTime(analyzer, texts, timeout_ms);
     } catch (error) {
       log.warn(
         { err: error, generation_id: call.generation_id, on_failure },
@@ -231,12 +230,6 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
       return passTask(call, task, set).then((passed) => inner.run(passed.call, passed.task));
     },
   };
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  return promise;
 }
 
 /** Counts the texts that stand beside those that the client sent. */

@@ -163,6 +163,12 @@ export const CreateGuardrailBody = Type.Object(
 );
 export type CreateGuardrailBody = Static<typeof CreateGuardrailBody>;
 
+/** A guardrail that is not stored: as `POST /guardrails` takes it, with or without a name. */
+export const DraftGuardrail = Type.Object(
+  { name: Type.Optional(name), workspace_id: Type.Optional(Type.String()), ...settings },
+  { additionalProperties: false, title: 'DraftGuardrail', description: 'Either this, or `guardrail_id`.' },
+);
+
 /** Body of `PATCH /guardrails/{id}`: what it leaves out stays as it is, lists are replaced whole. */
 export const UpdateGuardrailBody = Type.Object(
   { name: Type.Optional(name), ...settings },

@@ -1,0 +1,199 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import Type, { type TSchema } from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Analyzer } from '../../guardrails/analyzer.ts';
+import { checkGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import { requestTexts } from '../../guardrails/request-texts.ts';
+import type { Subject } from '../../guardrails/screen.ts';
+import { refusalTold } from '../../guardrails/verdict.ts';
+import type { Server } from '../../http/server.ts';
+import { explain, ValidationError } from '../../http/validation.ts';
+import type { Inference } from '../../inference/answer.ts';
+import type { Clock } from '../../inference/call.ts';
+import { type DryRun, dryRun } from '../../inference/dry-run.ts';
+import type { Explanation } from '../../inference/explain.ts';
+import type { Envelopes } from '../../inference/state/envelope.ts';
+import { limits } from '../../limits.ts';
+import { ChatCompletionBody } from '../../schemas/chat.ts';
+import { CompletionBody } from '../../schemas/completions.ts';
+import { errors } from '../../schemas/error.ts';
+import type { BoundGuardrail } from '../../schemas/guardrail.ts';
+import { GuardrailTest, TestGuardrailBody } from '../../schemas/guardrail-test.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { MessagesBody } from '../../schemas/messages.ts';
+import { ResponsesBody } from '../../schemas/responses.ts';
+import type { GuardrailStore } from '../../storage/guardrails.ts';
+import { callOf } from '../call-of.ts';
+import { type ChatBody, chatRequest } from '../chat/door.ts';
+import { type CompletionRequest, completionRequests } from '../completions/door.ts';
+import { type MessagesRequestBody, messagesRequest } from '../messages/door.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../responses/door.ts';
+import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
+
+export interface TestGuardrailOptions extends NameSources {
+  inference: Inference;
+  guardrails: Pick<GuardrailStore, 'find'>;
+  analyzer: Analyzer | undefined;
+  timeout_ms(): number;
+  envelopes: Envelopes;
+  clock: Clock;
+}
+
+type Api = 'chat' | 'responses' | 'messages' | 'completions';
+
+/** A guardrail that does nothing. */
+const EMPTY: BoundGuardrail = {
+  id: 'draft',
+  scope: 'api-key',
+  allowed_models: null,
+  ignored_models: null,
+  allowed_providers: null,
+  ignored_providers: null,
+  enforce_zdr: null,
+  enforce_zdr_anthropic: null,
+  enforce_zdr_openai: null,
+  enforce_zdr_google: null,
+  enforce_zdr_other: null,
+  content_filter_builtins: null,
+  content_filters: null,
+  content_filter_output: null,
+  content_filter_reversible: null,
+};
+
+/** No filter restricts, and no restriction filters: each is looked at by itself. */
+const NO_FILTERS = { content_filter_builtins: null, content_filters: null };
+
+/** How each API's body is checked and read. */
+function readers({ envelopes }: TestGuardrailOptions, organization_id: string) {
+  const envelope = envelopes(organization_id);
+  return {
+    chat: { schema: ChatCompletionBody, read: (body) => [chatRequest(body as unknown as ChatBody)] },
+    responses: {
+      schema: ResponsesBody,
+      read: (body) => [responsesRequest(body as unknown as ResponsesRequestBody, { envelope })],
+    },
+    messages: {
+      schema: MessagesBody,
+      read: (body) => [messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] })],
+    },
+    completions: { schema: CompletionBody, read: (body) => completionRequests(body as unknown as CompletionRequest) },
+  } satisfies Record<Api, { schema: TSchema; read(body: JsonObject): ChatRequest[] }>;
+}
+
+function requestsOf(options: TestGuardrailOptions, body: JsonObject, api: Api, organization_id: string): ChatRequest[] {
+  const { schema, read } = readers(options, organization_id)[api];
+  const found = explain(schema as unknown as Parameters<typeof explain>[0], body, 'request');
+  if (found.length > 0) throw new ValidationError('body', found);
+  return read(body);
+}
+
+/** What was found, shown so that whoever asked knows it again, and nobody else does. */
+function masked(text: string, start: number, end: number): string {
+  const characters = [...text.slice(start, end)];
+  if (characters.length < 4) return '•'.repeat(characters.length);
+  return `${characters[0]}${'•'.repeat(Math.min(characters.length - 2, 30))}${characters.at(-1)}`;
+}
+
+function findingsOf({ found, filters }: DryRun<unknown>): GuardrailTest['findings'] {
+  const told = found.flatMap(({ field, text, findings }) =>
+    findings.map(({ start, end, filter: index, pattern }) => {
+      const { slug, pattern: custom, label, action } = filters[index]!;
+      return {
+        filter: slug ?? 'custom',
+        pattern: custom ?? pattern ?? null,
+        label,
+        action,
+        field,
+        start,
+        end,
+        excerpt: masked(text, start, end),
+      };
+    }),
+  );
+  return told.slice(0, limits.findings_told_max);
+}
+
+function routingOf({ plan, error }: Explanation): NonNullable<GuardrailTest['routing']> {
+  const left = plan.candidates.filter(({ excluded }) => excluded === undefined);
+  return {
+    models: [...new Set(left.map(({ model }) => model.id))],
+    endpoints: left.map(({ endpoint }) => endpoint.id),
+    excluded: plan.candidates.flatMap(({ endpoint, excluded }) =>
+      excluded?.reason.startsWith('a guardrail') ? [{ endpoint_id: endpoint.id, reason: excluded.reason }] : [],
+    ),
+    error: error === undefined ? null : error.message,
+  };
+}
+
+function exactlyOne(body: TestGuardrailBody, one: keyof TestGuardrailBody, other: keyof TestGuardrailBody): void {
+  if ((body[one] === undefined) === (body[other] === undefined)) {
+    throw new GatewayError(400, `${one} or ${other} is required, and not both`);
+  }
+}
+
+/** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
+export function testGuardrail(server: Server, options: TestGuardrailOptions): void {
+  const { inference, guardrails, analyzer, timeout_ms, clock } = options;
+
+  async function boundOf(
+    { guardrail_id, guardrail }: TestGuardrailBody,
+    organization_id: string,
+  ): Promise<BoundGuardrail> {
+    if (guardrail_id !== undefined) {
+      const stored = await foundGuardrail({ organization_id, id: guardrail_id }, guardrails.find);
+      return { ...stored, scope: 'api-key' };
+    }
+    const { workspace_id: _, ...draft } = guardrail ?? {};
+    await checkGuardrail(draft, nextTurn);
+    return { ...EMPTY, ...guardrailSettings(draft, namesOf(options)) };
+  }
+
+  server.route({
+    method: 'POST',
+    url: '/guardrails/test',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'testGuardrail',
+      tags: ['Guardrails'],
+      summary: 'Tries a guardrail, or a draft of one, on a text or a request.',
+      description: 'Nothing is sent, charged, stored or logged.',
+      body: TestGuardrailBody,
+      response: { 200: Type.Object({ data: GuardrailTest }), ...errors(400, 401, 403, 404, 413, 429, 500, 503) },
+    },
+    handler: async (request, reply) => {
+      reply.header('cache-control', 'private, no-store');
+      const { body } = request;
+      exactlyOne(body, 'guardrail_id', 'guardrail');
+      exactlyOne(body, 'text', 'request');
+      if (body.api !== undefined && body.request === undefined)
+        throw new GatewayError(400, 'api is for a request alone');
+      const { organization_id } = request.principal!;
+      const bound = await boundOf(body, organization_id);
+      const { text = '', api = 'chat' } = body;
+      const wanted =
+        body.request === undefined ? [] : requestsOf(options, body.request as JsonObject, api, organization_id);
+      const subject: Subject<unknown> =
+        body.request === undefined
+          ? (visit) => visit(text, { field: 'text', kind: 'text' })
+          : (visit) => wanted.map((one) => requestTexts(one, { visit, keeps_signatures: false }));
+      const told = await dryRun(subject, [bound], { analyzer, timeout_ms: timeout_ms() });
+      const [first] = wanted;
+      const unfiltered = [{ ...bound, ...NO_FILTERS }];
+      const routed = first && { ...callOf(request, first, clock), wants_metadata: false };
+      const explained =
+        routed && (await inference.explain({ ...routed, principal: { ...routed.principal, guardrails: unfiltered } }));
+      return {
+        data: {
+          verdict: told.verdict,
+          refusal: told.refusal === undefined ? null : { status: 403, ...refusalTold(told.refusal) },
+          findings: findingsOf(told),
+          findings_count: told.found.reduce((sum, { findings }) => sum + findings.length, 0),
+          changes: [...told.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({ field, text })),
+          pipeline: told.stages,
+          routing: explained === undefined ? null : routingOf(explained),
+        },
+      };
+    },
+  });
+}

@@ -1,0 +1,84 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
+import { DraftGuardrail } from './guardrail.ts';
+import { PipelineStage } from './routing-metadata.ts';
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** Body of `POST /guardrails/test`: a guardrail or a draft of one, and what is held against it. */
+export const TestGuardrailBody = Type.Object(
+  {
+    guardrail_id: Type.Optional(
+      Type.String({ description: 'A guardrail as it is stored. Either this, or `guardrail`.' }),
+    ),
+    guardrail: Type.Optional(DraftGuardrail),
+    text: Type.Optional(
+      Type.String({ minLength: 1, maxLength: limits.tested_chars_max, description: 'Either this, or `request`.' }),
+    ),
+    request: Type.Optional(
+      Type.Object({}, { additionalProperties: true, description: 'The body of a request that a client might send.' }),
+    ),
+    api: Type.Optional(
+      Type.Enum(['chat', 'responses', 'messages', 'completions'] as const, {
+        description: 'The operation whose body `request` is. Default: chat.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type TestGuardrailBody = Static<typeof TestGuardrailBody>;
+
+/** What a guardrail would do. */
+export const GuardrailTest = Type.Object(
+  {
+    verdict: Type.Enum(['passed', 'flagged', 'redacted', 'blocked'] as const, {
+      description: 'What filters would do in the end: the strictest.',
+    }),
+    refusal: nullable(
+      Type.Object(
+        {
+          status: Type.Integer(),
+          message: Type.String(),
+          metadata: Type.Object({}, { additionalProperties: true }),
+        },
+        { description: 'The error that the client would be told.' },
+      ),
+    ),
+    findings: Type.Array(
+      Type.Object({
+        filter: Type.String({ description: 'A builtin slug, or `custom`.' }),
+        pattern: nullable(
+          Type.String({ description: 'The pattern of a custom filter; a family of prompt injection.' }),
+        ),
+        label: Type.String(),
+        action: Type.Enum(['redact', 'block', 'flag'] as const),
+        field: Type.String({ description: 'Where, by the names of chat completions.' }),
+        start: Type.Integer({ description: 'UTF-16 offset in the text of the field.' }),
+        end: Type.Integer({ description: 'Exclusive.' }),
+        excerpt: Type.String({ description: 'Its first and its last character.' }),
+      }),
+      { description: `The first ${limits.findings_told_max}. After what blocks, nothing more is looked for.` },
+    ),
+    findings_count: Type.Integer(),
+    changes: Type.Array(Type.Object({ field: Type.String(), text: Type.String() }), {
+      description: `The texts that would go on as others; the first ${limits.findings_told_max}.`,
+    }),
+    pipeline: Type.Array(PipelineStage),
+    routing: nullable(
+      Type.Object(
+        {
+          models: Type.Array(Type.String()),
+          endpoints: Type.Array(Type.String(), { description: 'Those that the request might go to.' }),
+          excluded: Type.Array(Type.Object({ endpoint_id: Type.String(), reason: Type.String() }), {
+            description: 'Those that the restrictions leave out.',
+          }),
+          error: nullable(Type.String({ description: 'What the client would be told where none is left.' })),
+        },
+        { description: 'What the restrictions leave of a request; null for a text.' },
+      ),
+    ),
+  },
+  { title: 'GuardrailTest' },
+);
+
+export type GuardrailTest = Static<typeof GuardrailTest>;

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from './harness.ts';
+
+/** `POST /guardrails/test` through a whole gateway. */
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({
+    yaml: `
+bundled_catalog: false
+providers:
+  acme: { name: Acme, dialect: openai-chat, base_url: "http://127.0.0.1:1/v1" }
+  other: { name: Other, dialect: openai-chat, base_url: "http://127.0.0.1:1/v1" }
+models:
+  acme/m: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 1 } }, { provider: other, upstream_model: m, pricing: { prompt: 1, completion: 1 } }] }
+`,
+  });
+});
+afterAll(() => gateway.stop());
+
+async function tried(body: object, status = 200) {
+  const authorization = `Bearer ${gateway.management_key}`;
+  const response = await gateway.call('POST', '/guardrails/test', body, { authorization });
+  const told = (await response.json()) as { data: Record<string, unknown>; error: { message: string } };
+  expect(response.status, JSON.stringify(told)).toBe(status);
+  return told;
+}
+
+const redact = { content_filter_builtins: [{ slug: 'email', action: 'redact' }] };
+const EMAIL = 'jane.doe@example.com';
+
+describe('a draft', () => {
+  test('tells what it would find in a text, and what it would make of it', async () => {
+    const { data } = await tried({ guardrail: redact, text: `To ${EMAIL}.` });
+    expect(data).toMatchObject({
+      verdict: 'redacted',
+      refusal: null,
+      findings: [
+        { filter: 'email', pattern: null, label: 'Email address', action: 'redact', field: 'text', start: 3, end: 23 },
+      ],
+      findings_count: 1,
+      changes: [{ field: 'text', text: 'To [EMAIL].' }],
+      pipeline: [{ name: 'content-filter', data: { action: 'redacted' } }],
+      routing: null,
+    });
+    expect(JSON.stringify(data)).not.toContain(EMAIL);
+  });
+
+  test('tells whom it would refuse, with the words of the refusal', async () => {
+    const guardrail = { content_filters: [{ pattern: 'x-[0-9]+', action: 'block', label: 'Codes' }] };
+    const { data } = await tried({ guardrail, text: 'of x-42' });
+    expect(data).toMatchObject({
+      verdict: 'blocked',
+      refusal: { status: 403, message: 'Request blocked by content filter: Codes', metadata: { filter: 'custom' } },
+    });
+    expect((await tried({ guardrail, text: 'of y-42' })).data).toMatchObject({ verdict: 'passed', findings: [] });
+  });
+
+  test.each([
+    ['chat', { model: 'acme/m', messages: [{ role: 'user', content: `To ${EMAIL}` }] }, 'messages[0].content'],
+    ['responses', { model: 'acme/m', input: `To ${EMAIL}` }, 'messages[0].content'],
+    [
+      'messages',
+      { model: 'acme/m', max_tokens: 9, messages: [{ role: 'user', content: `To ${EMAIL}` }] },
+      'messages[0].content',
+    ],
+    ['completions', { model: 'acme/m', prompt: ['x', `To ${EMAIL}`] }, 'messages[0].content'],
+  ])('reads a request of %s, and tells which endpoints its restrictions leave', async (api, request, field) => {
+    const guardrail = { ...redact, ignored_providers: ['Other'] };
+    const { data } = await tried({ guardrail, api, request });
+    expect(data).toMatchObject({
+      verdict: 'redacted',
+      changes: [{ field, text: 'To [EMAIL]' }],
+      routing: {
+        models: ['acme/m'],
+        endpoints: [expect.stringContaining('acme')],
+        excluded: [{ reason: 'a guardrail leaves it out (provider-ignored-by-guardrail)' }],
+        error: null,
+      },
+    });
+  });
+
+  test('that leaves no endpoint tells what the client would be told', async () => {
+    const request = { model: 'acme/m', messages: [{ role: 'user', content: 'x' }] };
+    const { data } = await tried({ guardrail: { ignored_models: ['acme/m'] }, request });
+    expect(data['routing']).toMatchObject({ endpoints: [], error: expect.stringContaining('guardrail') });
+  });
+
+  test('is checked as one that is stored, and so is the request', async () => {
+    const text = 'x';
+    expect(
+      (await tried({ guardrail: { content_filters: [{ pattern: '(', action: 'block' }] }, text }, 400)).error.message,
+    ).toContain('content_filters[0].pattern');
+    expect((await tried({ guardrail: redact, request: { model: 'acme/m' } }, 400)).error.message).toContain('messages');
+    expect(
+      (await tried({ guardrail: redact, api: 'messages', request: { model: 'acme/m', messages: 1 } }, 400)).error
+        .message,
+    ).toContain('request.messages');
+    expect((await tried({ text }, 400)).error.message).toBe('guardrail_id or guardrail is required, and not both');
+    expect((await tried({ guardrail: redact, text, request: {} }, 400)).error.message).toBe(
+      'text or request is required, and not both',
+    );
+  });
+});
+
+test('a stored guardrail is tried by its id, and nothing of it is counted', async () => {
+  const authorization = `Bearer ${gateway.management_key}`;
+  const made = await gateway.call('POST', '/guardrails', { name: 'g', ...redact }, { authorization });
+  const { id } = ((await made.json()) as { data: { id: string } }).data;
+  const { data } = await tried({ guardrail_id: id, text: EMAIL });
+  expect(data).toMatchObject({ verdict: 'redacted', pipeline: [{ guardrail_id: id }] });
+  await tried({ guardrail_id: '00000000-0000-4000-8000-000000000000', text: EMAIL }, 404);
+  const metrics = await (await fetch(`${gateway.url}/metrics`, { headers: { authorization } })).text();
+  expect(metrics).not.toMatch(/^gateway_content_filtered_total\{/m);
+  expect(gateway.log_lines.join()).not.toContain('jane');
+});
+
+test('an ordinary key may not try guardrails', async () => {
+  const response = await gateway.call('POST', '/guardrails/test', { guardrail: redact, text: 'x' });
+  expect(response.status).toBe(403);
+});
