@@ -41,12 +41,12 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
       return hits;
     },
     heldFrom(text) {
-      if (text.endsWith('\\') && !text.includes('[', text.length - 240)) return text.length - 1;
+      const bare = text.endsWith('\\') ? text.length - 1 : text.length;
       const opened = OPENED.exec(text);
-      if (opened === null) return text.length;
+      if (opened === null) return bare;
       const begun = said(opened[1]!.trimStart());
       for (const words of byWords().keys()) if (words.startsWith(begun) || begun.startsWith(words)) return opened.index;
-      return text.endsWith('\\') ? text.length - 1 : text.length;
+      return bare;
     },
     settled() {},
   };
