@@ -12,8 +12,11 @@ export interface Fitted {
 
 /** What makes one call fit the endpoints that it is tried at: what the endpoint has of its own is left to it, the rest is done here. */
 export interface CallAdapter {
-  /** Gets what `fit` needs for this endpoint, once a call. Undefined: nothing is to be waited for. Rejects with `GatewayError` as encoding does, or `ClientGone`. */
-  ready?(candidate: Candidate): Promise<void> | undefined;
+  /**
+   * Gets what `fit` needs for this endpoint, once a call. Undefined: nothing is to be waited for. Rejects with `GatewayError` as
+   * encoding does, or `ClientGone`. `is_beside`: another attempt is under way, which would not wait; nothing can be paid then.
+   */
+  ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
   /** The same request where nothing is to change. */
   fit(request: ChatRequest, candidate: Candidate): Fitted;
 }
@@ -27,8 +30,16 @@ export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapte
   const [first, ...others] = found;
   if (first === undefined || others.length === 0) return first;
   return {
-    async ready(candidate) {
-      for (const one of found) await one.ready?.(candidate);
+    ready(candidate, is_beside) {
+      let waiting: Promise<void> | undefined;
+      for (const one of found) {
+        const before = waiting;
+        waiting =
+          before === undefined
+            ? one.ready?.(candidate, is_beside)
+            : before.then(() => one.ready?.(candidate, is_beside));
+      }
+      return waiting;
     },
     fit(request, candidate) {
       const report: Report[] = [];

@@ -19,8 +19,8 @@ import type { Traffic } from './traffic.ts';
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
-  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. Absent: nothing is needed. */
-  ready?(candidate: Candidate): Promise<void> | undefined;
+  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. `is_beside`: for a second attempt, which is not sent where there is something to wait for. Absent: nothing is needed. */
+  ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
   prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P;
   /** What it may cost. */

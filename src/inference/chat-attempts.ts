@@ -82,11 +82,11 @@ export function createChatAttempts(
       });
     };
     return {
-      ready(candidate) {
+      ready(candidate, is_beside) {
         media = NO_MEDIA;
         asked += 1;
         const nth = asked;
-        const waiting = adapter?.ready?.(candidate);
+        const waiting = adapter?.ready?.(candidate, is_beside);
         return waiting === undefined ? gather(candidate, nth) : waiting.then(() => gather(candidate, nth));
       },
       prepare(candidate, strip_state, spend) {

@@ -164,7 +164,7 @@ export function createHedges(
     work: Work<P, T>,
   ): Promise<Beside<P, T> | undefined> {
     const { call, hold } = session;
-    const needs = work.ready?.(next);
+    const needs = work.ready?.(next, true);
     if (needs !== undefined) {
       void needs.catch(() => {});
       return undefined;

@@ -138,10 +138,11 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
     }
 
     return {
-      ready(candidate) {
+      ready(candidate, is_beside) {
         if (plugin === undefined || found !== undefined) return undefined;
         const way = wayOf(plugin.wish, candidate, plugin.field, search);
-        return 'engine' in way ? before(way.engine, plugin.wish) : undefined;
+        if ('native' in way) return undefined;
+        return is_beside ? Promise.resolve() : before(way.engine, plugin.wish);
       },
       fit(request, candidate) {
         const fitting: Fitting = {
@@ -155,7 +156,9 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
           const way = wayOf(plugin.wish, candidate, plugin.field, search);
           if ('engine' in way) {
             const messages =
-              found === undefined ? request.messages : withResults(request.messages, found, plugin.wish.search_prompt);
+              found === undefined || found.query === ''
+                ? request.messages
+                : withResults(request.messages, found, plugin.wish.search_prompt);
             fitting.request = { ...fitting.request, messages };
           } else if (!fitting.tools.some((tool) => isVendorSearch(tool) || isGoogleSearch(tool))) {
             makeNative(fitting, way.native, undefined);
@@ -209,6 +212,21 @@ function vendorOptions(block: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value != null)) as JsonObject;
 }
 
+/** What the caller's filters let pass of what was found: a page that must not go on is left out. */
+async function screened({ screening }: Call, found: readonly SearchResult[]): Promise<SearchResult[]> {
+  if (screening === undefined) return [...found];
+  const passed: SearchResult[] = [];
+  for (const one of found) {
+    try {
+      const [title = '', content = ''] = await screening.texts([one.title, one.content]);
+      passed.push({ ...one, title, content });
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+    }
+  }
+  return passed;
+}
+
 async function searchBefore(
   call: Call,
   { engine, wish, search, now_ms }: { engine: SearchEngine; wish: SearchWish; search: WebSearch; now_ms: number },
@@ -223,10 +241,11 @@ async function searchBefore(
   const unlisten = call.cancellation.onCancel(() => gone.abort(new ClientGone({ may_be_billed: false })));
   try {
     const fee = { name: 'web_search', cost_nano_max: searchCost(settings.price, options.max_results) };
-    const results = await fees.spend(fee, async () => {
+    const found = await fees.spend(fee, async () => {
       const { results, cost_nano } = await search.search(engine, query, options, gone.signal);
       return { value: results, cost_nano, counts: { web_search: 1 } };
     });
+    const results = await screened(call, found);
     call.stages.push({
       type: 'plugin',
       name: 'web-search',

@@ -1,0 +1,257 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import type { Call } from '../../inference/call.ts';
+import type { Fees } from '../../inference/server-tools.ts';
+import type { Quirks } from '../../providers/provider.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';
+import { createWebAdapter } from './adapter.ts';
+import type { SearchResult } from './engine.ts';
+import type { WebSearch } from './search.ts';
+
+const PRICE = { search_nano: 5, results_included: 10, result_nano: 1 };
+const engine: EngineSettings = { base_url: 'http://engine', api_key: undefined, price: PRICE };
+const RESULTS: SearchResult[] = [
+  { url: 'https://a.com/', title: 'A', content: 'about a' },
+  { url: 'https://b.com/', title: 'B', content: 'secret' },
+];
+
+function searching(engines: SearchEngine[] = ['exa', 'parallel']) {
+  const asked: string[] = [];
+  const search: WebSearch = {
+    settings: () => ({ engine: engines[0], engines: new Map(engines.map((one) => [one, engine])) }),
+    async search(one, query) {
+      asked.push(`${one}: ${query}`);
+      return { results: RESULTS, cost_nano: 5, engine: one };
+    },
+  };
+  return { search, asked };
+}
+
+function candidate(
+  dialect: Wire,
+  native_search?: Quirks['native_search'],
+  web_search: number | undefined = 10,
+): Candidate {
+  const pricing = web_search === undefined ? {} : { web_search };
+  const quirks = native_search === undefined ? {} : { native_search };
+  const row = {
+    model: { id: 'm' },
+    endpoint: { quirks, pricing },
+    provider: { name: 'P', dialect },
+    excluded: undefined,
+  };
+  return row as unknown as Candidate;
+}
+
+function callOf(request: Partial<ChatRequest>, more: Partial<Call> = {}): Call {
+  const paid: { name: string; cost_nano_max: number }[] = [];
+  const fees: Fees = {
+    async spend(fee, run) {
+      paid.push(fee);
+      return (await run()).value;
+    },
+  };
+  const messages = [
+    { role: 'system', content: 'Be kind.' },
+    { role: 'user', content: 'What  is\nnew?' },
+  ];
+  const cancellation = { cancelled: false, cancel() {}, onCancel: () => () => {} };
+  return { request: { messages, ...request }, stages: [], fees, cancellation, ...more } as unknown as Call;
+}
+
+const toolOf = (parameters: object) =>
+  ({ tools: [{ type: 'gateway:web_search', parameters }] }) as Partial<ChatRequest>;
+function fitted(request: Partial<ChatRequest>, to: Candidate, engines?: SearchEngine[]) {
+  const call = callOf(request);
+  const adapter = createWebAdapter(searching(engines).search, () => 0)(call)!;
+  return adapter.fit(call.request, to);
+}
+const refusal = (message: RegExp) => expect.objectContaining({ status: 400, message: expect.stringMatching(message) });
+
+describe('an endpoint that searches itself is told in its own words', () => {
+  const location = { type: 'approximate', city: 'Bern', country: 'ch', timezone: 'Europe/Zurich' };
+  const place = { type: 'approximate', city: 'Bern', country: 'CH', timezone: 'Europe/Zurich' };
+  test.each<[string, Wire, NonNullable<Quirks['native_search']>, object, object]>([
+    [
+      'OpenAI',
+      'openai-responses',
+      'openai',
+      { allowed_domains: ['a.com'], user_location: location, search_context_size: 'high' },
+      {
+        type: 'web_search',
+        filters: { allowed_domains: ['a.com'] },
+        user_location: place,
+        search_context_size: 'high',
+      },
+    ],
+    [
+      'xAI',
+      'openai-responses',
+      'xai',
+      { excluded_domains: ['a.com'] },
+      { type: 'web_search', filters: { excluded_domains: ['a.com'] } },
+    ],
+    [
+      'Anthropic',
+      'anthropic-messages',
+      'anthropic',
+      { excluded_domains: ['a.com/blog'], max_uses: 2, user_location: location },
+      {
+        type: 'web_search_20250305',
+        name: 'web_search',
+        max_uses: 2,
+        blocked_domains: ['a.com/blog'],
+        user_location: place,
+      },
+    ],
+    ['Google', 'gemini-generate-content', 'google', {}, { googleSearch: {} }],
+  ])('%s', (_name, wire, native, parameters, block) => {
+    const { request, report } = fitted(toolOf(parameters), candidate(wire, native));
+    expect(request.tools).toEqual([{ type: 'native', wire, block }]);
+    expect(report).toEqual([]);
+  });
+
+  test('models that search by a field of the request have no tool', () => {
+    const { request } = fitted(
+      toolOf({ user_location: location, search_context_size: 'low' }),
+      candidate('openai-chat', 'search_model'),
+    );
+    expect(request.tools).toBeNull();
+    expect(request.web_search_options).toEqual({
+      search_context_size: 'low',
+      user_location: { type: 'approximate', approximate: { city: 'Bern', country: 'CH' } },
+    });
+    const sonar = fitted(toolOf({ allowed_domains: ['a.com'] }), candidate('openai-chat', 'perplexity', undefined));
+    expect(sonar.request['search_domain_filter']).toEqual(['a.com']);
+    expect(
+      fitted(toolOf({ excluded_domains: ['a.com'] }), candidate('openai-chat', 'perplexity')).request[
+        'search_domain_filter'
+      ],
+    ).toEqual(['-a.com']);
+  });
+
+  test.each<[Wire, NonNullable<Quirks['native_search']>, unknown]>([
+    ['openai-responses', 'openai', { type: 'web_search' }],
+    ['anthropic-messages', 'anthropic', { type: 'function', function: { name: 'web_search' } }],
+    ['gemini-generate-content', 'google', undefined],
+  ])('over %s it is chosen', (wire, native, choice) => {
+    const { request, report } = fitted(
+      { ...toolOf({}), tool_choice: { type: 'gateway:web_search' } },
+      candidate(wire, native),
+    );
+    expect(request.tool_choice).toEqual(choice);
+    expect(report).toHaveLength(choice === undefined ? 1 : 0);
+  });
+});
+
+describe('what an endpoint cannot carry is done here, or refused where it must', () => {
+  const both = { allowed_domains: ['a.com'], excluded_domains: ['b.com'] };
+  test.each<[Wire, Quirks['native_search'], object, RegExp]>([
+    ['openai-responses', 'openai', { excluded_domains: ['a.com'] }, /cannot leave domains out/],
+    ['openai-responses', 'openai', { allowed_domains: ['*.a.com'] }, /neither wildcards nor paths/],
+    [
+      'openai-responses',
+      'openai',
+      { allowed_domains: Array.from({ length: 101 }, (_, at) => `a${at}.com`) },
+      /no room/,
+    ],
+    ['openai-responses', 'xai', both, /one list of domains/],
+    ['openai-responses', 'xai', { allowed_domains: ['a.com', 'b.com', 'c.com', 'd.com', 'e.com', 'f.com'] }, /no room/],
+    ['anthropic-messages', 'anthropic', both, /one list of domains/],
+    ['anthropic-messages', 'anthropic', { allowed_domains: ['*.a.com'] }, /no wildcards/],
+    ['gemini-generate-content', 'google', { allowed_domains: ['a.com'] }, /no filter of domains/],
+    ['openai-chat', 'search_model', { allowed_domains: ['a.com'] }, /no filter of domains/],
+    ['openai-chat', 'perplexity', { allowed_domains: ['a.com/x'] }, /neither wildcards nor paths/],
+    ['openai-chat', 'openai', {}, /does not search the web itself/],
+    ['openai-chat', undefined, {}, /does not search the web itself/],
+  ])('%s, %s: %j', (wire, native, parameters, why) => {
+    const to = candidate(wire, native);
+    expect(fitted(toolOf(parameters), to).request.tools).toEqual([
+      { type: 'gateway:web_search', parameters: { ...parameters, engine: 'exa' } },
+    ]);
+    expect(() => fitted(toolOf({ ...parameters, engine: 'native' }), to)).toThrow(refusal(why));
+    expect(() => fitted(toolOf(parameters), to, [])).toThrow(refusal(/no search engine: set one up/));
+  });
+
+  test('searches without a known price are not asked for', () => {
+    const to = candidate('anthropic-messages', 'anthropic', undefined);
+    (to.endpoint as { pricing: object }).pricing = {};
+    expect(fitted(toolOf({}), to).request.tools).toMatchObject([{ type: 'gateway:web_search' }]);
+    expect(() => fitted(toolOf({ engine: 'native' }), to)).toThrow(refusal(/price of its searches is not known/));
+  });
+
+  test('an engine by its name goes before what the endpoint has', () => {
+    const to = candidate('anthropic-messages', 'anthropic');
+    expect(fitted(toolOf({ engine: 'parallel' }), to).request.tools).toMatchObject([
+      { parameters: { engine: 'parallel' } },
+    ]);
+    expect(() => fitted(toolOf({ engine: 'searxng' }), to)).toThrow(
+      refusal(/^tools\[0\]\.engine must be an engine of this gateway's/),
+    );
+  });
+});
+
+describe('before a call', () => {
+  const plugins = [{ id: 'web' }];
+  const to = candidate('openai-chat');
+
+  test('one search, whatever is tried after it', async () => {
+    const { search, asked } = searching();
+    const call = callOf({ plugins });
+    const adapter = createWebAdapter(search, () => 0)(call)!;
+    for (let tries = 0; tries < 3; tries += 1) await adapter.ready!(to);
+    expect(asked).toEqual(['exa: What is new?']);
+    const { messages } = adapter.fit(call.request, to).request;
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'system', 'user']);
+    expect(messages[1]!.content).toContain('1970-01-01T00:00:00.000Z');
+    expect(call.sources).toMatchObject([{ url: 'https://a.com/' }, { url: 'https://b.com/' }]);
+    expect(call.stages).toMatchObject([{ type: 'plugin', name: 'web-search', data: { engine: 'exa', results: 2 } }]);
+  });
+
+  test('none beside an attempt that is under way: nothing could be paid', async () => {
+    const { search, asked } = searching();
+    const call = callOf({ plugins });
+    const adapter = createWebAdapter(search, () => 0)(call)!;
+    expect(adapter.ready!(to, true)).toBeInstanceOf(Promise);
+    expect(adapter.ready!(candidate('anthropic-messages', 'anthropic'), true)).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+
+  test('pages are held against the filters of the caller: one that must not go on is left out', async () => {
+    const { search } = searching();
+    const screening = {
+      async texts(texts: readonly string[]) {
+        if (texts.includes('secret')) throw new GatewayError(403, 'blocked');
+        return texts.map((text) => text.replace('about', '[REDACTED]'));
+      },
+    };
+    const call = callOf({ plugins }, { screening });
+    const adapter = createWebAdapter(search, () => 0)(call)!;
+    await adapter.ready!(to);
+    const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
+    expect(told).toContain('[REDACTED] a');
+    expect(told).not.toContain('secret');
+    expect(call.sources).toEqual([{ url: 'https://a.com/', title: 'A', content: '[REDACTED] a' }]);
+  });
+
+  test('a user who said nothing in words is searched nothing for', async () => {
+    const { search, asked } = searching();
+    const image = { type: 'image_url' as const, image_url: { url: 'https://a.com/a.png' } };
+    const call = callOf({ plugins, messages: [{ role: 'user', content: [image] }] });
+    const adapter = createWebAdapter(search, () => 0)(call)!;
+    await adapter.ready!(to);
+    expect(asked).toEqual([]);
+    expect(adapter.fit(call.request, to).request.messages).toBe(call.request.messages);
+  });
+});
+
+test('a call that asks for no search costs nothing', () => {
+  const { search } = searching();
+  const adapter = createWebAdapter(search, () => 0);
+  expect(adapter(callOf({}))).toBeUndefined();
+  expect(
+    adapter(callOf({ plugins: [{ id: 'web', enabled: false }], tools: [{ type: 'gateway:datetime' }] })),
+  ).toBeUndefined();
+});
