@@ -466,3 +466,57 @@ describe('reversible redaction', () => {
     expect(JSON.stringify(sent[1])).toContain('And to [EMAIL_3].');
   });
 });
+
+describe('names that could not be looked for in time', () => {
+  const body = { ...text, messages: [{ role: 'user', content: 'Jane Doe wrote to John Smith from Berlin.' }] };
+
+  async function with_(settings: string, ask: (call: TestGateway['call']) => Promise<void>) {
+    const { port } = upstream.address() as AddressInfo;
+    const other = await startGateway({
+      yaml: `
+bundled_catalog: false
+providers: { acme: { name: Acme, dialect: openai-chat, base_url: "http://127.0.0.1:${port}/v1" } }
+models: { acme/m: { endpoints: [{ provider: acme, upstream_model: m, pricing: { prompt: 1, completion: 1 } }] } }
+guardrails: ${settings}`,
+    });
+    try {
+      const authorization = `Bearer ${other.management_key}`;
+      const made = await other.call(
+        'POST',
+        '/guardrails',
+        { name: 'g', ...filter('redact', 'person-name') },
+        { authorization },
+      );
+      const { id } = ((await made.json()) as { data: { id: string } }).data;
+      await other.call(
+        'POST',
+        `/guardrails/${id}/assignments/keys`,
+        { key_hashes: [other.key_hash] },
+        { authorization },
+      );
+      await ask(other.call);
+    } finally {
+      await other.stop();
+    }
+  }
+
+  test('end the request, streamed or not, before anybody is asked', async () => {
+    await with_('{ timeout_ms: 1 }', async (ask) => {
+      for (const stream of [false, true]) {
+        const response = await ask('POST', '/chat/completions', { ...body, stream });
+        expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+        expect(await response.text()).toContain('content_filter_unavailable');
+      }
+      expect(asked).toEqual([]);
+    });
+  });
+
+  test('let it pass where the operator wants that, which is told', async () => {
+    await with_('{ timeout_ms: 1, on_failure: allow }', async (ask) => {
+      const response = await ask('POST', '/chat/completions', body, { 'x-gateway-experimental-metadata': 'enabled' });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain('names and addresses were not looked for');
+      expect(asked[0]?.body).toContain('Jane Doe');
+    });
+  });
+});

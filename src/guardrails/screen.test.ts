@@ -1,0 +1,265 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
+import type { ChatRequest, Message } from '../schemas/inner.ts';
+import type { Entity } from './analyzer.ts';
+import { filterSetOf } from './filter-set.ts';
+import { createNumbering } from './redaction.ts';
+import { requestTexts } from './request-texts.ts';
+import { type Screener, screen } from './screen.ts';
+
+const EMAIL = 'jane.doe@example.com';
+
+function guardrailOf(builtins: BuiltinFilter[], custom: CustomFilter[] = [], reversible = false): BoundGuardrail {
+  return {
+    id: 'g',
+    scope: 'api-key',
+    allowed_models: null,
+    ignored_models: null,
+    allowed_providers: null,
+    ignored_providers: null,
+    enforce_zdr: null,
+    enforce_zdr_anthropic: null,
+    enforce_zdr_openai: null,
+    enforce_zdr_google: null,
+    enforce_zdr_other: null,
+    content_filter_builtins: builtins,
+    content_filters: custom,
+    content_filter_output: null,
+    content_filter_reversible: reversible,
+  };
+}
+
+function screenerOf(guardrail: BoundGuardrail, more: Partial<Screener> = {}): Screener {
+  const guardrails = [guardrail];
+  const numbering = createNumbering();
+  return { set: filterSetOf(guardrails)!, guardrails, numbering, pause: async () => {}, ...more };
+}
+
+const emails = guardrailOf([{ slug: 'email', action: 'redact' }]);
+
+const one = (text: string, screener: Screener) =>
+  screen((visit) => visit(text, { field: 'text', kind: 'text' }), screener).then(({ subject }) => subject);
+
+async function messagesOf(
+  messages: Message[],
+  guardrail: BoundGuardrail,
+  keeps_signatures = false,
+): Promise<Message[]> {
+  const request: ChatRequest = { messages };
+  const screener = screenerOf(guardrail);
+  const { subject } = await screen((visit) => requestTexts(request, { visit, keeps_signatures }), screener);
+  return subject.messages;
+}
+
+describe('a long text', () => {
+  const { scan_slice_chars, scan_overlap_chars } = limits;
+
+  test('hides nothing at the borders of the pieces that it is looked at in', async () => {
+    const screener = screenerOf(emails);
+    const filler = 'word '.repeat(scan_slice_chars / 2);
+    for (const border of [scan_slice_chars, 2 * scan_slice_chars - scan_overlap_chars, 2 * scan_slice_chars]) {
+      for (let back = 0; back <= EMAIL.length + 2; back += 1) {
+        const at = border - back;
+        const text = `${filler.slice(0, at - 1)} ${EMAIL} ${filler.slice(0, scan_slice_chars)}`;
+        const told = await one(text, screener);
+        expect(told).toBe(text.replace(EMAIL, '[EMAIL]'));
+      }
+    }
+  });
+
+  test('lets others be served as it is looked at', async () => {
+    let pauses = 0;
+    const pause = async () => {
+      pauses += 1;
+    };
+    await one('x '.repeat(5 * scan_slice_chars), screenerOf(emails, { pause }));
+    expect(pauses).toBeGreaterThanOrEqual(10);
+    pauses = 0;
+    const many = Array.from({ length: 3_000 }, (_, at) => `text ${at} ${'y '.repeat(50)}`);
+    await screen(
+      (visit) => many.map((text) => visit(text, { field: 'f', kind: 'text' })),
+      screenerOf(emails, { pause }),
+    );
+    expect(pauses).toBeGreaterThanOrEqual(4);
+  });
+});
+
+test('a request in which nothing is found is the same object', async () => {
+  const request: ChatRequest = {
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+    tools: [
+      {
+        type: 'function',
+        function: { name: 'f', parameters: { type: 'object', properties: { a: { type: 'string' } } } },
+      },
+    ],
+    metadata: { a: 'b' },
+    ext: { wire: 'anthropic-messages', client: 'messages', rest: { container: 'c' } },
+  };
+  const { subject, found } = await screen(
+    (visit) => requestTexts(request, { visit, keeps_signatures: false }),
+    screenerOf(emails),
+  );
+  expect(subject).toBe(request);
+  expect(found).toEqual([]);
+});
+
+test('what is said in parts is found wherever it is split', async () => {
+  const cards = guardrailOf([{ slug: 'credit-card', action: 'redact' }]);
+  const text = 'My card is 4111 1111 1111 1111, thanks.';
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(fc.integer({ min: 1, max: text.length - 1 }), { maxLength: 4 }), async (cuts) => {
+      const ends = [0, ...cuts.sort((a, b) => a - b), text.length];
+      const parts = ends.slice(1).map((end, at) => ({ type: 'text' as const, text: text.slice(ends[at], end) }));
+      const [message] = await messagesOf([{ role: 'user', content: parts }], cards);
+      const told = (message!.content as { text: string }[]).map((part) => part.text).join('');
+      expect(told).not.toMatch(/\d/);
+      expect(told.replace(/(\[CREDIT_CARD\])+/, 'X')).toBe('My card is X, thanks.');
+    }),
+    { numRuns: 200 },
+  );
+});
+
+describe('a thought that was signed', () => {
+  const details = [{ type: 'reasoning.text' as const, text: `Of ${EMAIL}`, signature: 'c2lnbmF0dXJl' }];
+  const turn: Message[] = [{ role: 'assistant', content: 'Yes.', reasoning_details: details }];
+
+  test('loses its signature where it is another from now on', async () => {
+    const [message] = await messagesOf(turn, emails);
+    expect(message?.reasoning_details).toEqual([{ type: 'reasoning.text', text: 'Of [EMAIL]' }]);
+  });
+
+  test('keeps it where it is again what the model said', async () => {
+    const reversible = guardrailOf([{ slug: 'email', action: 'redact' }], [], true);
+    const [message] = await messagesOf(turn, reversible, true);
+    expect(message?.reasoning_details).toEqual([{ ...details[0], text: 'Of [EMAIL_1]' }]);
+  });
+
+  test('is left alone where nothing is found in it', async () => {
+    const [message] = await messagesOf([{ ...turn[0]!, reasoning_details: [{ ...details[0]!, text: 'Hm.' }] }], emails);
+    expect(message?.reasoning_details).toEqual([{ ...details[0], text: 'Hm.' }]);
+  });
+});
+
+test('ids that must not be told are others, the same for the call and its result', async () => {
+  const id = `call_${EMAIL}`;
+  const told = await messagesOf(
+    [
+      { role: 'assistant', tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: id, content: 'x' },
+    ],
+    emails,
+  );
+  expect(told[0]?.tool_calls?.[0]?.id).toMatch(/^call_[0-9a-f]{24}$/);
+  expect(told[1]?.tool_call_id).toBe(told[0]?.tool_calls?.[0]?.id);
+});
+
+test('words of the wire are none of a client, whatever patterns say', async () => {
+  const words = guardrailOf([], [{ pattern: 'text|user|function|string|image_url|object', action: 'block' }]);
+  const request: ChatRequest = {
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+    tools: [
+      {
+        type: 'function',
+        function: { name: 'f', parameters: { type: 'object', properties: { a: { type: 'string' } } } },
+      },
+    ],
+  };
+  const subject = (visit: Parameters<Parameters<typeof screen>[0]>[0]) =>
+    requestTexts(request, { visit, keeps_signatures: false });
+  expect((await screen(subject, screenerOf(words))).refusal).toBeUndefined();
+});
+
+test('names of properties are the same in a schema, its list of those required and its references', async () => {
+  const parameters = {
+    type: 'object',
+    properties: { [EMAIL]: { $ref: `#/$defs/${EMAIL}` } },
+    required: [EMAIL],
+    $defs: { [EMAIL]: { type: 'string', description: `Like ${EMAIL}.` } },
+  };
+  const request: ChatRequest = { messages: [], tools: [{ type: 'function', function: { name: 'f', parameters } }] };
+  const { subject } = await screen(
+    (visit) => requestTexts(request, { visit, keeps_signatures: false }),
+    screenerOf(emails),
+  );
+  expect(subject.tools?.[0]).toMatchObject({
+    function: {
+      parameters: {
+        properties: { '[EMAIL]': { $ref: '#/$defs/[EMAIL]' } },
+        required: ['[EMAIL]'],
+        $defs: { '[EMAIL]': { type: 'string', description: 'Like [EMAIL].' } },
+      },
+    },
+  });
+});
+
+test('two keys that become one stand beside each other', async () => {
+  const args = JSON.stringify({ [EMAIL]: 1, 'bob@example.org': 2 });
+  const told = await messagesOf(
+    [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }] }],
+    emails,
+  );
+  expect(JSON.parse(told[0]!.tool_calls![0]!.function.arguments)).toEqual({ '[EMAIL]': 1, '[EMAIL] 2': 2 });
+});
+
+test('what is nested without end is looked at as a text', async () => {
+  const deep = `${'['.repeat(100_000)}"${EMAIL}"${']'.repeat(100_000)}`;
+  const told = await messagesOf(
+    [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: deep } }] }],
+    emails,
+  );
+  expect(told[0]!.tool_calls![0]!.function.arguments).toBe(deep.replace(EMAIL, '[EMAIL]'));
+});
+
+describe('names and addresses', () => {
+  const names = guardrailOf([
+    { slug: 'person-name', action: 'redact' },
+    { slug: 'email', action: 'redact' },
+  ]);
+  const analyze = async (texts: readonly string[]): Promise<Entity[][]> =>
+    texts.map((text) =>
+      [...text.matchAll(/Jane Doe/g)].map(({ index }) => ({
+        start: index,
+        end: index + 8,
+        slug: 'person-name' as const,
+      })),
+    );
+
+  test('that an analyzer finds are redacted with what filters find', async () => {
+    const told = await one(`Jane Doe (${EMAIL}), Jane Doe`, screenerOf(names, { analyze }));
+    expect(told).toBe('[PERSON_NAME] ([EMAIL]), [PERSON_NAME]');
+  });
+
+  test('are looked for in each text once, and not in ids', async () => {
+    const asked: string[] = [];
+    const screener = screenerOf(names, {
+      analyze: (texts) => {
+        asked.push(...texts);
+        return analyze(texts);
+      },
+    });
+    await screen(
+      (visit) => [
+        visit('Jane Doe', { field: 'a', kind: 'text' }),
+        visit('Jane Doe', { field: 'b', kind: 'text' }),
+        visit('call_Jane', { field: 'c', kind: 'link' }),
+      ],
+      screener,
+    );
+    expect(asked).toEqual(['Jane Doe']);
+  });
+});
+
+test('numbers of what is redacted reversibly are given in the order of the texts', async () => {
+  const numbering = createNumbering();
+  const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true), { numbering });
+  expect(await one(`b@x.org a@x.org b@x.org`, screener)).toBe('[EMAIL_1] [EMAIL_2] [EMAIL_1]');
+  expect(await one(`c@x.org a@x.org`, screener)).toBe('[EMAIL_3] [EMAIL_2]');
+  expect(Object.fromEntries(numbering.values)).toEqual({
+    '[EMAIL_1]': 'b@x.org',
+    '[EMAIL_2]': 'a@x.org',
+    '[EMAIL_3]': 'c@x.org',
+  });
+});
