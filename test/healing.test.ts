@@ -115,10 +115,11 @@ describe.each<[string, object, (answer: Answer) => string]>([
   });
 });
 
-test('a stream is what the model says', async () => {
+test('a stream is what the model says, which is told', async () => {
   const body = { model, plugins, messages, response_format: chat_format, stream: true };
   const text = await (await gateway.call('POST', '/chat/completions', body, METADATA)).text();
   expect(text).toContain('Here you are');
+  expect(text).toContain('"reason":"streams are left as they come"');
 });
 
 test('an option that there is not is refused', async () => {

@@ -19,7 +19,6 @@ import { type Compressed, compressMiddleOut } from './middle-out.ts';
 interface Space {
   prompt_tokens: number;
   messages: number;
-  context_tokens: number;
 }
 
 /** What counting a prompt showed: how our own count of it is to be multiplied. */
@@ -50,27 +49,41 @@ function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): S
   return {
     prompt_tokens,
     messages: is_bounded ? limits.compressed_messages_max : Number.POSITIVE_INFINITY,
-    context_tokens,
   };
 }
 
-/** Our count of what stands beside the messages. */
-function besideMessages(request: ChatRequest): number {
-  return estimatePrompt({ ...request, messages: [] });
+/** Our count of prompts that have most of their messages in common: each text is looked at once. */
+class Estimates {
+  readonly #weights = new WeakMap<Message, number>();
+
+  of(message: Message): number {
+    let weight = this.#weights.get(message);
+    if (weight === undefined) {
+      weight = estimatePrompt({ messages: [message] }) - NOTHING;
+      this.#weights.set(message, weight);
+    }
+    return weight;
+  }
+
+  /** Of what stands beside the messages. */
+  beside(request: ChatRequest): number {
+    return estimatePrompt({ ...request, messages: [] });
+  }
+
+  all(request: ChatRequest): number {
+    return request.messages.reduce((sum, message) => sum + this.of(message), this.beside(request));
+  }
+
+  compress(request: ChatRequest, { prompt_tokens, messages }: Space, { scale }: Counted): Compressed | undefined {
+    return compressMiddleOut(request.messages, {
+      tokens_max: prompt_tokens - this.beside(request) * scale,
+      messages_max: messages,
+      weigh: (message) => this.of(message) * scale,
+    });
+  }
 }
 
-function compress(
-  request: ChatRequest,
-  { prompt_tokens, messages }: Space,
-  { scale }: Counted,
-): Compressed | undefined {
-  const empty = estimatePrompt({ messages: [] });
-  return compressMiddleOut(request.messages, {
-    tokens_max: prompt_tokens - besideMessages(request) * scale,
-    messages_max: messages,
-    weigh: (message: Message) => (estimatePrompt({ messages: [message] }) - empty) * scale,
-  });
-}
+const NOTHING = estimatePrompt({ messages: [] });
 
 function tooLong({ endpoint }: Candidate, call: Call): GatewayError {
   const most = promptTokensMax(endpoint);
@@ -85,25 +98,28 @@ function isTextModel({ model }: Candidate): boolean {
 /** Shortens prompts for endpoints that have no room for them, by the plugin's rules (api-facts 4.6). */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
   /** The tokens of a prompt by the model's own tokenizer, else by our count with a margin. */
-  async function tokensOf(request: ChatRequest, candidate: Candidate): Promise<number> {
+  async function tokensOf(request: ChatRequest, candidate: Candidate, estimates: Estimates): Promise<number> {
+    const estimated = estimates.all(request);
+    if (estimated > limits.tokenized_chars_max) return estimated * ESTIMATE_MARGIN;
     const texts: string[] = [];
     const other_tokens = estimatePrompt(request, (text) => {
       texts.push(text);
       return 0;
     });
     const counted = await tokenizer.count(texts.join('\n'), candidate);
-    return counted === undefined ? estimatePrompt(request) * ESTIMATE_MARGIN : counted + other_tokens;
+    return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + other_tokens;
   }
 
   /** Undefined: the prompt fits as it is. */
-  async function count(request: ChatRequest, candidate: Candidate, space: Space): Promise<Counted | undefined> {
-    const tokens = await tokensOf(request, candidate);
+  async function count(request: ChatRequest, candidate: Candidate, estimates: Estimates): Promise<Counted | undefined> {
+    const space = spaceOf(candidate, request);
+    const tokens = await tokensOf(request, candidate, estimates);
     if (tokens <= space.prompt_tokens && request.messages.length <= space.messages) return undefined;
-    let scale = tokens / estimatePrompt(request);
+    let scale = tokens / estimates.all(request);
     for (let tries = 0; tries < RECOUNTS_MAX; tries += 1) {
-      const found = compress(request, space, { scale });
+      const found = estimates.compress(request, space, { scale });
       if (found === undefined) break;
-      const left = await tokensOf({ ...request, messages: [...found.messages] }, candidate);
+      const left = await tokensOf({ ...request, messages: [...found.messages] }, candidate, estimates);
       if (left <= space.prompt_tokens) break;
       scale *= (left / space.prompt_tokens) * 1.02;
     }
@@ -115,6 +131,7 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
     const wish = compressionOf(request);
     if (wish === false) return undefined;
     const found = new Map<Endpoint, Counted | undefined>();
+    const estimates = new Estimates();
     let stage: Stage | undefined;
 
     /** Of the endpoint that was tried last: of those before it nothing came. */
@@ -140,7 +157,7 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
     function guessed(given: ChatRequest, candidate: Candidate): Counted | undefined {
       if (given === request || !isShortenedFor(candidate.endpoint, wish) || !isTextModel(candidate)) return undefined;
       const { prompt_tokens, messages } = spaceOf(candidate, given);
-      const fits = estimatePrompt(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
+      const fits = estimates.all(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
       return fits ? undefined : { scale: ESTIMATE_MARGIN };
     }
 
@@ -148,11 +165,10 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
       ready(candidate) {
         const { endpoint } = candidate;
         if (!isShortenedFor(endpoint, wish) || !isTextModel(candidate) || found.has(endpoint)) return undefined;
-        const space = spaceOf(candidate, request);
-        const is_short = request.messages.length <= space.messages;
+        const { prompt_tokens, messages } = spaceOf(candidate, request);
         // Our count is not wrong by so much.
-        if (is_short && estimatePrompt(request) * 2 < space.prompt_tokens) return undefined;
-        return count(request, candidate, space).then((counted) => void found.set(endpoint, counted));
+        if (request.messages.length <= messages && estimates.all(request) * 2 < prompt_tokens) return undefined;
+        return count(request, candidate, estimates).then((counted) => void found.set(endpoint, counted));
       },
 
       fit(given, candidate) {
@@ -161,8 +177,7 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
           if (stage !== undefined) tell(undefined);
           return { request: given, report: [] };
         }
-        const space = spaceOf(candidate, given);
-        const compressed = compress(given, space, counted);
+        const compressed = estimates.compress(given, spaceOf(candidate, given), counted);
         if (compressed === undefined) throw tooLong(candidate, call);
         tell(compressed);
         const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];

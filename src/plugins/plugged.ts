@@ -108,6 +108,7 @@ export function createPlugged(inner: Inference, { files, healing, hasOcr }: Plug
     stream(call) {
       const refused = refusal(call);
       if (refused !== undefined) return refusedStream(refused);
+      if (healing.isFor(call)) healing.leaveStream(call);
       return files.isFor(call) ? streamed(call) : inner.stream(call);
     },
     async explain(call) {

@@ -12,6 +12,8 @@ export interface Healing {
   isFor(call: Call): boolean;
   /** The answer with JSON of the form that was asked for, or the same; the call's stages say what was done. */
   heal(call: Call, completion: ChatCompletion): Promise<ChatCompletion>;
+  /** Says of a stream that it is left as the model makes it. */
+  leaveStream(call: Call): void;
   stop(): Promise<void>;
 }
 
@@ -129,6 +131,11 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
       if (!improved) return completion;
       const mended = withoutPlaces(withText(message, healed)) as typeof message;
       return { ...completion, choices: [{ ...choice, message: mended }] };
+    },
+
+    leaveStream(call) {
+      const data = { mode: modeOf(call.request)!, improved: false, reason: 'streams are left as they come' };
+      call.stages.push({ type: 'response_healing', name: 'response-healing', data });
     },
 
     stop: () => pool.stop(),
