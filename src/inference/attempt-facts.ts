@@ -20,11 +20,13 @@ export interface AttemptFacts {
   continues: boolean;
   /** It was sent while the attempt before it was still waited for. */
   hedges: boolean;
+  /** Which step of an answer with tools of the gateway's it was for, from 2 on. */
+  step?: number;
 }
 
 /** The public form of what a record keeps of an attempt, beside whose endpoint and credential it was. */
 export function attemptFacts(attempt: AttemptRecord): AttemptFacts {
-  const { endpoint_id, latency, wait = 0, tokens, cost_nano, estimated, failure, continues, hedges } = attempt;
+  const { endpoint_id, latency, wait = 0, tokens, cost_nano, estimated, failure, continues, hedges, step } = attempt;
   return {
     endpoint_id,
     latency,
@@ -36,5 +38,6 @@ export function attemptFacts(attempt: AttemptRecord): AttemptFacts {
     failure,
     continues: continues === true,
     hedges: hedges === true,
+    ...(step === undefined ? {} : { step }),
   };
 }

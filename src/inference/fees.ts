@@ -1,3 +1,4 @@
+import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { SpendingRules } from './admission.ts';
 import { attemptNumber, sofarOf } from './attempts.ts';
@@ -82,6 +83,8 @@ export function createPay({
 export function feesOf(session: Session, pay: Pay): Fees {
   return {
     async spend(fee, run) {
+      // A hedge that needs it is not made: what is set aside is the running attempt's.
+      if (session.is_sent) throw new GatewayError(503, 'This cannot be paid for while an attempt is under way');
       const [value] = await pay(session, [fee], async () => [await run()]);
       return value!;
     },

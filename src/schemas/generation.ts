@@ -71,7 +71,9 @@ const GenerationRouting = Type.Object(
         { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
       ),
     ),
-    pipeline: Type.Array(PipelineStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
+    pipeline: Type.Array(PipelineStage, {
+      description: 'What guardrails and plugins did; those alone that did something.',
+    }),
   },
   {
     title: 'GenerationRouting',
@@ -166,6 +168,11 @@ export const Generation = Type.Object(
         estimated: Type.Boolean({ description: 'Its tokens or its cost were counted or assumed by the gateway.' }),
         continues: Type.Boolean({ description: 'It went on with the text of the attempt before it.' }),
         hedges: Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' }),
+        step: Type.Optional(
+          Type.Integer({
+            description: 'Which step it was for, from 2 on, of an answer with tools that the gateway runs.',
+          }),
+        ),
       }),
     ),
   },

@@ -72,6 +72,9 @@ const Attempt = Type.Object({
   failure: Type.Optional(nullable(Type.String({ description: 'Why the gateway moved on; null: it answered.' }))),
   continues: Type.Optional(Type.Boolean({ description: 'It went on with the text of the attempt before it.' })),
   hedges: Type.Optional(Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' })),
+  step: Type.Optional(
+    Type.Integer({ description: 'Which step it was for, from 2 on, of an answer with tools that the gateway runs.' }),
+  ),
 });
 
 /** Documentation of `gateway_metadata`: how a call was routed. */
