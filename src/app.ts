@@ -348,6 +348,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         clock,
         secret: options.secret,
         dryRuns: {
+          contents,
           inference,
           envelopes,
           analyzer: undefined,

@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { DraftGuardrail } from './guardrail.ts';
+import { GuardrailReplay, ReplayWish } from './guardrail-replay.ts';
 import { PipelineStage } from './routing-metadata.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -23,6 +24,7 @@ export const TestGuardrailBody = Type.Object(
         description: 'The operation whose body `request` is. Default: chat.',
       }),
     ),
+    replay: Type.Optional(ReplayWish),
   },
   { additionalProperties: false },
 );
@@ -77,6 +79,7 @@ export const GuardrailTest = Type.Object(
         { description: 'What the restrictions leave of a request; null for a text.' },
       ),
     ),
+    replay: Type.Optional(GuardrailReplay),
   },
   { title: 'GuardrailTest' },
 );

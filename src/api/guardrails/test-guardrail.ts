@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Type, { type TSchema } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/analyzer.ts';
 import { checkGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import type { Replay } from '../../guardrails/replay.ts';
 import { requestTexts } from '../../guardrails/request-texts.ts';
 import type { Subject } from '../../guardrails/screen.ts';
 import { refusalTold } from '../../guardrails/verdict.ts';
@@ -30,6 +31,7 @@ import { type CompletionRequest, completionRequests } from '../completions/door.
 import { type MessagesRequestBody, messagesRequest } from '../messages/door.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../responses/door.ts';
 import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
+import { type ReplaySources, replayGuardrail } from './replay-guardrail.ts';
 
 export interface TestGuardrailOptions extends NameSources {
   inference: Inference;
@@ -38,6 +40,9 @@ export interface TestGuardrailOptions extends NameSources {
   timeout_ms(): number;
   envelopes: Envelopes;
   clock: Clock;
+  /** Where requests are that were kept. */
+  contents: ReplaySources['contents'];
+  workspaces: { find: ReplaySources['findWorkspace'] };
 }
 
 type Api = 'chat' | 'responses' | 'messages' | 'completions';
@@ -126,10 +131,28 @@ function routingOf({ plan, error }: Explanation): NonNullable<GuardrailTest['rou
   };
 }
 
-function exactlyOne(body: TestGuardrailBody, one: keyof TestGuardrailBody, other: keyof TestGuardrailBody): void {
-  if ((body[one] === undefined) === (body[other] === undefined)) {
-    throw new GatewayError(400, `${one} or ${other} is required, and not both`);
+function exactlyOne(body: TestGuardrailBody, ...names: (keyof TestGuardrailBody)[]): void {
+  if (names.filter((name) => body[name] !== undefined).length !== 1) {
+    throw new GatewayError(
+      400,
+      `${names.join(' or ')} is required, and not ${names.length === 2 ? 'both' : 'several'}`,
+    );
   }
+}
+
+/** What is told of a guardrail that was tried on many requests. */
+function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
+  const verdict = (['blocked', 'redacted', 'flagged'] as const).find((action) => replay[action] > 0) ?? 'passed';
+  return {
+    verdict,
+    refusal: null,
+    findings: [],
+    findings_count: replay.filters.reduce((sum, { findings }) => sum + findings, 0),
+    changes: [],
+    pipeline: [],
+    routing: null,
+    replay,
+  };
 }
 
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
@@ -156,7 +179,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
     schema: {
       operationId: 'testGuardrail',
       tags: ['Guardrails'],
-      summary: 'Tries a guardrail, or a draft of one, on a text or a request.',
+      summary: 'Tries a guardrail, or a draft of one, on a text, a request, or requests that a workspace keeps.',
       description: 'Nothing is sent, charged, stored or logged.',
       body: TestGuardrailBody,
       response: { 200: Type.Object({ data: GuardrailTest }), ...errors(400, 401, 403, 404, 413, 429, 500, 503) },
@@ -165,12 +188,16 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       reply.header('cache-control', 'private, no-store');
       const { body } = request;
       exactlyOne(body, 'guardrail_id', 'guardrail');
-      exactlyOne(body, 'text', 'request');
+      exactlyOne(body, 'text', 'request', 'replay');
       if (body.api !== undefined && body.request === undefined)
         throw new GatewayError(400, 'api is for a request alone');
       const { organization_id } = request.principal!;
       const bound = await boundOf(body, organization_id);
-      const { text = '', api = 'chat' } = body;
+      const { text = '', api = 'chat', replay } = body;
+      if (replay !== undefined) {
+        const sources = { ...options, findWorkspace: options.workspaces.find };
+        return { data: replayedTest(await replayGuardrail(bound, replay, organization_id, sources)) };
+      }
       const wanted =
         body.request === undefined ? [] : requestsOf(options, body.request as JsonObject, api, organization_id);
       const subject: Subject<unknown> =

@@ -1,0 +1,205 @@
+/**
+ * What keeping requests and telling of them costs: the wrapper alone around an inference that answers at once, with a store on
+ * disk. `npm run bench` does not run it: `node bin/launch.cjs bench/logging.ts`.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { createVault } from '../src/accounts/vault.ts';
+import { createLoggedContents } from '../src/api/chat/logged-contents.ts';
+import { METERED } from '../src/http/metered.ts';
+import type { Principal } from '../src/http/principal.ts';
+import type { Inference, WholeAnswer } from '../src/inference/answer.ts';
+import { createBroadcast } from '../src/inference/broadcast.ts';
+import { type Call, createCancellation } from '../src/inference/call.ts';
+import { createLogged } from '../src/inference/logged.ts';
+import { NO_USAGE } from '../src/inference/settlement.ts';
+import type { ChatChunk } from '../src/schemas/inner.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { loggedContentStore } from '../src/storage/logged-contents.ts';
+import { organizationStore } from '../src/storage/organizations.ts';
+import { generation } from '../test/generation-fixture.ts';
+
+const REQUESTS = 4_000;
+const ROUNDS = 3;
+/** Under way at a time. */
+const AT_ONCE = 32;
+const CHUNKS = 200;
+
+const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const directory = mkdtempSync(join(tmpdir(), 'bench-logging-'));
+const database = await openDatabase({ data_dir: directory });
+const home = await organizationStore(database.queries).insertFirst({
+  at: new Date().toISOString(),
+  management: undefined,
+});
+const { organization_id, default_workspace_id: workspace_id } = home;
+
+const words = 'The quick brown fox jumps over the lazy dog, and 42 others watch. ';
+const textOf = (chars: number) => words.repeat(Math.ceil(chars / words.length)).slice(0, chars);
+const completion: WholeAnswer['completion'] = {
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: textOf(1_000) },
+      finish_reason: 'stop',
+      native_finish_reason: 'stop',
+    },
+  ],
+  created: 1,
+  ext: { wire: 'openai-chat', rest: {} },
+};
+const chunk: ChatChunk = { delta: { content: 'token ' } };
+
+const settle = ({ settled, generation_id: id }: Call) => settled?.(generation({ id, organization_id, workspace_id }));
+const refused = () => Promise.reject(new Error('not measured'));
+const inner: Inference = {
+  [METERED]: true,
+  async complete(call) {
+    await nextTurn();
+    settle(call);
+    return {
+      completion,
+      served: { model: 'm', provider: 'p' },
+      usage: NO_USAGE,
+      classes: null,
+      metadata: undefined,
+    };
+  },
+  async *stream(call) {
+    await nextTurn();
+    for (let at = 0; at < CHUNKS; at += 1) yield { type: 'chunks', chunks: [chunk] };
+    settle(call);
+    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+  },
+  explain: refused,
+  countTokens: refused,
+  routingOf: async () => undefined,
+  run: refused,
+};
+
+const quiet = { warn() {}, error() {} };
+const contents = createLoggedContents({
+  store: loggedContentStore(database.queries),
+  vault: createVault('a secret of thirty-two characters!'),
+  retention_days: 1,
+  now_ms: Date.now,
+  log: quiet,
+  metrics: { contentsLost() {} },
+});
+const broadcast = createBroadcast({
+  destinations: [
+    {
+      name: 'bench',
+      type: 'otel-collector',
+      url: 'http://localhost/',
+      headers: {},
+      secret: undefined,
+      workspaces: undefined,
+      include_content: false,
+      share_bp: 10_000,
+    },
+  ],
+  services: { ask: async () => ({ status: 200, headers: {}, body: Buffer.from('{}') }) },
+  version: '0',
+  clock,
+  chance: Math.random,
+  metrics: { broadcast() {} },
+  log: quiet,
+});
+const logged = createLogged(inner, { contents, broadcast, clock, log: quiet });
+
+function callOf(chars: number, logging: Principal['logging']): Call {
+  const principal: Principal = {
+    kind: 'key',
+    key_hash: 'h',
+    key_id: 1,
+    organization_id,
+    workspace_id,
+    user_id: null,
+    budgets: [],
+    guardrails: [],
+    budget_mode: null,
+    ...(logging === undefined ? {} : { logging }),
+  };
+  return {
+    api_type: 'completions',
+    request: { model: 'm', messages: [{ role: 'user', content: textOf(chars) }] },
+    generation_id: `gen-${randomUUID()}`,
+    request_id: 'r',
+    principal,
+    attribution: {
+      http_referer: null,
+      title: null,
+      categories: [],
+      user_agent: null,
+      traceparent: undefined,
+      tracestate: undefined,
+    },
+    accepted_ms: Date.now(),
+    accepted_monotonic_ms: performance.now(),
+    cancellation: createCancellation(),
+    wants_metadata: false,
+    stages: [],
+  };
+}
+
+const slug = { workspace_slug: 'default' };
+const settings: Record<string, { chars: number; stream?: true; logging: Principal['logging'] }> = {
+  'off, 2 KB': { chars: 2_000, logging: undefined },
+  'told, 2 KB': { chars: 2_000, logging: { kept_bp: undefined, is_broadcast: true, ...slug } },
+  'kept, 2 KB': { chars: 2_000, logging: { kept_bp: 10_000, is_broadcast: false, ...slug } },
+  'kept and told, 2 KB': { chars: 2_000, logging: { kept_bp: 10_000, is_broadcast: true, ...slug } },
+  'off, 100 KB': { chars: 100_000, logging: undefined },
+  'kept, 100 KB': { chars: 100_000, logging: { kept_bp: 10_000, is_broadcast: false, ...slug } },
+  'off, stream of 200': { chars: 2_000, stream: true, logging: undefined },
+  'kept, stream of 200': { chars: 2_000, stream: true, logging: { kept_bp: 10_000, is_broadcast: false, ...slug } },
+};
+
+interface Cost {
+  thread_us: number;
+  process_us: number;
+}
+
+async function measure({ chars, stream, logging }: (typeof settings)[string]): Promise<Cost> {
+  const requests = chars > 10_000 ? REQUESTS / 8 : REQUESTS;
+  const [thread, all] = [process.threadCpuUsage(), process.cpuUsage()];
+  let left = requests;
+  const client = async () => {
+    while (left > 0) {
+      left -= 1;
+      const call = callOf(chars, logging);
+      if (stream) for await (const _event of logged.stream(call));
+      else await logged.complete(call);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, client));
+  // What is written behind belongs to it.
+  if (logging !== undefined) await sleep(1_500);
+  const [thread_used, all_used] = [process.threadCpuUsage(thread), process.cpuUsage(all)];
+  return {
+    thread_us: (thread_used.user + thread_used.system) / requests,
+    process_us: (all_used.user + all_used.system) / requests,
+  };
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+try {
+  for (const one of Object.values(settings)) await measure(one);
+  const rounds = new Map<string, Cost[]>(Object.keys(settings).map((name) => [name, []]));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [name, one] of Object.entries(settings)) rounds.get(name)?.push(await measure(one));
+  }
+  process.stdout.write('CPU per request, microseconds\n\n| | serving thread | process |\n|---|---|---|\n');
+  for (const [name, costs] of rounds) {
+    const [thread, all] = [median(costs.map((one) => one.thread_us)), median(costs.map((one) => one.process_us))];
+    process.stdout.write(`| ${name} | ${thread.toFixed(1)} | ${all.toFixed(1)} |\n`);
+  }
+} finally {
+  await Promise.all([contents.stop(), broadcast.stop()]);
+  await database.close();
+  rmSync(directory, { recursive: true, force: true });
+}

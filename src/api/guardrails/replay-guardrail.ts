@@ -1,0 +1,56 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StoredWorkspace } from '../../accounts/workspace.ts';
+import { invalidField } from '../../errors.ts';
+import type { Analyzer } from '../../guardrails/analyzer.ts';
+import { filterSetOf } from '../../guardrails/filter-set.ts';
+import { type Replay, replay } from '../../guardrails/replay.ts';
+import type { Clock } from '../../inference/call.ts';
+import { analyzeInTime, unavailable } from '../../inference/dry-run.ts';
+import { limits } from '../../limits.ts';
+import type { BoundGuardrail } from '../../schemas/guardrail.ts';
+import type { ReplayWish } from '../../schemas/guardrail-replay.ts';
+import type { WorkspaceName } from '../../storage/workspaces.ts';
+import type { LoggedContents } from '../chat/logged-contents.ts';
+
+/** Where requests are that were kept. */
+export interface ReplaySources {
+  contents: Pick<LoggedContents, 'list'>;
+  findWorkspace(name: WorkspaceName): Promise<StoredWorkspace | undefined>;
+  analyzer: Analyzer | undefined;
+  timeout_ms(): number;
+  clock: Clock;
+}
+
+const REQUESTS = 100;
+const EVER = '1970-01-01T00:00:00.000Z';
+
+/**
+ * Tries a guardrail on requests that a workspace of the organization keeps. Throws a 400 where there is no such workspace or it
+ * keeps none, and a 503 where names and addresses cannot be looked for in time.
+ */
+export async function replayGuardrail(
+  guardrail: BoundGuardrail,
+  wish: ReplayWish,
+  organization_id: string,
+  { contents, findWorkspace, analyzer, timeout_ms, clock }: ReplaySources,
+): Promise<Replay> {
+  const workspace = await findWorkspace({ organization_id, id_or_slug: wish.workspace_id });
+  if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
+  if (!workspace.is_observability_io_logging_enabled) {
+    throw invalidField('replay.workspace_id', 'must be a workspace that keeps its requests: I/O logging is off there');
+  }
+  const set = filterSetOf([guardrail]);
+  if (set === undefined) throw invalidField('guardrail', 'must have a filter: others look at no content');
+  const since = wish.since === undefined ? EVER : new Date(wish.since).toISOString();
+  const found = contents.list({ workspace_id: workspace.id, since, limit: wish.limit ?? REQUESTS });
+  const until_ms = clock.monotonic_ms() + limits.replay_ms_max;
+  const requests = async function* () {
+    for await (const { id, content } of found) yield { id, request: content.request };
+  };
+  return replay(requests(), {
+    set,
+    pause: nextTurn,
+    analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms()).catch(unavailable),
+    isLate: () => clock.monotonic_ms() > until_ms,
+  });
+}

@@ -1,0 +1,50 @@
+import Type, { type Static } from 'typebox';
+import { limits } from '../limits.ts';
+
+/** Which requests that were kept a guardrail is tried on. */
+export const ReplayWish = Type.Object(
+  {
+    workspace_id: Type.String({ minLength: 1, description: 'The id or the slug of a workspace that keeps requests.' }),
+    since: Type.Optional(Type.String({ format: 'date-time', description: 'Default: as long as they are kept.' })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.replay_requests_max,
+        description: 'The newest so many; default 100.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type ReplayWish = Static<typeof ReplayWish>;
+
+/** What a guardrail would have done with requests that were kept. */
+export const GuardrailReplay = Type.Object(
+  {
+    requests: Type.Integer({ description: 'That were looked at.' }),
+    blocked: Type.Integer(),
+    redacted: Type.Integer(),
+    flagged: Type.Integer(),
+    filters: Type.Array(
+      Type.Object({
+        filter: Type.String(),
+        label: Type.String(),
+        action: Type.String(),
+        requests: Type.Integer(),
+        findings: Type.Integer(),
+      }),
+      { description: 'What each filter found, also where another refused the request.' },
+    ),
+    examples: Type.Array(
+      Type.Object({
+        generation_id: Type.String(),
+        action: Type.Enum(['blocked', 'redacted', 'flagged'] as const),
+        filters: Type.Array(Type.String(), { description: 'By label.' }),
+      }),
+      { description: 'Of requests in which something was found, the newest; never what was found.' },
+    ),
+    is_complete: Type.Boolean({ description: 'False: it took too long, and older requests were not looked at.' }),
+  },
+  { title: 'GuardrailReplay' },
+);
+export type GuardrailReplay = Static<typeof GuardrailReplay>;
