@@ -4,7 +4,7 @@ import { CustomPatterns } from './custom-patterns.ts';
 import { BuiltinScanner, type ScannedSlug, scannedSlugs } from './detect/builtins.ts';
 import type { Finding } from './finding.ts';
 import { findInjections } from './injection.ts';
-import { settled } from './settled.ts';
+import { Redacted, settled } from './settled.ts';
 
 export type FilterSlug = BuiltinFilter['slug'];
 export type FilterAction = BuiltinFilter['action'];
@@ -131,21 +131,44 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
   }
   const key = JSON.stringify([phone_regions, filters.map(({ slug, pattern }) => [slug, pattern])]);
   const engine = () => engineOf(key, () => createEngine(filters, phone_regions));
+  const isRedaction = ({ filter }: Finding) => filters[filter]?.action === 'redact';
+  /** What was read last: who looks up to where a text is final finds in it next. */
+  let last = { text: '', findings: [] as readonly Finding[] };
+  const find = (text: string): readonly Finding[] => {
+    if (text === last.text) return last.findings;
+    const { scan } = engine();
+    const raw = (read: string) => {
+      const findings: Finding[] = [];
+      scan(read, (filter, start, end, pattern) => {
+        findings.push(pattern === undefined ? { start, end, filter } : { start, end, filter, pattern });
+      });
+      return findings;
+    };
+    const findings = settled(text, raw, filters);
+    // A long text is not kept for the sake of the next.
+    last = text.length > limits.filter_held_chars_max ? { text: '', findings: [] } : { text, findings };
+    return findings;
+  };
+  /** What is redacted shows what stands before it in another light: from here back nothing touches it any more. */
+  const untouched = (text: string): number => {
+    const { heldFrom } = engine();
+    let from = heldFrom(text);
+    for (let before = heldFrom(text.slice(0, from)); before < from; before = heldFrom(text.slice(0, from))) {
+      from = before;
+    }
+    return from;
+  };
   return {
     filters,
     analyzed,
-    find(text) {
-      const { scan } = engine();
-      const raw = (read: string) => {
-        const findings: Finding[] = [];
-        scan(read, (filter, start, end, pattern) => {
-          findings.push(pattern === undefined ? { start, end, filter } : { start, end, filter, pattern });
-        });
-        return findings;
-      };
-      return settled(text, raw, filters);
+    find: (text) => find(text).map((finding) => ({ ...finding })),
+    heldFrom(text) {
+      const redactions = find(text).filter(isRedaction);
+      const from = untouched(text);
+      if (redactions.length === 0) return from;
+      const read = new Redacted(text, redactions, filters);
+      return Math.min(from, read.origin(untouched(read.text), 'start'));
     },
-    heldFrom: (text) => engine().heldFrom(text),
     context_chars: limits.filter_context_chars,
   };
 }

@@ -59,8 +59,8 @@ function merged(findings: Finding[]): Finding[] {
   return kept;
 }
 
-/** A text with placeholders in place of what was found, which knows where everything stood. */
-class Redacted {
+/** A text with placeholders in place of what is redacted, which knows where everything stood. */
+export class Redacted {
   readonly text: string;
   readonly #redactions: readonly Finding[];
   /** Where each placeholder stands. */
@@ -87,7 +87,16 @@ class Redacted {
     const is_placeholder =
       first < this.#starts.length && this.#starts[first]! <= finding.start && this.#ends[first]! >= finding.end;
     if (is_placeholder) return undefined;
-    return { ...finding, start: this.#origin(finding.start, 'start'), end: this.#origin(finding.end, 'end') };
+    return { ...finding, start: this.origin(finding.start, 'start'), end: this.origin(finding.end, 'end') };
+  }
+
+  /** Where an offset of this text stood; inside a placeholder, the edge of what it stands for. */
+  origin(at: number, edge: 'start' | 'end'): number {
+    const next = this.#endsBefore(at);
+    const inside = next < this.#starts.length && this.#starts[next]! < at ? this.#redactions[next] : undefined;
+    if (inside !== undefined) return inside[edge];
+    const last = next === 0 ? undefined : this.#redactions[next - 1];
+    return last === undefined ? at : at - this.#ends[next - 1]! + last.end;
   }
 
   /** How many placeholders end at or before an offset. */
@@ -100,14 +109,5 @@ class Redacted {
       else high = middle;
     }
     return low;
-  }
-
-  /** Inside a placeholder, the edge of what it stands for. */
-  #origin(at: number, edge: 'start' | 'end'): number {
-    const next = this.#endsBefore(at);
-    const inside = next < this.#starts.length && this.#starts[next]! < at ? this.#redactions[next] : undefined;
-    if (inside !== undefined) return inside[edge];
-    const last = next === 0 ? undefined : this.#redactions[next - 1];
-    return last === undefined ? at : at - this.#ends[next - 1]! + last.end;
   }
 }
