@@ -67,13 +67,14 @@ function passesLuhn(number: string): boolean {
 
 const isJoin = (gap: number) => gap === gaps.dash || gap === gaps.space || gap === gaps.mixed;
 
-/** Whether digits are a part of something longer: a word, a decimal fraction, a UUID. */
+/** Whether digits are a part of something longer: a word, a telephone number, a decimal fraction, a UUID. */
 function isPart(text: string, start: number, end: number): boolean {
   if (isGluedLeft(text, start) || isWord(text.charCodeAt(end))) return true;
+  const is_dialled = text.charAt(start - 1) === '+';
   const is_fraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
   const is_whole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
   const is_uuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
-  return is_fraction || is_whole || is_uuid;
+  return is_dialled || is_fraction || is_whole || is_uuid;
 }
 
 /** The number of a payment card that begins with a group of digits. */

@@ -133,7 +133,7 @@ export class PhoneFinder {
     const is_bracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
     const is_grouped = run.gap(first) !== 0;
     const is_mine = this.#regions.length > (this.#is_nanp ? 1 : 0) && (is_grouped || has_trunk);
-    const is_printed = is_bracketed || (has_trunk && is_grouped && run.size(first) > 1);
+    const is_printed = is_bracketed || (has_trunk && isPrinted(run, first));
     const is_called = (is_mine && is_printed) || this.#isCalledPhone(run, first);
     if (!is_mine && !is_printed && !is_called) return undefined;
     if (!is_called && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
@@ -153,6 +153,14 @@ export class PhoneFinder {
     }
     return undefined;
   }
+}
+
+/** Whether groups of digits are set apart as numbers with a trunk prefix are: not as Social Security numbers, nor as a part of a row. */
+function isPrinted(run: NumberRun, first: number): boolean {
+  if (run.size(first) < 2 || run.gap(first) === 0 || run.gap(first - 1) !== 0) return false;
+  const is_pair = run.gap(first + 1) === 0;
+  if (is_pair && run.size(first) === 2 && isSame(run.gap(first))) return false;
+  return run.size(first) !== 3 || run.size(first + 1) !== 2 || run.size(first + 2) !== 4;
 }
 
 /** Whether groups of digits are a date (17.05.2024, 2024-05-17, 05/17/24), with or without a time after it. */
