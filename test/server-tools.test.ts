@@ -493,3 +493,49 @@ test('a client that leaves while a tool runs ends everything, and pays for what 
   expect(model.requests).toHaveLength(1);
   expect((await record(id)).total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
 });
+
+test('many answers at once never spend more than their limit, and what they say that they cost is what was spent', async () => {
+  const LIMIT = 0.15;
+  const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ name: 'crowded', limit: LIMIT });
+  const made = await fetch(`${gateway.base_url}/keys`, { method: 'POST', headers, body });
+  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+  model.script = async ({ messages, tool_choice }) => {
+    await sleep(Math.random() * 10);
+    const steps = messages.filter(({ role }) => role === 'assistant').length;
+    return tool_choice === 'none' || steps > 2 ? { text: 'Ok' } : { text: 'So', calls: [search(), search()] };
+  };
+  engine.before = () => sleep(Math.random() * 10);
+  const asked = Array.from({ length: 30 }, (_, at) => ask(at % 2 === 0, { tools: [SEARCH], max_tokens: 20 }, key));
+  const told = await Promise.all(asked);
+  const spent = async () => {
+    const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
+    return ((await read.json()) as { data: { usage: number } }).data.usage;
+  };
+  const costs = await Promise.all(told.map(async ({ id }) => (await record(id))?.total_cost ?? 0));
+  const sum = costs.reduce((total, cost) => total + cost, 0);
+  await expect.poll(spent, { timeout: 10_000 }).toBeCloseTo(sum, 9);
+  expect(sum).toBeLessThanOrEqual(LIMIT);
+  expect(sum).toBeGreaterThan(LIMIT / 2);
+  for (const [at, { usage, status }] of told.entries()) {
+    if (status === 200) expect(usage.cost).toBeCloseTo(costs[at]!, 9);
+  }
+});
+
+test.each([
+  ['/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
+  ['/responses', { input: 'Hi' }],
+  ['/messages', { max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }],
+])('%s refuses what no condition is', async (path, body) => {
+  const ask = (more: object) => gateway.call('POST', path, { model: 'test/tools', ...body, tools: [SEARCH], ...more });
+  for (const more of [
+    { max_tool_calls: 0 },
+    { stop_server_tools_when: [{ type: 'step_count_is' }] },
+    { stop_server_tools_when: [{ type: 'other' }] },
+    { stop_server_tools_when: { type: 'step_count_is', step_count: 1 } },
+  ]) {
+    const response = await ask(more);
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain(Object.keys(more)[0]);
+  }
+});
