@@ -123,6 +123,8 @@ class CallFiles {
   readonly #texts = new Map<FilePart, TextPart>();
   readonly #pdfs = new Set<FilePart>();
   readonly #looked = new Set<FilePart>();
+  /** Of which requests everything that is wished for is read. */
+  readonly #done = new WeakMap<ChatRequest, Wish>();
   readonly #read_by_hash = new Map<string, string>();
   readonly #ocr: OcrReader;
   readonly #call: Call;
@@ -148,6 +150,12 @@ class CallFiles {
     return withTexts(request, this.#texts, wish, this.#pdfs);
   }
 
+  /** Whether nothing is left to be read. */
+  isRead(request: ChatRequest, wish: Wish): boolean {
+    const done = this.#done.get(request);
+    return done !== undefined && (done.pdf || !wish.pdf) && (done.text || !wish.text);
+  }
+
   /** Reads those files of the request that are wished for and not read yet. `fees`: PDFs are read by the engine that reads pictures. */
   async read(request: ChatRequest, wish: Wish, fees?: Fees): Promise<void> {
     if (this.spares === 'reading') return;
@@ -162,6 +170,7 @@ class CallFiles {
       const fetches = this.spares === 'fetching' ? [] : urls.map((url) => ({ url, kind: 'file' as const }));
       const media = await this.#media.gather(fetches);
       for (const file of files) await this.#readOne(file, wish, { media, fees, signal: ending.signal });
+      this.#done.set(request, wish);
     } catch (error) {
       throw error instanceof GatewayError ? inClientsWords(error, this.#call) : error;
     } finally {
@@ -335,10 +344,12 @@ export function createFileParser(options: FileParserOptions): FileParser {
       const files = of(call);
       const wishAt = ({ endpoint }: { endpoint: Endpoint }) => wishFor(engine, takesFiles(endpoint));
       return {
-        ready(candidate) {
+        ready(candidate, is_beside) {
           const wish = wishAt(candidate);
-          const fees = engine === 'mistral-ocr' ? call.fees : undefined;
-          return wish.pdf || wish.text ? files.read(call.request, wish, fees) : undefined;
+          if ((!wish.pdf && !wish.text) || files.isRead(call.request, wish)) return undefined;
+          // A second attempt is not sent where there is something to wait for: nothing is read, and paid, for it.
+          if (is_beside === true) return Promise.resolve();
+          return files.read(call.request, wish, engine === 'mistral-ocr' ? call.fees : undefined);
         },
         fit: (request, candidate) => ({ request: files.fit(request, wishAt(candidate)), report: [] }),
       };
