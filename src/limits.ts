@@ -100,6 +100,15 @@ export const limits = {
   injection_packed_chars_min: 16,
   injection_decoded_chars_max: 256 * 1024,
   injection_decoded_depth_max: 2,
+  /** About so many words of one text that nothing is known of a library is asked whether they name a person, and with so much around them. */
+  names_asked_max: 40,
+  /** Characters that one request has analyzed, requests that wait for the thread, and questions to an analyzer at a time. */
+  analyzed_chars_max: 4_000_000,
+  analyses_waiting_max: 64,
+  analyzer_requests_at_once: 4,
+  /** What an analyzer answers about one text. */
+  analyzer_answer_bytes_max: 8 * 1024 * 1024,
+  name_context_chars: 60,
   filter_pattern_chars_max: 100_000,
   /** What a filter of a stream holds back for one match at most; a longer one is found where it stands whole. */
   filter_match_chars_max: 320,
@@ -112,7 +121,7 @@ export const limits = {
   analysis_ms: 2_000,
   analysis_ms_max: 60_000,
   /** What of a request's texts is held against filters before others are served. */
-  scan_slice_chars: 131_072,
+  scan_slice_chars: 65_536,
   /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
   scan_overlap_chars: 4_096,
   /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
