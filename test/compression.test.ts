@@ -90,6 +90,15 @@ test('one long text is cut in its middle', async () => {
   });
 });
 
+test('prompt and output bound fit together', async () => {
+  const ask_for = { model: 'test/small', messages: turns(101), max_tokens: 3_900 };
+  const { status, body } = await ask('/chat/completions', ask_for);
+  expect(status).toBe(200);
+  expect(body.usage.prompt_tokens).toBeLessThanOrEqual(2_000);
+  const reason = 'the endpoint has room for 2000 beside the prompt';
+  expect(body.gateway_metadata.adjusted_parameters).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+});
+
 test('a short prompt passes as it is', async () => {
   const { body } = await ask('/chat/completions', { model: 'test/small', messages: turns(3) });
   expect(body.gateway_metadata.pipeline).toBeUndefined();

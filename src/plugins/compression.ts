@@ -18,6 +18,8 @@ import { type Compressed, compressMiddleOut } from './middle-out.ts';
 /** What an endpoint has room for. */
 interface Space {
   prompt_tokens: number;
+  /** What is left for the answer. */
+  output_tokens: number;
   messages: number;
 }
 
@@ -48,6 +50,7 @@ function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): S
   const is_bounded = wireOf({ endpoint, ...candidate }) === 'anthropic-messages';
   return {
     prompt_tokens,
+    output_tokens: Math.floor(wanted),
     messages: is_bounded ? limits.compressed_messages_max : Number.POSITIVE_INFINITY,
   };
 }
@@ -181,10 +184,22 @@ export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter 
         if (compressed === undefined) throw tooLong(candidate, call);
         tell(compressed);
         const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];
-        return { request: { ...given, messages: [...compressed.messages] }, report };
+        const fitted = { ...given, messages: [...compressed.messages] };
+        return { request: withinSpace(fitted, spaceOf(candidate, given), report), report };
       },
     };
   };
+}
+
+/** An output bound that leaves the prompt less than half of the context is lowered to that half. */
+function withinSpace(request: ChatRequest, { output_tokens }: Space, report: Report[]): ChatRequest {
+  const fitted = { ...request };
+  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+    if ((fitted[field] ?? 0) <= output_tokens) continue;
+    fitted[field] = output_tokens;
+    report.push({ kind: 'clamped', field, reason: `the endpoint has room for ${output_tokens} beside the prompt` });
+  }
+  return fitted;
 }
 
 function toldOf({ messages, cut }: Compressed, { messages: all }: ChatRequest): string {

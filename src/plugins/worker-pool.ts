@@ -196,6 +196,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       });
     },
     async stop() {
+      for (const job of waiting) {
+        waiting.delete(job);
+        job.reject(died());
+      }
       const all = [...threads];
       for (const thread of all) end(thread, died());
       await Promise.all(all.map(({ worker }) => worker.terminate()));
