@@ -38,12 +38,30 @@ let openai: OpenAI;
 const sent: Sent[] = [];
 const site = createServer((request, response) => void answer(request, response));
 
+const ARGUMENTS: Record<string, object> = {
+  web_search: { query: 'length of the Isen' },
+  web_fetch: { url: 'http://127.0.0.1/secret' },
+  datetime: {},
+};
+
+/** One call of each of the gateway's tools that are declared. */
+function callsOf({ tools = [] }: Sent) {
+  return tools.flatMap((tool, at) => {
+    const { name } = (tool as { function: { name: string } }).function;
+    const call = { id: `call_${at}`, type: 'function', function: { name, arguments: JSON.stringify(ARGUMENTS[name]) } };
+    return name in ARGUMENTS ? [call] : [];
+  });
+}
+
 /** Answers with a link to the first page, on the wires of chat and of Anthropic. */
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
   const body = JSON.parse(Buffer.concat(parts).toString()) as Sent;
   sent.push(body);
+  // A model that may call tools calls each once, and then answers.
+  const called = body.messages.some(({ role }) => role === 'tool');
+  const tool_calls = called || request.url === '/messages' ? [] : callsOf(body);
   if (request.url === '/messages') {
     const usage = { input_tokens: 10, output_tokens: 10, server_tool_use: { web_search_requests: 1 } };
     const content = [{ type: 'text', text: LINK }];
@@ -61,7 +79,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
   if (body.stream !== true) {
-    const choices = [{ index: 0, message: { role: 'assistant', content: LINK }, finish_reason: 'stop' }];
+    const message =
+      tool_calls.length > 0 ? { role: 'assistant', content: null, tool_calls } : { role: 'assistant', content: LINK };
+    const choices = [{ index: 0, message, finish_reason: tool_calls.length > 0 ? 'tool_calls' : 'stop' }];
     const told = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage };
     return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told));
   }
@@ -70,8 +90,13 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     response.write(
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`,
     );
-  for (const piece of LINK.match(/.{1,7}/gu)!) chunk({ content: piece });
-  chunk({}, { finish_reason: 'stop' });
+  if (tool_calls.length > 0) {
+    chunk({ tool_calls: tool_calls.map((one, index) => ({ index, ...one })) });
+    chunk({}, { finish_reason: 'tool_calls' });
+  } else {
+    for (const piece of LINK.match(/.{1,7}/gu)!) chunk({ content: piece });
+    chunk({}, { finish_reason: 'stop' });
+  }
   response.end(
     `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage })}\n\ndata: [DONE]\n\n`,
   );
@@ -388,5 +413,76 @@ describe("a provider's own tool at another provider", () => {
     const [path, body] = vendors[0];
     await call({ model: 'test/claude', ...body }, { path });
     expect(sent[0]!.tools).toMatchObject([{ type: 'web_search_20250305', name: 'web_search' }]);
+  });
+});
+
+describe('the tools of the gateway', () => {
+  const tools = [
+    { type: 'gateway:web_search', parameters: { max_results: 2, allowed_domains: ['example.com'] } },
+    { type: 'gateway:web_fetch' },
+    { type: 'gateway:datetime', parameters: { timezone: 'Europe/Zurich' } },
+  ];
+  const results = () =>
+    sent
+      .at(-1)!
+      .messages.filter(({ role }) => role === 'tool')
+      .map(({ content }) => JSON.parse(content) as Record<string, unknown>);
+
+  test.each<[string, object]>([
+    ['/chat/completions', asked({ tools })],
+    ['/responses', { model: 'test/chat', input: QUESTION, tools }],
+    ['/messages', { model: 'test/chat', max_tokens: 100, messages: asked({}).messages, tools }],
+  ])('over %s are run, whole and streamed, and what they found is told the model', async (path, body) => {
+    for (const stream of [false, true]) {
+      sent.length = 0;
+      engines.asked.length = 0;
+      const response = await gateway.call('POST', path, { ...body, stream });
+      const text = await response.text();
+      expect(response.status, text).toBe(200);
+      expect(sent).toHaveLength(2);
+      expect(engines.asked).toMatchObject([{ engine: 'exa', query: 'length of the Isen', body: { numResults: 2 } }]);
+      const [search, page, time] = results();
+      expect(search).toMatchObject({
+        note: expect.stringContaining('quoted as data'),
+        query: 'length of the Isen',
+        results: [
+          { number: 1, url: 'https://news.example.com/rivers' },
+          { number: 2, url: 'https://example.com/blog/one' },
+        ],
+      });
+      expect(page).toEqual({
+        url: 'http://127.0.0.1/secret',
+        status: 'failed',
+        error: 'its host does not resolve to a public address',
+      });
+      expect(time).toEqual({
+        datetime: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\+0[12]:00$/),
+        timezone: 'Europe/Zurich',
+      });
+      if (!stream) expect(text).toContain('"web_search_requests":1');
+    }
+  });
+
+  test('are paid with the call', async () => {
+    const { body } = await call(asked({ tools }));
+    expect(body.choices[0]!.message.content).toBe(LINK);
+    expect(body.usage.cost).toBeCloseTo(0.005 + 40e-6, 9);
+    expect(body.choices[0]!.message.annotations).toMatchObject([
+      { url_citation: { url: 'https://news.example.com/rivers' } },
+    ]);
+  });
+
+  test('that fail tell the model why, and the call goes on', async () => {
+    const { parameters } = tools[0] as { parameters: object };
+    ARGUMENTS['web_search'] = { query: 'busy' };
+    try {
+      const { status, body } = await call(asked({ tools: [{ type: 'web_search', parameters }] }));
+      expect(status).toBe(200);
+      expect(body.usage.cost).toBeCloseTo(40e-6, 9);
+      const [{ content }] = sent[1]!.messages.filter(({ role }) => role === 'tool') as [Message];
+      expect(content).toContain('The web search failed at exa: it is asked too often at the moment');
+    } finally {
+      ARGUMENTS['web_search'] = { query: 'length of the Isen' };
+    }
   });
 });
