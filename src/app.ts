@@ -44,6 +44,7 @@ import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
+import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
 import { createBroadcast } from './inference/broadcast.ts';
 import type { Clock } from './inference/call.ts';
@@ -147,6 +148,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const upstream = createUpstream(config.timeouts);
   const services = createServices();
   const tokenizer = createTokenizer();
+  const analyzer = createAnalyzer(services, () => served().config.guardrails.analyzer);
   const memory = createMemory(config.memory_bytes_max);
   metrics.watchMemory(() => memory.held_bytes);
   let draining = false;
@@ -291,7 +293,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const masked = createMasked(plugged, { metrics });
   const logged = createLogged(masked, { contents, broadcast, clock, log });
-  const inference = createScreened(logged, { rules: () => served().config.guardrails, metrics, log });
+  const inference = createScreened(logged, { analyzer, rules: () => served().config.guardrails, metrics, log });
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =
@@ -351,7 +353,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           contents,
           inference,
           envelopes,
-          analyzer: undefined,
+          analyzer,
           timeout_ms: () => served().config.guardrails.timeout_ms,
         },
       });
@@ -409,6 +411,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.race([probed, late]);
       await upstream.close();
       await tokenizer.stop();
+      await analyzer.stop();
       await pdfs.stop();
       await healing.stop();
       await turns.stop();

@@ -193,7 +193,7 @@ export function loadConfig(
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
     auth,
-    guardrails: readGuardrails(read),
+    guardrails: readGuardrails(environment, read),
     plugins,
     media: {
       ports: read?.value.media?.ports ?? [80, 443],

@@ -84,8 +84,12 @@ function routingSettings({ routing }: Config): Record<string, Setting> {
   };
 }
 
-function guardrails({ guardrails: { on_failure, timeout_ms } }: Config): Record<string, Setting> {
-  return { on_failure, timeout_ms };
+function guardrails({ guardrails: { on_failure, timeout_ms, analyzer } }: Config): Record<string, Setting> {
+  const told =
+    analyzer === undefined
+      ? 'this gateway'
+      : `${URL.parse(analyzer.base_url)?.host ?? '?'}, ${analyzer.api_key === undefined ? 'without key' : 'with key'}, ${analyzer.language}, from a score of ${analyzer.score_min}`;
+  return { on_failure, timeout_ms, analyzer: told };
 }
 
 function plugins({ web, file_parser: { ocr } }: Config['plugins']): Section['rows'] {

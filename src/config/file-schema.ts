@@ -384,6 +384,17 @@ const EngineSection = Type.Object(
   { ...strict, description: 'an object with api_key, base_url (or url) and price_per_search_usd' },
 );
 
+/** An analyzer with the API of Presidio. */
+const AnalyzerSection = Type.Object(
+  {
+    url: address,
+    api_key: Type.Optional(engineKey),
+    language: Type.Optional(text('a language as the analyzer calls it, as en')),
+    score_min: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
+  },
+  { ...strict, description: 'an object with url, api_key, language and score_min' },
+);
+
 const OcrSection = Type.Object(
   {
     engine: oneOf(['mistral-ocr'] as const),
@@ -488,8 +499,9 @@ export const ConfigFile = Type.Object(
               description: `a whole number of milliseconds from 1 to ${limits.analysis_ms_max}`,
             }),
           ),
+          analyzer: Type.Optional(AnalyzerSection),
         },
-        { ...strict, description: 'an object with on_failure and timeout_ms' },
+        { ...strict, description: 'an object with on_failure, timeout_ms and analyzer' },
       ),
     ),
     routing: Type.Optional(

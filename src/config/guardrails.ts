@@ -1,5 +1,7 @@
 import { limits } from '../limits.ts';
-import type { ReadFile } from './read-file.ts';
+import type { PresidioSettings } from '../schemas/presidio.ts';
+import { type Environment, expand } from './providers.ts';
+import type { Path, ReadFile } from './read-file.ts';
 
 /** What the file says of filters of content. */
 export interface GuardrailsConfig {
@@ -7,10 +9,41 @@ export interface GuardrailsConfig {
   on_failure: 'block' | 'allow';
   /** For finding the names and addresses of one request. */
   timeout_ms: number;
+  /** The operator's, with the API of Presidio; undefined: names and addresses are found here. */
+  analyzer: PresidioSettings | undefined;
 }
 
 /** Reads the section `guardrails`. */
-export function readGuardrails(file: ReadFile | undefined): GuardrailsConfig {
+export function readGuardrails(environment: Environment, file: ReadFile | undefined): GuardrailsConfig {
   const { on_failure = 'block', timeout_ms = limits.analysis_ms } = file?.value.guardrails ?? {};
-  return { on_failure, timeout_ms };
+  return { on_failure, timeout_ms, analyzer: file === undefined ? undefined : analyzerSettings(environment, file) };
+}
+
+function analyzerSettings(environment: Environment, file: ReadFile): PresidioSettings | undefined {
+  const section = file.value.guardrails?.analyzer;
+  if (section === undefined) return undefined;
+  const place: Path = ['guardrails', 'analyzer'];
+  const expanded = (field: 'url' | 'api_key'): string | undefined => {
+    const told = section[field];
+    if (told === undefined) return undefined;
+    const { text, unset } = expand(told, environment);
+    // Without its analyzer a gateway would find less than its operator wants found.
+    if (unset !== undefined) throw file.wrong([...place, field], `names ${unset}, which is not set`);
+    return text;
+  };
+  const url = URL.parse(expanded('url') ?? '');
+  const is_plain =
+    url !== null && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === '';
+  if (!is_plain) {
+    throw file.wrong(
+      [...place, 'url'],
+      'must be a URL that starts with http:// or https://, without user, query or fragment',
+    );
+  }
+  const api_key = expanded('api_key');
+  if (api_key !== undefined && !/^[\x21-\x7e]+$/.test(api_key)) {
+    throw file.wrong([...place, 'api_key'], 'must be one word of plain ASCII, as a header takes it');
+  }
+  const base_url = url.href.replace(/\/+$/, '').replace(/\/analyze$/, '');
+  return { base_url, api_key, language: section.language ?? 'en', score_min: section.score_min ?? 0.5 };
 }

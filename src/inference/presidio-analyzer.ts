@@ -3,16 +3,7 @@ import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyz
 import { canHoldEntity, merged } from '../guardrails/entities.ts';
 import { limits } from '../limits.ts';
 import { ServiceFailed, type Services } from '../providers/services.ts';
-
-/** An analyzer with the HTTP API of Presidio, of the operator's. */
-export interface PresidioSettings {
-  /** Without a slash at the end; `/analyze` follows. */
-  base_url: string;
-  api_key: string | undefined;
-  language: string;
-  /** What it is less sure of is none. */
-  score_min: number;
-}
+import type { PresidioSettings } from '../schemas/presidio.ts';
 
 /** Names of entities, of Presidio and of the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
 const SLUGS: Readonly<Record<string, Entity['slug']>> = {
