@@ -63,6 +63,14 @@ interface Flow {
   is_part: boolean;
 }
 
+/** How far a stream has come. */
+interface Course {
+  /** The attempt under way, or the last one. */
+  flow: Flow;
+  /** An end that no attempt made: there was no money for its last step, or a filter withholds the rest. */
+  finish_reason: 'length' | 'content_filter' | undefined;
+}
+
 type View = Pick<Flow, 'shown' | 'rest' | 'cutShort'>;
 
 /** What streaming needs of the flow. */
@@ -171,74 +179,36 @@ export function createStreaming({
     const tools = loop.begin(session);
     const text = tools === undefined ? textOf(call) : undefined;
     const view = tools === undefined ? plainView(session, reached.candidate, text) : toolView(session, tools);
-    let flow: Flow = { ...begin(session, reached), ...view };
-    // An end that no attempt made: there was no money for its last step.
-    let finish_reason: 'length' | 'content_filter' | undefined;
+    const at: Course = { flow: { ...begin(session, reached), ...view }, finish_reason: undefined };
     metrics.streamOpened();
     // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
     let unfinished: 'cancelled' | undefined = 'cancelled';
     const close = (outcome: 'completed' | 'failed' | 'cancelled') =>
-      settle(session, outcome, flow.is_part ? undefined : flow.answered, finish_reason);
+      settle(session, outcome, at.flow.is_part ? undefined : at.flow.answered, at.finish_reason);
     try {
-      yield opened(session, flow);
-      let failure = yield* read(session, flow);
+      yield opened(session, at.flow);
+      let failure = yield* read(session, at.flow);
       while (text !== undefined && failure instanceof UpstreamError) {
-        const next = await goOn(session, call, flow, failure, text);
+        const next = await goOn(session, call, at.flow, failure, text);
         if (next === undefined) break;
         if (next instanceof ClientGone) failure = next;
         else {
-          flow = next;
-          yield opened(session, flow);
-          failure = yield* read(session, flow);
+          at.flow = next;
+          yield opened(session, at.flow);
+          failure = yield* read(session, at.flow);
         }
       }
-      while (tools !== undefined && failure === undefined && call.isWithheld?.() !== true) {
-        const end = loop.pending(tools);
-        if (end === undefined) {
-          const last = lastView(session, tools, flow);
-          if (last.length > 0) yield { type: 'chunks', chunks: last };
-          break;
-        }
-        const { candidate } = flow.answered;
-        flow.is_part = true;
-        flow.stream.close();
-        try {
-          for await (const chunks of loop.runs(session, tools, end, flow.answered)) {
-            yield { type: 'chunks', chunks: view.shown(chunks, true) };
-          }
-        } catch (error) {
-          if (!(error instanceof ClientGone)) throw error;
-          failure = error;
-          break;
-        }
-        if (call.isWithheld?.() === true) break;
-        const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
-        if (!('ended' in tried)) {
-          session.step_first_token_ms = clock.monotonic_ms();
-          flow = { ...begin(session, tried), ...view };
-          if (tried.candidate !== candidate) yield opened(session, flow);
-          failure = yield* read(session, flow);
-          continue;
-        }
-        const { ended, error } = tried;
-        if (error instanceof ClientGone) failure = error;
-        else if (ended === 'failed') failure = session.failed.at(-1)!.error;
-        else if (ended === 'unsent' && error instanceof GatewayError && error.status === 402 && tools.turn.has_text) {
-          finish_reason = 'length';
-          yield { type: 'chunks', chunks: view.cutShort({ delta: {}, finish_reason, native_finish_reason: null }) };
-          break;
-        } else throw error;
-      }
-      if (call.isWithheld?.() === true) finish_reason = 'content_filter';
+      if (tools !== undefined && failure === undefined) failure = yield* withTools(session, tools, view, at);
+      if (call.isWithheld?.() === true) at.finish_reason = 'content_filter';
       unfinished = undefined;
       const outcome =
         failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
       if (failure instanceof UpstreamError) {
-        if (!flow.is_part || tools === undefined) flow.answered.attempt.failure = failure.failure;
-      } else if (!flow.is_part) credit(session, flow.answered.candidate);
+        if (!at.flow.is_part || tools === undefined) at.flow.answered.attempt.failure = failure.failure;
+      } else if (!at.flow.is_part) credit(session, at.flow.answered.candidate);
       const usage = await close(outcome);
       if (failure instanceof ClientGone) throw failure;
-      const { candidate } = flow.answered;
+      const { candidate } = at.flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error = failure ? lateError(session, candidate, failure) : undefined;
       const metadata = metadataOf(session, error ? undefined : candidate);
@@ -247,8 +217,8 @@ export function createStreaming({
       if (unfinished === undefined) throw error;
       // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
       unfinished = undefined;
-      flow.stream.close();
-      if (!flow.is_part) flow.answered.attempt.failure = 'internal';
+      at.flow.stream.close();
+      if (!at.flow.is_part) at.flow.answered.attempt.failure = 'internal';
       const usage = await close('failed');
       const told = error instanceof GatewayError ? error : internalError(error);
       // What is masked is masked whole.
@@ -260,10 +230,58 @@ export function createStreaming({
         error: told,
       };
     } finally {
-      flow.stream.close();
+      at.flow.stream.close();
       metrics.streamClosed();
       if (unfinished !== undefined) await close(unfinished);
     }
+  }
+
+  /** Runs of tools and further steps, until the model is at its end; what comes back ended it before. */
+  async function* withTools(
+    session: Session,
+    tools: ToolAnswer,
+    view: View,
+    at: Course,
+  ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
+    while (session.call.isWithheld?.() !== true) {
+      const { flow } = at;
+      const end = loop.pending(tools);
+      if (end === undefined) {
+        const last = lastView(session, tools, flow);
+        if (last.length > 0) yield { type: 'chunks', chunks: last };
+        return undefined;
+      }
+      const { candidate } = flow.answered;
+      flow.is_part = true;
+      flow.stream.close();
+      try {
+        for await (const chunks of loop.runs(session, tools, end, flow.answered)) {
+          yield { type: 'chunks', chunks: view.shown(chunks, true) };
+        }
+      } catch (error) {
+        if (error instanceof ClientGone) return error;
+        throw error;
+      }
+      if (session.call.isWithheld?.() === true) return undefined;
+      const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
+      if ('ended' in tried) {
+        const { ended, error } = tried;
+        if (error instanceof ClientGone) return error;
+        if (ended === 'failed') return session.failed.at(-1)!.error;
+        const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
+        if (!is_unpaid || !tools.turn.has_text) throw error;
+        at.finish_reason = 'length';
+        const cut: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
+        yield { type: 'chunks', chunks: view.cutShort(cut) };
+        return undefined;
+      }
+      session.step_first_token_ms = clock.monotonic_ms();
+      at.flow = { ...begin(session, tried), ...view };
+      if (tried.candidate !== candidate) yield opened(session, at.flow);
+      const failure = yield* read(session, at.flow);
+      if (failure !== undefined) return failure;
+    }
+    return undefined;
   }
 
   /** Asks the next endpoints that can to go on with a text that broke off; undefined: none does, and it ends here. */
