@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
+import { startMessagesUpstream } from './messages-upstream.ts';
 
 /** What filters of content do with requests of every operation that calls a model, through a whole gateway. */
 
@@ -519,4 +520,71 @@ guardrails: ${settings}`,
       expect(asked[0]?.body).toContain('Jane Doe');
     });
   });
+});
+
+test('what the gateway remembers of turns from before a filter is held against it', async () => {
+  const { gateway: other, answer, last, stop } = await startMessagesUpstream();
+  try {
+    const authorization = `Bearer ${other.management_key}`;
+    const chat = async (conversation: object[]) => {
+      const response = await other.call('POST', '/chat/completions', {
+        model: 'anthropic/claude',
+        max_tokens: 4000,
+        reasoning: { max_tokens: 2000 },
+        messages: conversation,
+        tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }],
+      });
+      const told = (await response.json()) as {
+        choices: { message: { reasoning_details: object[]; tool_calls: { id: string }[] } }[];
+      };
+      expect(response.status, JSON.stringify(told)).toBe(200);
+      return told.choices[0]!.message;
+    };
+    answer({
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      model: 'claude',
+      content: [
+        { type: 'thinking', thinking: `They are ${EMAIL}.`, signature: 'c2lnbmF0dXJl' },
+        { type: 'text', text: 'Hello.' },
+        { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} },
+      ],
+      stop_reason: 'tool_use',
+      stop_sequence: null,
+      usage: { input_tokens: 5, output_tokens: 2 },
+    });
+    const question = { role: 'user', content: 'Who am I?' };
+    const { reasoning_details: details, tool_calls } = await chat([question]);
+    // A client that keeps the text alone: the gateway brings the thought back.
+    const conversation = (turn: object) => [
+      question,
+      { role: 'assistant', content: 'Hello.', tool_calls, ...turn },
+      { role: 'tool', tool_call_id: tool_calls[0]!.id, content: 'x' },
+    ];
+    const bare = conversation({});
+    const turns = conversation({ reasoning_details: details });
+    await chat(bare);
+    expect(last().body, 'it does come back').toContain(EMAIL);
+    const made = await other.call('POST', '/guardrails', { name: 'g', ...filter('redact') }, { authorization });
+    const { id } = ((await made.json()) as { data: { id: string } }).data;
+    await other.call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [other.key_hash] }, { authorization });
+    for (const asked_for of [bare, turns]) {
+      await chat(asked_for);
+      expect(last().body).toContain('Hello.');
+      expect(last().body).not.toContain(EMAIL);
+    }
+  } finally {
+    await stop();
+  }
+});
+
+test('a response that is stored goes on through the same filters', async () => {
+  await holds(filter('redact'));
+  const first = await call('POST', '/responses', { model: 'acme/m', input: SAID, store: true });
+  const { id } = (await first.json()) as { id: string };
+  const next = await call('POST', '/responses', { model: 'acme/m', input: 'And?', previous_response_id: id });
+  expect([first.status, next.status]).toEqual([200, 200]);
+  expect(asked[1]?.body).toContain('Write to [EMAIL], please.');
+  expect(asked[1]?.body).not.toContain(EMAIL);
 });

@@ -2,7 +2,7 @@ import type { Principal } from '../http/principal.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
-import type { ChatCompletion, ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { ChatCompletion, ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import type { Fees, Source } from './server-tools.ts';
 
@@ -54,6 +54,8 @@ export interface Attribution {
 export interface Screening {
   /** The texts as they may go on: what is to be redacted is. Rejects with `GatewayError` 403 where one must not go on. */
   texts(texts: readonly string[]): Promise<string[]>;
+  /** The same for messages that a client did not send, but what it lost of them. */
+  messages(messages: readonly Message[]): Promise<Message[]>;
 }
 
 /** One request for inference, past the door: what is wanted, by whom, under which id. */

@@ -85,6 +85,17 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     };
   }
 
+  /** What came back of former turns is the client's as well: it may be older than the filters that hold now. */
+  async function screened(recalled: Recalled, given: Call): Promise<Recalled> {
+    const { messages } = recalled.call.request;
+    const back = messages.filter((message, at) => message !== given.request.messages[at]);
+    if (given.screening === undefined || back.length === 0) return recalled;
+    const clean = await given.screening.messages(back);
+    const told = new Map(back.map((message, at) => [message, clean[at]!]));
+    const request = { ...recalled.call.request, messages: messages.map((message) => told.get(message) ?? message) };
+    return { ...recalled, call: { ...recalled.call, request } };
+  }
+
   /** What its client lost of former turns is back, and what the gateway changes of it is changed. */
   function recall(given: Call, { models, catalog }: Known): Suited | Promise<Suited> {
     const may_carry = models.some(({ endpoints }) =>
@@ -100,7 +111,8 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       return prepared === found.call ? found : { ...found, call: prepared };
     };
     const recalled = states.recall(given, may_carry);
-    return recalled instanceof Promise ? recalled.then(ready) : ready(recalled);
+    if (recalled instanceof Promise) return recalled.then((one) => screened(one, given)).then(ready);
+    return given.screening === undefined ? ready(recalled) : screened(recalled, given).then(ready);
   }
 
   return {

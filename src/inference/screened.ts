@@ -134,19 +134,24 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
         await refuse(call, told);
         return told.subject;
       },
+      async messages(messages) {
+        const given: ChatRequest = { messages: [...messages] };
+        const rules = { keeps_signatures: keepsSignatures(screener) };
+        const told = await screened(call, (visit) => requestTexts(given, { ...rules, visit }), screener);
+        await refuse(call, told);
+        return told.subject.messages;
+      },
     };
   }
 
   async function pass(call: Call, set: FilterSet): Promise<Passed> {
-    const { guardrails } = call.principal;
     const numbering = createNumbering();
     const screener = screenerOf(call, set, numbering);
-    const redacting = set.filters.filter(({ action }) => action === 'redact');
-    const keeps_signatures = redacting.every(isReversible(guardrails));
+    const keeps_signatures = keepsSignatures(screener);
     const subject: Subject<ChatRequest> = (visit) => requestTexts(call.request, { visit, keeps_signatures });
     const told = await screened(call, subject, screener);
     const passed = { ...call, request: told.subject, screening: later(call, screener) };
-    await refuse(passed, told);
+    await refuse({ ...call, request: told.subject }, told);
     if (told.subject !== call.request) await takeRoom(call, told);
     return { call: passed, values: numbering.values };
   }
@@ -230,6 +235,11 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
       return passTask(call, task, set).then((passed) => inner.run(passed.call, passed.task));
     },
   };
+}
+
+/** Whether all that is redacted comes back: a thought is then again what its signature was made for. */
+function keepsSignatures({ set, guardrails }: Screener): boolean {
+  return set.filters.filter(({ action }) => action === 'redact').every(isReversible(guardrails));
 }
 
 /** Counts the texts that stand beside those that the client sent. */

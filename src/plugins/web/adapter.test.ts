@@ -4,7 +4,7 @@ import type { Call } from '../../inference/call.ts';
 import type { Fees } from '../../inference/server-tools.ts';
 import type { Quirks } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest, Message, Wire } from '../../schemas/inner.ts';
 import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';
 import { createWebAdapter } from './adapter.ts';
 import type { SearchResult } from './engine.ts';
@@ -226,6 +226,7 @@ describe('before a call', () => {
         if (texts.includes('secret')) throw new GatewayError(403, 'blocked');
         return texts.map((text) => text.replace('about', '[REDACTED]'));
       },
+      messages: async (messages: readonly Message[]) => [...messages],
     };
     const call = callOf({ plugins }, { screening });
     const adapter = createWebAdapter(search, () => 0)(call)!;
