@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from './harness.ts';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
 
 /** `POST /guardrails/test` through a whole gateway. */
 
