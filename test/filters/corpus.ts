@@ -1,5 +1,5 @@
-import examples from 'libphonenumber-js/mobile/examples';
 import { type CountryCode, getExampleNumber, parsePhoneNumberFromString } from 'libphonenumber-js/max';
+import examples from 'libphonenumber-js/mobile/examples';
 
 /** A text, and what of it is of which kind. */
 export interface Sample {
@@ -40,10 +40,18 @@ const REGIONS: Readonly<Record<string, CountryCode>> = {
 /** Sentences around something, in the language of each locale; `phone` names it. */
 const SENTENCES: Readonly<Record<string, { plain: readonly string[]; phone: readonly string[] }>> = {
   'en-US': {
-    plain: ['Please write to {} before Monday.', 'The value was {}, I think', '{"field": "{}", "n": 3}', '- {}\n- next'],
+    plain: [
+      'Please write to {} before Monday.',
+      'The value was {}, I think',
+      '{"field": "{}", "n": 3}',
+      '- {}\n- next',
+    ],
     phone: ['Call me at {} tonight.', 'Phone: {}', 'cell {} (home)'],
   },
-  'en-GB': { plain: ['I found {} in the letter.', '> {}', 'See "{}" below;'], phone: ['Tel: {}', 'My mobile is {}, ta.'] },
+  'en-GB': {
+    plain: ['I found {} in the letter.', '> {}', 'See "{}" below;'],
+    phone: ['Tel: {}', 'My mobile is {}, ta.'],
+  },
   de: { plain: ['Bitte prüfen Sie {} noch einmal.', 'Unter {} steht es.'], phone: ['Tel.: {}', 'Telefon {} (mobil)'] },
   fr: { plain: ['Merci de vérifier {} aujourd’hui.', 'C’est « {} ».'], phone: ['Tél. : {}', 'téléphone {}'] },
   es: { plain: ['Por favor, revise {} hoy.', '¿Es {} correcto?'], phone: ['Teléfono: {}', 'móvil {}'] },
@@ -53,7 +61,13 @@ const SENTENCES: Readonly<Record<string, { plain: readonly string[]; phone: read
   'en-IN': { plain: ['Kindly check {} once.', 'Sir, {} is pending.'], phone: ['Mobile: {}', 'WhatsApp {}'] },
 };
 
-function filled({ one }: Chance, locale: string, slug: string, value: string, kind: 'plain' | 'phone' = 'plain'): Sample {
+function filled(
+  { one }: Chance,
+  locale: string,
+  slug: string,
+  value: string,
+  kind: 'plain' | 'phone' = 'plain',
+): Sample {
   const sentence = one(SENTENCES[locale]![kind]);
   const start = sentence.indexOf('{}');
   const text = sentence.replace('{}', value);
@@ -71,7 +85,16 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   ja: ['tanaka', 'yuki.sato', 'hana_123'],
   'en-IN': ['rahul.sharma', 'priya.k', 'a.r.rahman'],
 };
-const DOMAINS = ['example.com', 'mail.example.co.uk', 'bücher.de', 'sub.domain.example.org', 'xn--bcher-kva.ch', 'example.museum', 'my-company.io', 'a.pl'];
+const DOMAINS = [
+  'example.com',
+  'mail.example.co.uk',
+  'bücher.de',
+  'sub.domain.example.org',
+  'xn--bcher-kva.ch',
+  'example.museum',
+  'my-company.io',
+  'a.pl',
+];
 
 function email(random: Chance, locale: string): Sample {
   return filled(random, locale, 'email', `${random.one(NAMES[locale]!)}@${random.one(DOMAINS)}`);
@@ -133,7 +156,8 @@ export function card(random: Chance): string {
 
 function printedCard(random: Chance, locale: string): Sample {
   const number = card(random);
-  const groups = number.length === 15 || number.length === 14 ? /^(\d{4})(\d{6})(\d+)$/ : /^(\d{4})(\d{4})(\d{4})(\d*)$/;
+  const groups =
+    number.length === 15 || number.length === 14 ? /^(\d{4})(\d{6})(\d+)$/ : /^(\d{4})(\d{4})(\d{4})(\d*)$/;
   const parts = (groups.exec(number) ?? []).slice(1).filter((part) => part !== '');
   return filled(random, locale, 'credit-card', parts.join(random.one(['', ' ', '-', '\u2009'])));
 }

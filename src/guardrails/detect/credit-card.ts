@@ -44,14 +44,35 @@ const ISSUERS: readonly (readonly [from: number, to: number, lengths: readonly n
   [9792, 9792, [16]],
 ];
 
+/** The ranges by their first six digits, each with its lengths as bits. */
+const RANGES = ISSUERS.map(([from, to, lengths]) => {
+  const scale = 10 ** (6 - String(from).length);
+  return {
+    from: from * scale,
+    to: (to + 1) * scale,
+    lengths: lengths.reduce((bits, length) => bits | (1 << length), 0),
+  };
+});
+
+/** Groups of digits as one number: four bits each. */
+const shapeOf = (...sizes: number[]) => sizes.reduce((shape, size) => shape * 16 + size, 0);
 /** How cards are printed: groups of four, those of American Express and of Diners Club, and long ones. */
-const PRINTED = new Set(['4444', '465', '464', '44443', '4441', '4442']);
+const PRINTED: readonly number[] = [
+  shapeOf(4, 4, 4, 4),
+  shapeOf(4, 6, 5),
+  shapeOf(4, 6, 4),
+  shapeOf(4, 4, 4, 4, 3),
+  shapeOf(4, 4, 4, 1),
+  shapeOf(4, 4, 4, 2),
+];
 
 function hasIssuer(number: string): boolean {
-  return ISSUERS.some(([from, to, lengths]) => {
-    const prefix = Number(number.slice(0, String(from).length));
-    return prefix >= from && prefix <= to && lengths.includes(number.length);
-  });
+  const prefix = Number(number.slice(0, 6));
+  const length = 1 << number.length;
+  for (const range of RANGES) {
+    if (prefix >= range.from && prefix < range.to && (range.lengths & length) !== 0) return true;
+  }
+  return false;
 }
 
 /** The check digit of ISO/IEC 7812, annex B. */
@@ -65,6 +86,7 @@ function passesLuhn(number: string): boolean {
   return sum % 10 === 0;
 }
 
+/** Between groups of digits of one number. */
 const isJoin = (gap: number) => gap === gaps.dash || gap === gaps.space || gap === gaps.mixed;
 
 /** Whether digits are a part of something longer: a word, a telephone number, a decimal fraction, a UUID. */
@@ -77,21 +99,26 @@ function isPart(text: string, start: number, end: number): boolean {
   return is_dialled || is_fraction || is_whole || is_uuid;
 }
 
+/** First digits of cards. */
+const FIRST = /[2-689]/;
+
 /** The number of a payment card that begins with a group of digits. */
 export function cardAt(run: NumberRun, first: number): Span | undefined {
-  let shape = '';
+  if (!isJoin(run.gap(first)) && run.size(first) < DIGITS_MIN) return undefined;
+  if (!FIRST.test(run.text.charAt(run.start(first)))) return undefined;
+  let shape = 0;
   const is_chunk = !isJoin(run.gap(first - 1));
   for (let last = first; last < run.count; last += 1) {
     const digits = run.digitsOf(first, last);
     if (digits > CARD_DIGITS_MAX) return undefined;
-    shape += run.size(last);
-    const is_whole = is_chunk && !isJoin(run.gap(last));
-    if (digits >= DIGITS_MIN && (is_whole || first === last || PRINTED.has(shape))) {
+    shape = shape * 16 + run.size(last);
+    const is_end = !isJoin(run.gap(last));
+    if (digits >= DIGITS_MIN && ((is_chunk && is_end) || first === last || PRINTED.includes(shape))) {
       const [start, end] = [run.start(first), run.end(last)];
       const number = run.number(first, last);
-      if (hasIssuer(number) && passesLuhn(number) && !isPart(run.text, start, end)) return { start, end };
+      if (passesLuhn(number) && hasIssuer(number) && !isPart(run.text, start, end)) return { start, end };
     }
-    if (!isJoin(run.gap(last))) return undefined;
+    if (is_end) return undefined;
   }
   return undefined;
 }

@@ -8,6 +8,7 @@ export interface Folded {
 const SKIPPED = 1;
 const SURROGATE = 2;
 const ZERO = 0x30;
+const DOT = 0x2e;
 
 /** What cannot be seen, stands on top of another character, or only says how one is drawn. */
 const UNSEEN: readonly (readonly [number, number])[] = [
@@ -76,14 +77,31 @@ function pairOf(high: number, low: number): number {
   return -1;
 }
 
-/** Where the first character stands that is read otherwise than it is written, or may be. */
+const isNear = (text: string, at: number, reach: number, is: (unit: number) => boolean) => {
+  for (let step = 1; step <= reach; step += 1) {
+    if (is(text.charCodeAt(at - step)) || is(text.charCodeAt(at + step))) return true;
+  }
+  return false;
+};
+const isSeen = (unit: number) => unit > 0x20 && unit < 0x80;
+const isAlnum = (unit: number) => isDigit(unit) || (unit >= 0x40 && unit < 0x7f);
+
+/** Whether it matters what a unit is read as: dashes, spaces and brackets do beside digits, what cannot be seen beside ASCII. */
+function matters(text: string, at: number, unit: number, read: number): boolean {
+  if (read === SURROGATE) return pairOf(unit, text.charCodeAt(at + 1)) !== -1;
+  if (unit === VOWEL_MARK) return isNear(text, at, 1, isDigit);
+  if (read === 0) return false;
+  if (read === SKIPPED) return isNear(text, at, 1, isSeen);
+  return read === DOT || isAlnum(read) || isNear(text, at, 2, isDigit);
+}
+
+/** Where the first character stands that is read otherwise than it is written, where that matters. */
 function firstChange(text: string, table: Uint16Array): number {
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
     if (unit < 0x80) continue;
     const read = table[unit]!;
-    if (read === SURROGATE ? pairOf(unit, text.charCodeAt(at + 1)) !== -1 : read !== 0 || unit === VOWEL_MARK)
-      return at;
+    if ((read !== 0 || unit === VOWEL_MARK) && matters(text, at, unit, read)) return at;
   }
   return text.length;
 }

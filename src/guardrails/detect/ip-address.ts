@@ -6,6 +6,8 @@ import { gaps, type NumberRun } from './number-run.ts';
 const VERSION_BEFORE =
   /(?:\b(?:version|ver|v|release|build|section|sect?|chapter|clause|article|figure|fig|table|rev)\.?|§) ?[#:]? ?$/i;
 const PRODUCT_BEFORE = /(?:^|[\s"'(;])[A-Z][A-Za-z]{2,20}\/$/;
+/** The end of a word, and a space or a sign at most. */
+const NAMED = /[A-Za-z§.][ #:/]?$|^[#:] $/;
 const UNDERSCORE = 0x5f;
 
 const isByte = (run: NumberRun, index: number) => {
@@ -23,6 +25,8 @@ export function ipv4At(run: NumberRun, first: number): Span | undefined {
   const next = text.charCodeAt(end);
   if (isGluedLeft(text, start) && text.charCodeAt(start - 1) !== UNDERSCORE) return undefined;
   if (isWord(next) && next !== UNDERSCORE) return undefined;
+  // Most stand after nothing of the kind.
+  if (!NAMED.test(text.slice(Math.max(0, start - 2), start))) return { start, end };
   const before = wordsBefore(text, start);
   if (VERSION_BEFORE.test(before)) return undefined;
   // `Chrome/120.0.0.0` in the names of browsers.
@@ -68,6 +72,11 @@ const SLICE = /^(?:[\w)\]]\[|,.?|.,)?\d*::\d*$/;
 export function ipv6At(text: string, colon: number): Span | undefined {
   let start = colon;
   while (start > colon - 4 && isHex(text.charCodeAt(start - 1))) start -= 1;
+  const before = text.charCodeAt(start - 1);
+  const beyond = text.charCodeAt(start - 2);
+  // A colon before it may end a label (`ip:fe80::1`), or be of a longer row.
+  if (before === COLON ? beyond === COLON || isHex(beyond) : isGluedLeft(text, start)) return undefined;
+  if (before === DOT && isDigit(beyond)) return undefined;
   let end = colon;
   let colons = 0;
   let is_double = false;
@@ -85,10 +94,7 @@ export function ipv6At(text: string, colon: number): Span | undefined {
     colons -= 1;
   }
   if (end <= colon || (!is_double && colons !== 7 && colons !== 6)) return undefined;
-  const before = text.charCodeAt(start - 1);
-  const is_part =
-    isGluedLeft(text, start) || before === COLON || (before === DOT && isDigit(text.charCodeAt(start - 2)));
-  if (is_part || isWord(text.charCodeAt(end)) || !isIpv6(text.slice(start, end))) return undefined;
+  if (isWord(text.charCodeAt(end)) || !isIpv6(text.slice(start, end))) return undefined;
   // `x[::2]` and `x[:, 1::2]` are parts of a list.
   if (text.charAt(end) === ']' && SLICE.test(text.slice(Math.max(0, start - 2), end))) return undefined;
   const zone = ZONE.exec(text.slice(end, end + 18))?.[0] ?? '';

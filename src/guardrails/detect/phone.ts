@@ -14,6 +14,8 @@ const KNOWN_REGIONS = [
 ];
 const CALLED_PHONE =
   /(?<![\p{L}\p{N}])(?:tel|tél|phone|telephone|téléphone|telefon|telefone|telefono|teléfono|mobile?|móvil|movil|celular|cell(?:phone)?|handy|portable|fax|komórka|kom|hotline|whatsapp|sms|(?:call|ring|reach|text) (?:me|us|him|her|them)(?: (?:at|on))?)(?:[\s:.,="'-]| (?:is|no|nr|number|numer|ist|est|é|es)\b){0,6}\(?$|(?:電話番号?|携帯|電話|电话|手机|फ़?ोन|मोबाइल)[^\n\d]{0,8}$/iu;
+/** What stands between such a word and its number, or is the word's own. */
+const CALLED_PHONE_END = /[\s:.,="'(\p{L}\p{M}-]/u;
 const CALLED_OTHERWISE =
   /(?:[#$£€¥%]|(?:^|[^\w])(?:id|ids|order|orders|invoice|ticket|ref|reference|sku|serial|acct|account|case|tracking|timestamp|time|epoch|ts|seed|isbn|ean|upc|build|version|pid|uid|size|bytes|total|count)["'\s:=#.]{0,4}(?:(?:no|nr|num|number|id)\b\.?["'\s:=#]{0,3})?|(?:_id|Id|ID)["'\s:=]{1,4}|(?<!wa\.me)\/)$/i;
 
@@ -29,11 +31,15 @@ export class PhoneFinder {
   readonly #plans: NumberingPlans;
   readonly #regions: readonly string[];
   readonly #is_nanp: boolean;
+  /** Whether there are regions with other plans as well. */
+  readonly #has_others: boolean;
 
   constructor(plans: NumberingPlans, regions: readonly string[]) {
     this.#plans = plans;
     this.#regions = regions.filter((region) => plans.hasRegion(region));
-    this.#is_nanp = this.#regions.some((region) => ['US', 'CA'].includes(region));
+    const isNanp = (region: string) => ['US', 'CA'].includes(region);
+    this.#is_nanp = this.#regions.some(isNanp);
+    this.#has_others = !this.#regions.every(isNanp);
   }
 
   /** The telephone number that begins with a group of digits. */
@@ -123,19 +129,21 @@ export class PhoneFinder {
   }
 
   #isCalledPhone(run: NumberRun, first: number): boolean {
-    return CALLED_PHONE.test(wordsBefore(run.text, run.start(first)));
+    const start = run.start(first);
+    return CALLED_PHONE_END.test(run.text.charAt(start - 1)) && CALLED_PHONE.test(wordsBefore(run.text, start));
   }
 
   /** As it is dialled inside a region: one that is asked for, or any that is known where the number says that it is one. */
   #national(run: NumberRun, first: number): Span | undefined {
-    if (!isLoose(run.gap(first - 1)) || isDate(run, first)) return undefined;
+    const before = run.gap(first - 1);
+    if (!isLoose(before) || run.digitsOf(first, run.count - 1) < DIGITS_MIN) return undefined;
     const has_trunk = run.text.charCodeAt(run.start(first)) === 0x30;
     const is_bracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
-    const is_grouped = run.gap(first) !== 0;
-    const is_mine = this.#regions.length > (this.#is_nanp ? 1 : 0) && (is_grouped || has_trunk);
+    const is_mine = this.#has_others && (run.gap(first) !== 0 || has_trunk);
     const is_printed = is_bracketed || (has_trunk && isPrinted(run, first));
-    const is_called = (is_mine && is_printed) || this.#isCalledPhone(run, first);
-    if (!is_mine && !is_printed && !is_called) return undefined;
+    // What calls it a telephone number stands before it, not before another number.
+    const is_called = before === 0 && this.#isCalledPhone(run, first);
+    if ((!is_mine && !is_printed && !is_called) || isDate(run, first)) return undefined;
     if (!is_called && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
     const regions = is_called || is_printed ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
     let last = first;
@@ -165,15 +173,15 @@ function isPrinted(run: NumberRun, first: number): boolean {
 
 /** Whether groups of digits are a date (17.05.2024, 2024-05-17, 05/17/24), with or without a time after it. */
 function isDate(run: NumberRun, first: number): boolean {
-  const [one, two, three] = [0, 1, 2].map((step) =>
-    Number(run.size(first + step) > 0 ? run.number(first + step, first + step) : -1),
-  );
-  if (run.gap(first) !== run.gap(first + 1) || run.size(first + 1) > 2) return false;
-  const isYear = (value: number | undefined) => value !== undefined && value >= 1900 && value < 2100;
-  const isDay = (value: number | undefined) => value !== undefined && value >= 1 && value <= 31;
-  return (
-    isDay(two) &&
-    ((isYear(one) && isDay(three)) ||
-      (isDay(one) && (isYear(three) || run.size(first + 2) === 2) && run.gap(first) !== gaps.space))
-  );
+  const gap = run.gap(first);
+  const [one, two, three] = [run.size(first), run.size(first + 1), run.size(first + 2)];
+  if (gap === 0 || gap === gaps.space || run.gap(first + 1) !== gap || two > 2) return false;
+  const is_shape = (one === 4 && three <= 2) || (one <= 2 && (three === 4 || three === 2));
+  if (!is_shape) return false;
+  const value = (index: number) => Number(run.number(index, index));
+  const isDay = (day: number) => day >= 1 && day <= 31;
+  const isYear = (year: number) => year >= 1900 && year < 2100;
+  if (!isDay(value(first + 1))) return false;
+  if (one === 4) return isYear(value(first)) && isDay(value(first + 2));
+  return isDay(value(first)) && (three === 2 || isYear(value(first + 2)));
 }
