@@ -295,7 +295,17 @@ export const ChatCompletionBody = open(
     stop: orNull(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })])),
     stream: orNull(Type.Boolean()),
     stream_options: orNull(open({ include_usage: orNull(Type.Boolean()) })),
-    plugins: orNull(Type.Array(open({ id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) }))),
+    plugins: orNull(
+      Type.Array(
+        open(
+          { id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) },
+          {
+            description:
+              'Beside `id`: `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
+          },
+        ),
+      ),
+    ),
     max_tokens: orNull(bound),
     max_completion_tokens: orNull(bound),
     temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
