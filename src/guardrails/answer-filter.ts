@@ -61,8 +61,8 @@ export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }
   let has_ended = false;
   const finder: Finder = {
     context_chars: given.context_chars,
-    find: (text) => given.find(text),
-    heldFrom: (text) => given.heldFrom(text),
+    find: (text, from) => given.find(text, from),
+    heldFrom: (text, from) => given.heldFrom(text, from),
     settled(hit) {
       if (hit.text !== undefined) has_changed = true;
       if (hit.ends) has_ended = true;

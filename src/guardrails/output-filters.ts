@@ -1,7 +1,10 @@
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import { scannedSlugs } from './detect/builtins.ts';
 import { type FilterSet, filterSetOf } from './filter-set.ts';
 import type { Finding } from './finding.ts';
 import type { Finder, Hit } from './stream-filter.ts';
+
+const isScanned = (slug: string) => scannedSlugs.some((scanned) => scanned === slug);
 
 const sets = new WeakMap<readonly BoundGuardrail[], { set: FilterSet | undefined }>();
 
@@ -23,6 +26,26 @@ export function outputFiltersOf(guardrails: readonly BoundGuardrail[]): FilterSe
   return set;
 }
 
+/**
+ * What every match of the scanned filters has in it: a digit, a colon or an at sign, or what may be read as one. Letters of
+ * Latin scripts and the marks of prose are none of it.
+ */
+const MAY_MATCH = /[0-9@:\u00a0-\u00bf]|[^\0-\u024f\u2013\u2014\u2018-\u201f\u2022\u2026]/g;
+
+/** Where the word begins that a text of prose ends with, and what may stand before a number beside it; not before `from`. */
+function wordStart(text: string, from: number): number {
+  let at = text.length;
+  for (;;) {
+    while (at > from && text.charCodeAt(at - 1) > 0x20) at -= 1;
+    let before = at;
+    while (before > from && text.charCodeAt(before - 1) <= 0x20) before -= 1;
+    const mark = text.charCodeAt(before - 1);
+    // An opening parenthesis or bracket, or a plus: a telephone number may follow.
+    if (before <= from || (mark !== 0x28 && mark !== 0x2b && mark !== 0x5b)) return at;
+    at = before;
+  }
+}
+
 /** The filters as what finds in an answer; `found` hears of each finding once. */
 export function finderOf(
   set: Pick<FilterSet, 'filters' | 'find' | 'heldFrom' | 'context_chars'>,
@@ -34,13 +57,21 @@ export function finderOf(
     if (action === 'block') return { start, end, finding, ends: true };
     return action === 'redact' ? { start, end, finding, text: placeholder } : { start, end, finding };
   };
+  const is_scanned = set.filters.every(({ slug }) => slug !== undefined && isScanned(slug));
+  // Most of prose is plain: what is not looked into costs next to nothing. What is settled begins no match any more.
+  const isPlain = (text: string, from: number) => {
+    if (!is_scanned) return false;
+    MAY_MATCH.lastIndex = from;
+    return !MAY_MATCH.test(text);
+  };
   return {
     context_chars: set.context_chars,
-    find: (text) => {
+    find: (text, from) => {
+      if (isPlain(text, from)) return [];
       const findings = set.find(text);
       return findings.length === 0 ? [] : findings.map(hitOf);
     },
-    heldFrom: set.heldFrom,
+    heldFrom: (text, from) => (isPlain(text, from) ? wordStart(text, from) : set.heldFrom(text)),
     settled(hit) {
       const { finding } = hit as Partial<ReturnType<typeof hitOf>>;
       if (finding !== undefined) found(finding);

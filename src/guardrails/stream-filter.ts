@@ -12,10 +12,10 @@ export interface Hit {
 
 /** What finds in a text that grows. */
 export interface Finder {
-  /** In order of `start`; those that are replaced do not overlap each other. */
-  find(text: string): Hit[];
+  /** In order of `start`; those that are replaced do not overlap each other. Those that end at or before `from` are known. */
+  find(text: string, from: number): Hit[];
   /** The first offset from which a match might still begin or grow: see `FilterSet.heldFrom`. */
-  heldFrom(text: string): number;
+  heldFrom(text: string, from: number): number;
   /** How much stands before a held text, so that it is read as in the whole. */
   readonly context_chars: number;
   /** Hears of every hit once, when it is settled. */
@@ -62,11 +62,7 @@ export class TextScan {
     if (text === '' || this.ended_at !== undefined) return;
     this.#window += text;
     this.total += text.length;
-    if (this.#window.length < this.#next_look) {
-      // A long match is swallowed at once, whether it goes on or not shows later.
-      if (this.#growing === undefined) return;
-    }
-    this.#look(false);
+    if (this.#window.length >= this.#next_look) this.#look(false);
   }
 
   /** Nothing follows that could be part of a match: all is settled. */
@@ -79,18 +75,15 @@ export class TextScan {
   #look(is_end: boolean): void {
     const { settled, total } = this;
     const base = this.#base;
+    if (this.#growing !== undefined && this.#isGrowing(this.#growing, is_end)) return;
     let held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
-    if (this.#growing !== undefined) {
-      if (this.#isGrowing(is_end)) return;
-      held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
-    }
     const is_full = !is_end && total - held > limits.filter_held_chars_max;
     if (held === settled && !is_full) {
       this.#slowDown(total - settled);
       return;
     }
     this.#next_look = 0;
-    const hits = this.#finder.find(this.#window);
+    const hits = this.#finder.find(this.#window, settled - base);
     // What reaches over the border is not settled, nor what such a hit reaches over.
     if (!is_end && !is_full) {
       for (let i = hits.length - 1; i >= 0; i -= 1) {
@@ -111,7 +104,8 @@ export class TextScan {
   #heldFrom(): number {
     const window = this.#window;
     const last = window.charCodeAt(window.length - 1);
-    return this.#finder.heldFrom(last >= 0xd800 && last <= 0xdbff ? window.slice(0, -1) : window);
+    const text = last >= 0xd800 && last <= 0xdbff ? window.slice(0, -1) : window;
+    return this.#finder.heldFrom(text, Math.min(text.length, this.settled - this.#base));
   }
 
   /** A text of which nothing is settled for long is not read anew with each character. */
@@ -159,34 +153,28 @@ export class TextScan {
   }
 
   /** Whether the long match goes on; what came of it is swallowed. */
-  #isGrowing(is_end: boolean): boolean {
-    const growing = this.#growing!;
-    const swallow = () => {
-      this.edits.push({ start: this.settled, end: this.total, text: '' });
-      this.settled = this.total;
-      return true;
-    };
-    if (this.#window.length < this.#next_look && !is_end) return swallow();
+  #isGrowing(growing: number, is_end: boolean): boolean {
     if (this.#window.length > limits.filter_growing_chars_max) {
       // Nobody can tell any more where it ends.
       this.ended_at = this.settled;
       this.#finder.settled({ start: growing, end: this.total, ends: true });
       return true;
     }
-    const is_open = !is_end && this.#base + this.#heldFrom() <= growing;
-    if (!is_open) {
+    if (is_end || this.#base + this.#heldFrom() > growing) {
       this.#growing = undefined;
       return false;
     }
+    this.edits.push({ start: this.settled, end: this.total, text: '' });
+    this.settled = this.total;
     this.#next_look = this.#window.length + (this.#window.length >> 3);
-    return swallow();
+    return true;
   }
 
   /** Keeps of what is settled what the finder may still look at. */
   #forget(): void {
     const keep_from = this.#growing ?? this.settled - this.#finder.context_chars;
     const drop = keep_from - this.#base;
-    if (drop <= (this.#growing === undefined ? this.#finder.context_chars : 0)) return;
+    if (drop <= 0) return;
     this.#window = this.#window.slice(drop);
     this.#base += drop;
   }
