@@ -356,7 +356,7 @@ describe('what an endpoint takes', () => {
       modelQuirks: (dialect, upstream) =>
         upstream === 'claude-x' && dialect === 'anthropic-messages' ? { no_prefill: true } : {},
     });
-    expect(catalog.endpoints()[0]?.quirks).toEqual({ no_prefill: true });
+    expect(catalog.endpoints()[0]?.quirks).toEqual({ native_search: 'anthropic', no_prefill: true });
   });
 
   test('a cache price shows a cache that needs no asking, but not on the Messages wire', () => {

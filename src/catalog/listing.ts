@@ -98,6 +98,21 @@ function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | u
   return tiers.length === 0 ? undefined : tiers;
 }
 
+/**
+ * What a search by the provider's own tool costs over the Responses API, in pico-USD; no fact tells it: 10 and 5 USD for a thousand
+ * (https://platform.openai.com/docs/pricing, "Built-in tools"; https://docs.x.ai/docs/models, "Tools pricing").
+ */
+const searchFees: Readonly<Record<string, number>> = { openai: 10_000_000_000, xai: 5_000_000_000 };
+
+/** Adds that to every price list of an endpoint. */
+function addSearches(fee: number, lists: readonly (PriceList | undefined)[]): void {
+  for (const list of lists) {
+    if (list === undefined) continue;
+    list.pricing.web_search = fee;
+    for (const tier of list.price_tiers ?? []) tier.price.web_search = fee;
+  }
+}
+
 /** Every token at half its price, fees as they are. */
 function halved(prices: Prices): Prices {
   const half = { ...prices };
@@ -216,6 +231,11 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   const [author = ''] = identity.id.split('/');
   const flex = price === undefined || outputOf(listing)?.[0] !== 'text' ? {} : flexOf(row, author, price, tiers);
   const service_tiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
+  const search_fee = dialect === 'openai-responses' ? searchFees[row.slug] : undefined;
+  if (price !== undefined && search_fee !== undefined) {
+    const own = { pricing: price, ...(tiers === undefined ? {} : { price_tiers: tiers }) };
+    addSearches(search_fee, [own, ...Object.values(service_tiers)]);
+  }
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
   const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
   const efforts = effortsOf(listing);

@@ -196,6 +196,16 @@ describe('facts', () => {
     expect(one({ id: 'gpt-x', cost })?.endpoints[0]?.price).not.toHaveProperty('web_search');
   });
 
+  test('searches have a price over the Responses API, in every list', () => {
+    const tiers = [{ tier: { size: 200_000 }, input: 6, output: 30 }];
+    const found = one({ id: 'gpt-5-pro', cost: { input: 3, output: 15, tiers } })?.endpoints[0];
+    expect(found?.dialect).toBe('openai-responses');
+    expect(found?.price?.web_search).toBe(10_000_000_000);
+    expect(found?.tiers?.[0]?.price.web_search).toBe(10_000_000_000);
+    expect(found?.service_tiers?.['flex']?.pricing.web_search).toBe(10_000_000_000);
+    expect(found?.service_tiers?.['flex']?.price_tiers?.[0]?.price.web_search).toBe(10_000_000_000);
+  });
+
   test('long-context prices are kept', () => {
     const tiers = [{ tier: { size: 200_000 }, input: 2.5, output: 15 }];
     expect(one({ id: 'gpt-x', cost: { input: 1.25, output: 10, tiers } })?.endpoints[0]?.tiers).toEqual([
