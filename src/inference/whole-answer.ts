@@ -118,7 +118,12 @@ export function createWholeAnswers({
       }
     }
     const { answered, completion } = ended;
-    call.review?.(completion);
+    try {
+      call.review?.(completion);
+    } catch (error) {
+      await settle(session, 'failed', answered);
+      throw error;
+    }
     const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
     const usage = await settle(session, outcome, answered, ended.finish_reason);
     const last = answered?.candidate ?? candidate;
