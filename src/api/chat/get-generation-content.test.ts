@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inflateRawSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { managementServer } from '../../../test/management-server.ts';
@@ -162,6 +163,28 @@ describeStores('what was asked and answered', ({ open }) => {
     const other = contentsWith({ secret: `${SECRET} another`, wrap: (store) => store });
     expect(await other.find('gen-1', principals.ordinary)).toBeUndefined();
     expect(log_lines.join()).toContain('cannot be read');
+  });
+
+  test('is encrypted: whoever reads the store alone reads nothing, however it is packed', async () => {
+    const { keep, written, contents, database } = await setUp();
+    const word = 'a word that stands there in clear';
+    keep('gen-1', said(word));
+    await written(1);
+    const row = await database.queries.selectFrom('logged_contents').selectAll().executeTakeFirstOrThrow();
+    const parts = [row.sealed, ...row.sealed.split('.')].flatMap((text) => [
+      Buffer.from(text),
+      Buffer.from(text, 'base64'),
+    ]);
+    const read = parts.flatMap((bytes) => {
+      try {
+        return [bytes, inflateRawSync(bytes)];
+      } catch {
+        return [bytes];
+      }
+    });
+    for (const bytes of read) expect(bytes.includes('stands there')).toBe(false);
+    expect(Object.values(row).join()).not.toContain('stands there');
+    await contents.stop();
   });
 
   test('that was moved to another row does not open there', async () => {
