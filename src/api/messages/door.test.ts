@@ -532,3 +532,21 @@ describe('400 names the field', () => {
     expect(found.map(({ path }) => path)).toContain(field);
   });
 });
+
+test('what the gateway told of its own tools stays out of a conversation, what a provider did stays in it', () => {
+  const search = (id: string) => [
+    { type: 'server_tool_use', id, name: 'web_search', input: { query: 'q' } },
+    { type: 'web_search_tool_result', tool_use_id: id, content: [] },
+  ];
+  const blocks = [...search('srvtoolu_gateway_1'), ...search('srvtoolu_1'), { type: 'text', text: 'Yes' }];
+  const told = JSON.stringify(ask({ messages: [...hello, { role: 'assistant', content: blocks }] }).messages);
+  expect(told).not.toContain('srvtoolu_gateway_1');
+  expect(told.match(/"srvtoolu_1"/g)).toHaveLength(2);
+  expect(told).toContain('Yes');
+});
+
+test('a turn that is nothing but what the gateway told of its tools is left out whole', () => {
+  const blocks = [{ type: 'server_tool_use', id: 'srvtoolu_gateway_1', name: 'web_search', input: {} }];
+  const { messages } = ask({ messages: [...hello, { role: 'assistant', content: blocks }, ...hello] });
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'user']);
+});

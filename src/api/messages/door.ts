@@ -100,10 +100,12 @@ function withoutOwnBlocks(messages: JsonObject[]): JsonObject[] {
     const { id, tool_use_id } = (block ?? {}) as JsonObject;
     return String(id ?? tool_use_id ?? '').startsWith(OWN_BLOCK);
   };
-  return messages.map((message) => {
+  return messages.flatMap((message) => {
     const { content } = message;
-    if (!Array.isArray(content) || !content.some(isOwn)) return message;
-    return { ...message, content: content.filter((block) => !isOwn(block)) };
+    if (!Array.isArray(content) || !content.some(isOwn)) return [message];
+    const kept = content.filter((block) => !isOwn(block));
+    // A message without content is refused upstream.
+    return kept.length === 0 ? [] : [{ ...message, content: kept }];
   });
 }
 

@@ -699,3 +699,22 @@ describe('tools', () => {
     expect(requestOf({ input: 'Hi', tools, tool_choice }).tool_choice).toEqual(told);
   });
 });
+
+test('what the gateway told of its own tools stays out of a conversation, what a provider did stays in it', () => {
+  const search = (id: string) => ({
+    type: 'web_search_call',
+    id,
+    status: 'completed',
+    action: { type: 'search', query: 'q' },
+  });
+  const input = [
+    { role: 'user', content: 'Hi' },
+    search('ws_gateway_1'),
+    search('ws_1'),
+    { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes', annotations: [] }] },
+  ];
+  const told = JSON.stringify(requestOf({ input }).messages);
+  expect(told).not.toContain('ws_gateway_1');
+  expect(told).toContain('"ws_1"');
+  expect(told).toContain('Yes');
+});
