@@ -135,6 +135,10 @@ test('a client made from openapi.json can call every operation, and every answer
     await managed('post', `${v1}/guardrails/{id}/assignments/members`, guard, { member_user_ids: [user_id] });
     await managed('get', `${v1}/guardrails/{id}/assignments/keys`, guard);
     await managed('get', `${v1}/guardrails/{id}/assignments/members`, guard);
+    await managed('post', `${v1}/guardrails/test`, null, {
+      guardrail: { content_filter_builtins: [{ slug: 'email', action: 'redact' }], ignored_providers: ['sandbox'] },
+      request: { model: 'sandbox/echo', messages: [{ role: 'user', content: 'jane@example.com' }] },
+    });
     await managed('get', `${v1}/guardrails/assignments/keys`);
     await managed('get', `${v1}/guardrails/assignments/members`);
     await managed('post', `${v1}/guardrails/{id}/assignments/keys/remove`, guard, { key_hashes: [hash] });
