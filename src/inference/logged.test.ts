@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { isSampled } from './logged.ts';
+
+const IDS = 100_000;
+const share = (bp: number) => {
+  let taken = 0;
+  for (let at = 0; at < IDS; at += 1) if (isSampled(`gen-1763719200-${at}`, bp)) taken += 1;
+  return taken / IDS;
+};
+
+test.each([1, 10, 500, 2_500, 5_000, 9_990])('of many calls, %i in ten thousand are drawn', (bp) => {
+  const wanted = bp / 10_000;
+  const deviation = Math.sqrt((wanted * (1 - wanted)) / IDS);
+  expect(Math.abs(share(bp) - wanted)).toBeLessThan(5 * deviation);
+});
+
+test('at a share of one, every call is drawn', () => {
+  expect(share(10_000)).toBe(1);
+});
+
+test('whoever is drawn at a share is drawn at every larger one', () => {
+  for (let at = 0; at < 1_000; at += 1) {
+    const id = `gen-1763719200-${at}`;
+    const drawn = [1, 100, 2_500, 5_000, 9_999, 10_000].map((bp) => isSampled(id, bp));
+    expect(drawn).toEqual([...drawn].sort());
+  }
+});
