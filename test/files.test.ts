@@ -10,7 +10,7 @@ import { sandboxProviders } from '../src/sandbox/catalog.ts';
 import { gemini_model_prefix } from '../src/sandbox/gemini-generate-content.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { plainPdf } from './pdf/hostile.ts';
+import { hostile, plainPdf } from './pdf/hostile.ts';
 
 const pdf = (name: string) => readFileSync(new URL(`./pdf/fixtures/${name}`, import.meta.url));
 const dataUrl = (bytes: Buffer, type = 'application/pdf') => `data:${type};base64,${bytes.toString('base64')}`;
@@ -453,6 +453,21 @@ describe('the engine that reads pictures', () => {
     expect(status).toBe(502);
     expect(body.error.message).toBe('The engine that reads pictures of pages failed: it answered with status 500');
   });
+});
+
+test('a client that leaves ends the reading of its file', { timeout: 12_000 }, async () => {
+  const slow = dataUrl(hostile['forms that draw the next one twice']!());
+  const leaving = new AbortController();
+  const left = fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(asked('test/text', [filePart(slow)])),
+    signal: leaving.signal,
+  });
+  setTimeout(() => leaving.abort(), 300);
+  await expect(left).rejects.toThrow();
+  // A key has one reader: this waits for it.
+  expect((await chat(asked('test/text', [filePart(dataUrl(plainPdf('next')))]))).status).toBe(200);
 });
 
 test('explaining a route reads what is at hand, and fetches nothing', async () => {
