@@ -36,6 +36,8 @@ const GREETED =
   /(?:^|\n)[ \t>]{0,8}(?:dear|hi|hello|hey|hallo|liebe[r]?|sehr geehrte[r]?|bonjour|salut|ch[eè]re?|hola|querid[oa]|estimad[oa]|olá|car[oa]|ciao|gentile|cześć|привет|здравствуйте|уважаем(?:ый|ая)) (\p{Lu}[\p{L}\p{M}’'.-]{1,30}(?: \p{Lu}[\p{L}\p{M}’'.-]{0,30}){0,3})[ ]?(?=[,!:\n]|$)/giu;
 const SIGNED =
   /(?:^|\n)[ \t>]{0,8}(?:(?:kind|best|warm|with kind|many)? ?regards|sincerely(?: yours)?|yours (?:truly|sincerely|faithfully)|best(?: wishes)?|cheers|(?:many )?thanks|thank you|(?:mit )?(?:freundlichen|besten|herzlichen|viele[n]?|liebe) grü(?:ß|ss)e[n]?|gruß|cordialement|bien à vous|saludos(?: cordiales)?|un saludo|atentamente|atenciosamente|abraços?|(?:cordiali )?saluti|с уважением|pozdrawiam)[,!.]?[ \t]{0,4}\r?\n\s{0,6}[-–—~]{0,2} ?(\p{Lu}[\p{L}\p{M}’'.-]{1,30}(?: (?:\p{Lu}[\p{L}\p{M}’'.-]{0,30}|von|van|de|da)){0,3})[ \t]{0,4}(?=[\r\n,]|$)/giu;
+const TITLED =
+  /(?<![\p{L}\p{N}])(?:mr\.?|mrs\.?|ms\.|miss|dr\.|prof\.|professor|doctor|señor(?:a|ita)?|sr\.|sra\.|don|doña|senhora?|signora?|sig\.|dott\.|monsieur|madame|herrn?|frau|господин|госпожа|доктор) {1,2}(\p{Lu}[\p{L}\p{M}’'-]{1,30}(?: \p{Lu}[\p{L}\p{M}’'-]{1,30}){0,2})/gu;
 /** Names in scripts without capitals or spaces, where somebody is introduced, called or spoken to. */
 const UNSPACED =
   /(?<=我叫|我的名字是|我是|姓名[：:]\s?|名字[：:]\s?|客户[：:]\s?|患者[：:]\s?)[\p{Script=Han}]{2,3}(?=[，,。.\s！!]|$)|(?<=私の名前は|名前[：:]\s?|氏名[：:]\s?|患者名[：:]\s?)[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{2,8}?(?=です|と申|[、。\s]|$)|(?<![\p{Script=Han}])[\p{Script=Han}]{2,5}(?=さん|先生|女士)|(?<=제 이름은 |이름[:：]\s?)[\p{Script=Hangul}]{2,4}?(?=입니다|이에요|[,.\s]|$)/gu;
@@ -62,7 +64,7 @@ export function findNames(text: string, knowledge: NameKnowledge): Entity[] {
       found.push({ start, end, slug: 'person-name' });
     }
   }
-  for (const pattern of [INTRODUCED, GREETED, SIGNED]) {
+  for (const pattern of [INTRODUCED, GREETED, SIGNED, TITLED]) {
     for (const match of text.matchAll(pattern)) {
       const said = match[1] ?? '';
       const words = wordsOf(said, match.index + match[0].lastIndexOf(said));
@@ -119,7 +121,7 @@ function namesOfRun(words: readonly Word[], reader: Reader): Place[] {
 /** How many words from a place on are a name. */
 function nameLength(words: readonly Word[], at: number, reader: Reader): number {
   const word = words[at];
-  if (word === undefined || isParticle(word)) return 0;
+  if (word === undefined || isParticle(word) || SAINTS.has(words[at - 1]?.plain ?? '')) return 0;
   let from = at;
   while (TITLE.test(words[from]?.text.toLowerCase() ?? '') && from - at < 3) from += 1;
   if (from > at) {
@@ -142,10 +144,23 @@ function nameLength(words: readonly Word[], at: number, reader: Reader): number 
   );
   if (is_sure || (is_given && has_family) || isInitial(word)) return !isInitial(word) || is_sure_family ? length : 0;
   if (is_sure_family && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
+  if (length === 2 && name.some(isChineseFamily) && name.every((one) => PINYIN.test(one.plain))) return length;
   // Family name first, as in China, Korea, Vietnam and Hungary.
   if (reader.isFamily(word.plain) && others.some((one) => reader.isGiven(one.plain))) return length;
   return length <= 4 && saysPerson(words.slice(at, at + length), reader) ? length : 0;
 }
+
+/** Towns are called after them. */
+const SAINTS: ReadonlySet<string> = new Set(['san', 'santa', 'santo', 'são', 'saint', 'st', 'sainte', 'sankt']);
+
+const CHINESE_FAMILIES: ReadonlySet<string> = new Set(
+  'wang zhang liu chen yang zhao huang zhou wu xu zhu guo luo liang zheng xie tang feng deng peng zeng xiao tian dong pan yuan cai jiang'.split(
+    ' ',
+  ),
+);
+const isChineseFamily = ({ plain }: Word) => CHINESE_FAMILIES.has(plain);
+const PINYIN =
+  /^(?:(?:zh|ch|sh|[bpmfdtnlgkhjqxzcsrwy])?(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|an|ao|ei|en|er|ia|ie|in|iu|ou|ua|ue|ui|un|uo|[aeiou])){1,3}$/;
 
 /** So many words from a place on may belong to one name. */
 function spanFrom(words: readonly Word[], from: number): number {
