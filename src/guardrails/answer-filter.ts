@@ -428,6 +428,8 @@ export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }
     if (is_of_turn || chunk.finish_reason != null) endAll(out);
     else if (slot === undefined && (told_kind !== undefined || delta.tool_calls !== undefined))
       endOthers(told_kind, out);
+    // What stands before was ended by what came at its end.
+    if (has_ended) return;
     const kind = told_kind ?? (slot_kind === 'pieces' || slot_kind === 'other' ? undefined : slot_kind) ?? cites(chunk);
     if (slot?.close !== undefined && slot_kind === 'pieces') {
       for (const [key, { n }] of [...pieces]) if (n === slot.n && delta.tool_calls === undefined) endPieces(key, out);

@@ -4,7 +4,8 @@ import { resolveEntries } from '../schemas/entries.ts';
 import type { BuiltinFilter, CustomFilter, Guardrail, UpdateGuardrailBody } from '../schemas/guardrail.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
-import { patternFault } from './pattern.ts';
+import { patternFault, translatedPattern } from './pattern.ts';
+import { compileSteps } from './pattern-cost.ts';
 
 /** A guardrail as it is stored. */
 export interface StoredGuardrail {
@@ -70,8 +71,9 @@ export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Pro
 export function guardrailSettings(
   body: UpdateGuardrailBody,
   names: Names,
-  before?: Pick<StoredGuardrail, ListField>,
+  before?: Pick<StoredGuardrail, ListField> & Partial<Pick<StoredGuardrail, OutputField>>,
 ): GuardrailSettings {
+  checkOutput({ ...before, ...body });
   const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
   const { content_filter_output, content_filter_reversible } = body;
   const resolved = (field: ListField, resolve: (name: string) => string | undefined, what: string) => {
@@ -94,6 +96,19 @@ export function guardrailSettings(
     ...(content_filter_output === undefined ? {} : { content_filter_output }),
     ...(content_filter_reversible === undefined ? {} : { content_filter_reversible }),
   };
+}
+
+type OutputField = 'content_filter_output' | 'content_filter_builtins';
+
+/** Names and addresses are found in whole texts alone: an answer that comes in pieces would leak them, and none may look filtered that is not. */
+function checkOutput({ content_filter_output, content_filter_builtins }: Pick<UpdateGuardrailBody, OutputField>): void {
+  if (content_filter_output !== true) return;
+  const index = (content_filter_builtins ?? []).findIndex(({ slug }) => slug === 'person-name' || slug === 'address');
+  if (index === -1) return;
+  throw new GatewayError(
+    400,
+    `content_filter_output cannot be true beside content_filter_builtins[${index}]: ${content_filter_builtins![index]!.slug} is found in requests alone. Give it to a guardrail of its own, of the member or of the workspace`,
+  );
 }
 
 type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ignored_providers';
@@ -143,6 +158,15 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
     throw new GatewayError(
       400,
       `content_filters must have at most ${limits.guardrail_pattern_chars_max} characters of patterns in all`,
+    );
+  }
+  const steps = filters.reduce((sum, { pattern }) => sum + compileSteps(translatedPattern(pattern)), 0);
+  const is_one = filters.length === 1;
+  if (!is_one && steps > limits.guardrail_compile_steps_max) {
+    throw new GatewayError(
+      400,
+      `content_filters are too large together: compiling them may take ${steps} steps, ${limits.guardrail_compile_steps_max} are allowed`,
+      { metadata: { reason: 'invalid_regex_pattern' } },
     );
   }
   for (const [index, { pattern, label }] of filters.entries()) {

@@ -164,6 +164,22 @@ describeStores('guardrails', ({ open }) => {
     expect(error['metadata']).toEqual({ reason: 'invalid_regex_pattern' });
   });
 
+  test('names and addresses are found in requests alone: no guardrail may say that they hold for answers', async () => {
+    const { create, patch } = await setUp();
+    const email = { slug: 'email', action: 'redact' };
+    for (const slug of ['person-name', 'address']) {
+      const builtins = { content_filter_builtins: [email, { slug, action: 'redact' }] };
+      const refused = await create({ ...builtins, content_filter_output: true });
+      expect(refused.status).toBe(400);
+      expect(refused.error['message']).toContain(`content_filter_builtins[1]: ${slug} is found in requests alone`);
+      const { data } = await create({ ...builtins, content_filter_output: false });
+      expect((await patch(data['id'], { content_filter_output: true })).status).toBe(400);
+      const other = await create({ content_filter_builtins: [email], content_filter_output: true });
+      expect((await patch(other.data['id'], builtins)).status).toBe(400);
+      expect((await patch(other.data['id'], { ...builtins, content_filter_output: null })).status).toBe(200);
+    }
+  });
+
   test('enforce_zdr is copied into every field that the request does not give, null included', async () => {
     const { create, patch } = await setUp();
     const { data } = await create({ enforce_zdr: true, enforce_zdr_vendor_b: false, enforce_zdr_google: null });
