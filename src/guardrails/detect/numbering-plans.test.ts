@@ -1,0 +1,38 @@
+import {
+  getCountries,
+  getCountryCallingCode,
+  getExampleNumber,
+  parsePhoneNumberFromString,
+} from 'libphonenumber-js/max';
+import examples from 'libphonenumber-js/mobile/examples';
+import { expect, test } from 'vitest';
+import { chance } from '../../../test/filters/corpus.ts';
+import { readNumberingPlans } from './numbering-plans.ts';
+
+const plans = readNumberingPlans();
+
+test('a number with its calling code is valid where the library says so, in every country', () => {
+  const { below, digits } = chance(11);
+  let valid = 0;
+  for (const country of getCountries()) {
+    const example = getExampleNumber(country, examples)?.nationalNumber ?? '123456789';
+    const code = getCountryCallingCode(country);
+    for (let round = 0; round < 8; round += 1) {
+      const from = 1 + below(example.length);
+      const national = example.slice(0, from) + digits(example.length - from) + (round === 7 ? '1' : '');
+      const parsed = parsePhoneNumberFromString(`+${code}${national}`);
+      const is_valid = parsed?.isValid() === true && parsed.nationalNumber === national;
+      valid += is_valid ? 1 : 0;
+      expect(plans.international(code + national) === 'valid', `+${code} ${national}`).toBe(is_valid);
+    }
+  }
+  expect(valid).toBeGreaterThan(800);
+});
+
+test('a number is dialled inside its country with or without the prefix', () => {
+  expect(plans.isNational('02079460958', 'GB')).toBe(true);
+  expect(plans.isNational('0123456789', 'FR')).toBe(true);
+  expect(plans.isNational('512345678', 'PL')).toBe(true);
+  expect(plans.isNational('1718035200', 'US')).toBe(false);
+  expect(plans.hasRegion('XX')).toBe(false);
+});
