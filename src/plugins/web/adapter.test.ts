@@ -146,6 +146,17 @@ describe('an endpoint that searches itself is told in its own words', () => {
   });
 });
 
+test('what its search decides by itself is told of', () => {
+  const wish = toolOf({ max_results: 3, max_characters: 100, max_uses: 2 });
+  const told = (to: Candidate) => fitted(wish, to).report.map(({ kind, field }) => `${kind} ${field}`);
+  expect(told(candidate('openai-responses', 'openai'))).toEqual([
+    'dropped tools[0].max_results',
+    'dropped tools[0].max_characters',
+    'dropped tools[0].max_uses',
+  ]);
+  expect(told(candidate('anthropic-messages', 'anthropic'))).toHaveLength(2);
+});
+
 describe('what an endpoint cannot carry is done here, or refused where it must', () => {
   const both = { allowed_domains: ['a.com'], excluded_domains: ['b.com'] };
   test.each<[Wire, Quirks['native_search'], object, RegExp]>([

@@ -23,7 +23,7 @@ const SET_UP =
   'set one up in gateway.yaml (plugins.web.engines) or by EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
 
 /** How a wish is fulfilled at an endpoint. Throws a 400 where it is not, naming what to change. */
-export function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings }: WebSearch): Way {
+function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings }: WebSearch): Way {
   const { engine, engines } = settings();
   if (wish.engine === 'auto' || wish.engine === 'native') {
     const native = nativeSearch(candidate, wish);
@@ -105,6 +105,19 @@ interface Fitting {
   report: Report[];
 }
 
+/** What of a wish an endpoint's own search decides by itself: told, for the client asked for something else. */
+function undecided(wish: SearchWish, { tool }: NativeSearch, field: string): Report[] {
+  const is_bounded = tool?.block['max_uses'] !== undefined;
+  const names = [
+    wish.max_results === undefined ? undefined : 'max_results',
+    wish.max_characters === undefined ? undefined : 'max_characters',
+    wish.max_uses === undefined || is_bounded ? undefined : 'max_uses',
+    wish.search_prompt === undefined ? undefined : 'search_prompt',
+  ];
+  const reason = "the provider's own search decides it";
+  return names.flatMap((name) => (name === undefined ? [] : [{ kind: 'dropped', field: `${field}.${name}`, reason }]));
+}
+
 /** Puts an endpoint's own search in the place of a tool; undefined: beside them all. */
 function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at: number | undefined): void {
   if (at === undefined) {
@@ -162,6 +175,7 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
             fitting.request = { ...fitting.request, messages };
           } else if (!fitting.tools.some((tool) => isVendorSearch(tool) || isGoogleSearch(tool))) {
             makeNative(fitting, way.native, undefined);
+            fitting.report.push(...undecided(plugin.wish, way.native, plugin.field));
           }
         }
         return done(fitting);
@@ -186,9 +200,12 @@ function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: Web
   const field = `tools[${at}]`;
   if (tool.type === WEB_SEARCH) {
     const { parameters = {} } = tool as ServerTool;
-    const way = wayOf(searchWish(parameters, `${field}.parameters`), candidate, field, search);
-    if ('native' in way) makeNative(fitting, way.native, at);
-    else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...parameters, engine: way.engine } };
+    const wish = searchWish(parameters, `${field}.parameters`);
+    const way = wayOf(wish, candidate, field, search);
+    if ('native' in way) {
+      makeNative(fitting, way.native, at);
+      fitting.report.push(...undecided(wish, way.native, field));
+    } else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...parameters, engine: way.engine } };
     return;
   }
   if (!isVendorSearch(tool) || tool.wire === wireOf(candidate)) return;
