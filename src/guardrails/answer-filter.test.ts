@@ -1,0 +1,190 @@
+import { expect, test } from 'vitest';
+import { accumulate } from '../schemas/accumulate.ts';
+import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import { createAnswerFilter } from './answer-filter.ts';
+import { filterSetOf } from './filter-set.ts';
+import { finderOf } from './output-filters.ts';
+
+const set = filterSetOf([
+  {
+    id: 'g',
+    scope: 'api-key',
+    allowed_models: null,
+    ignored_models: null,
+    allowed_providers: null,
+    ignored_providers: null,
+    enforce_zdr: null,
+    enforce_zdr_anthropic: null,
+    enforce_zdr_openai: null,
+    enforce_zdr_google: null,
+    enforce_zdr_other: null,
+    content_filter_builtins: [{ slug: 'email', action: 'redact' }],
+    content_filters: null,
+    content_filter_output: true,
+    content_filter_reversible: null,
+  },
+])!;
+const filterOf = () =>
+  createAnswerFilter({
+    finder: finderOf(set, () => {}),
+    keeps_signatures: false,
+    isOfTurn: (detail) => detail.type === 'reasoning.encrypted' && detail.data === 'seal',
+  });
+const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({
+  delta,
+  ext: { slot: { n, ...event } },
+});
+const text = { open: { kind: 'text' as const } };
+const called = { open: { kind: 'call' as const } };
+const call = (index: number, told: string, id?: string): Delta => ({
+  tool_calls: [
+    { index, ...(id === undefined ? {} : { id }), function: { ...(id ? { name: 'f' } : {}), arguments: told } },
+  ],
+});
+const end: ChatChunk = { delta: {}, finish_reason: 'stop' };
+
+function shown(chunks: readonly ChatChunk[]): ChatChunk[] {
+  const filter = filterOf();
+  return [...chunks.flatMap((one) => filter.take([one])), ...filter.end()];
+}
+const messageOf = (chunks: readonly ChatChunk[]) => accumulate(chunks, 0).choices[0].message;
+
+test('a match that blocks of one text divide is replaced, and the blocks stay in order', () => {
+  const told = shown([
+    chunk(0, { content: 'Ask bob@ma' }, text),
+    chunk(0, {}, { close: {} }),
+    chunk(1, { content: 'il.example.com now.' }, text),
+    chunk(1, {}, { close: {} }),
+    end,
+  ]);
+  expect(messageOf(told).content).toEqual([
+    { type: 'text', text: 'Ask [EMAIL]' },
+    { type: 'text', text: ' now.' },
+  ]);
+  expect(
+    told.flatMap(({ ext }) =>
+      ext?.slot?.close ? [`close ${ext.slot.n}`] : ext?.slot?.open ? [`open ${ext.slot.n}`] : [],
+    ),
+  ).toEqual(['open 0', 'close 0', 'open 1', 'close 1']);
+});
+
+test('arguments of calls that are told at the same time do not run into each other', () => {
+  const told = shown([
+    chunk(0, call(0, '{"to":"bob@ma', 'a'), called),
+    chunk(1, call(1, '{"to":"eve@ma', 'b'), called),
+    chunk(0, call(0, 'il.example.com"}')),
+    chunk(1, call(1, 'il.example.org"}')),
+    chunk(0, {}, { close: {} }),
+    chunk(1, {}, { close: {} }),
+    end,
+  ]);
+  expect(messageOf(told).tool_calls?.map((one) => one.function.arguments)).toEqual([
+    '{"to":"[EMAIL]"}',
+    '{"to":"[EMAIL]"}',
+  ]);
+});
+
+test('a text that waits is out before a block of another kind begins', () => {
+  const told = shown([
+    chunk(0, { content: 'Ask bob' }, text),
+    chunk(0, {}, { close: {} }),
+    chunk(1, call(0, '{}', 'a'), called),
+  ]);
+  const at = (wanted: (one: ChatChunk) => boolean) => told.findIndex(wanted);
+  expect(at(({ delta }) => delta.content === 'bob')).toBeLessThan(at(({ delta }) => delta.tool_calls !== undefined));
+  expect(at(({ delta }) => delta.content === 'bob')).toBeGreaterThan(-1);
+});
+
+test('citations cite what is shown, and what they quote is filtered', () => {
+  const citation = (start_index: number, end_index: number): UrlCitation => ({
+    type: 'url_citation',
+    url_citation: { url: 'https://a.example/', title: 'Of eve@mail.example.com', content: 'x', start_index, end_index },
+  });
+  const whole = '😀 Ask bob@mail.example.com today.';
+  const from = [...'😀 Ask bob@mail.example.com '].length;
+  const raw = {
+    type: 'response.output_text.annotation.added',
+    annotation: { type: 'url_citation', start_index: from, end_index: from + 5 },
+  };
+  const told = shown([
+    ...[...whole].map((content, at) => chunk(0, { content }, at === 0 ? text : {})),
+    chunk(0, { annotations: [citation(from, from + 5), citation(0, 3), citation(8, 10)] }, { raw }),
+    chunk(0, {}, { close: {} }),
+    end,
+  ]);
+  const { content, annotations } = messageOf(told);
+  expect(content).toBe('😀 Ask [EMAIL] today.');
+  const cited = (annotations as UrlCitation[]).map(({ url_citation: { start_index, end_index } }) =>
+    [...String(content)].slice(start_index, end_index).join(''),
+  );
+  expect(cited).toEqual(['today', '😀 A', '[EMAIL]']);
+  expect(JSON.stringify(annotations)).not.toContain('eve@');
+  const shown_raw = told.flatMap(({ ext }) => (ext?.slot?.raw ? [ext.slot.raw['annotation'] as JsonObject] : []));
+  expect(shown_raw[0]).toMatchObject({ start_index: 14, end_index: 19 });
+});
+
+test('what a wire’s own blocks tell in pieces is filtered as one, what they tell whole as it is, ids stay', () => {
+  const block = {
+    type: 'server_tool_use',
+    id: 'srv_4155550100',
+    name: 'web_search',
+    input: { query: 'bob@mail.example.com' },
+  };
+  const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block };
+  const piece = (partial_json: string) => chunk(0, {}, { raw: { type: 'input_json_delta', partial_json } });
+  const told = shown([
+    chunk(0, {}, { open: { kind: 'native', native } }),
+    piece('{"query":"bob@ma'),
+    piece('il.example'),
+    piece('.com"}'),
+    chunk(0, {}, { close: { native } }),
+    end,
+  ]);
+  const pieces = told.map(({ ext }) => ext?.slot?.raw?.['partial_json'] ?? '').join('');
+  expect(pieces).toBe('{"query":"[EMAIL]"}');
+  expect(JSON.stringify(told)).not.toContain('bob@');
+  expect(JSON.stringify(told)).toContain('srv_4155550100');
+});
+
+test('log probabilities of a text that was replaced are left out, those of others stay', () => {
+  const likely = (token: string) => ({ content: [{ token, logprob: -0.1 }] });
+  const told = shown([
+    { ...chunk(0, { content: 'Ask ' }, text), logprobs: likely('Ask ') },
+    { ...chunk(0, { content: 'bob@mail' }), logprobs: likely('bob@mail') },
+    { ...chunk(0, { content: '.example.com now. ' }), logprobs: likely('.example.com now. ') },
+    { ...chunk(0, { content: 'Yes.' }), logprobs: likely('Yes.') },
+    chunk(0, {}, { close: {} }),
+    end,
+  ]);
+  expect(JSON.stringify(told)).not.toContain('mail');
+  expect(
+    told.flatMap(({ logprobs }) =>
+      logprobs === undefined ? [] : [(logprobs as ReturnType<typeof likely>).content[0]!.token],
+    ),
+  ).toEqual(['Ask ', 'Yes.']);
+});
+
+test('where another endpoint goes on, a match over the break is replaced', () => {
+  const filter = filterOf();
+  const told = [
+    ...filter.take([chunk(0, { content: 'Ask bob@ma' }, text)]),
+    ...filter.reopen(),
+    ...filter.take([chunk(0, { content: 'il.example.com now.' }, text), chunk(0, {}, { close: {} }), end]),
+  ];
+  expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] now.');
+});
+
+test('what stands for the whole turn is left out where anything of it was changed', () => {
+  const seal: ChatChunk = { delta: { reasoning_details: [{ type: 'reasoning.encrypted', data: 'seal' }] } };
+  const turn = (content: string) => [chunk(0, { content }, text), chunk(0, {}, { close: {} }), seal, end];
+  expect(JSON.stringify(shown(turn('Ask him')))).toContain('seal');
+  expect(JSON.stringify(shown(turn('Ask bob@mail.example.com')))).not.toContain('seal');
+});
+
+test('a chunk that nothing is found in is itself', () => {
+  const chunks = [chunk(0, { content: 'Hello there. ' }, text), end];
+  const told = shown(chunks);
+  expect(messageOf(told).content).toBe('Hello there. ');
+  expect(told.at(-1)).toBe(end);
+});
