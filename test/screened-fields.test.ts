@@ -124,7 +124,11 @@ function* planted(value: JsonValue, path: string): Generator<{ at: string; value
       yield { at: inside.at, value: { ...value, [key]: inside.value } };
   }
   yield { at: `${path} (key)`, value: { ...value, [SECRETS.text]: 'x' } };
+  if (isFree(path)) yield { at: `${path} (key of the client's)`, value: { ...value, [SECRETS.word]: 'x' } };
 }
+
+/** Where clients write what they like: elsewhere a key that looks like one is a field of a wire. */
+const isFree = (path: string) => /arguments|\.input$|\.input\.|\.metadata$|\.properties$|input_examples/.test(path);
 
 interface Api {
   schema: TObject;

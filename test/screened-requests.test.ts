@@ -203,6 +203,20 @@ describe('what is to be redacted', () => {
     expect(metrics).toMatch(/^gateway_content_filtered_total\{filter="email",action="redact"\} \d+$/m);
   });
 
+  test('is redacted in what a client puts into the body of the provider', async () => {
+    await holds(filter('redact'));
+    const provider = { options: { acme: { note: SAID, deep: { list: [EMAIL] } } } };
+    for (const [path, body] of [
+      ['/chat/completions', { ...text, messages: [{ role: 'user', content: 'x' }], provider }],
+      ['/embeddings', { model: 'acme/vectors', input: 'x', provider, extra: SAID }],
+    ] as const) {
+      const response = await call('POST', path, body);
+      expect(response.status, await response.text()).toBe(200);
+      expect(asked.at(-1)?.body).toContain('"note":"Write to [EMAIL], please."');
+      expect(asked.at(-1)?.body).not.toContain(EMAIL);
+    }
+  });
+
   test('may be split over the parts and messages of one speaker', async () => {
     await holds(filter('redact', 'credit-card'));
     const parts = (...texts: string[]) => texts.map((one) => ({ type: 'text', text: one }));
