@@ -61,7 +61,7 @@ function kindOf(value: unknown): string {
 }
 
 /** Reads an `ExportTraceServiceRequest` by the JSON form of the OTLP specification; throws where it is in another. */
-export function readExport(body: string): SeenSpan[] {
+function readExport(body: string): SeenSpan[] {
   const fail = (what: string): never => {
     throw new Error(what);
   };

@@ -41,7 +41,8 @@ export interface LoggedOptions {
 /** A call under way whose end somebody wants to know. */
 interface Watched {
   call: Call;
-  output: OutputText;
+  /** Undefined: what is answered need not be known. */
+  output: OutputText | undefined;
   end(error?: unknown): void;
 }
 
@@ -70,7 +71,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
     const is_told = logging.is_broadcast && broadcast.wants(came);
     if (!is_kept && !is_told) return undefined;
     let record: GenerationRecord | undefined;
-    const output = new OutputText();
+    const output = is_kept ? new OutputText() : undefined;
     const call: Call = {
       ...came,
       settled(closed) {
@@ -90,7 +91,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
         setImmediate(() => {
           try {
             const shown = error instanceof GatewayError ? error : undefined;
-            const content = is_kept ? contentOf(came.request, output, shown) : undefined;
+            const content = output && contentOf(came.request, output, shown);
             if (content !== undefined) contents.keep({ ...ended, content });
             if (is_told) broadcast.tell({ ...ended, content });
           } catch (err) {
@@ -105,7 +106,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
     let failure: unknown;
     try {
       for await (const event of inner.stream(call)) {
-        if (event.type === 'chunks') output.chunks(event.chunks);
+        if (event.type === 'chunks') output?.chunks(event.chunks);
         else if (event.type === 'end') failure = event.error;
         yield event;
       }
@@ -140,7 +141,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
     complete(call) {
       const watched = watch(call);
       if (watched === undefined) return inner.complete(call);
-      return ran(watched, inner.complete, ({ completion }) => watched.output.whole(completion));
+      return ran(watched, inner.complete, ({ completion }) => watched.output?.whole(completion));
     },
     stream(call) {
       const watched = watch(call);
@@ -152,7 +153,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
       return ran(
         watched,
         (given) => inner.run(given, task),
-        ({ answer }) => watched.output.task(answer),
+        ({ answer }) => watched.output?.task(answer),
       );
     },
     explain: inner.explain,

@@ -7,7 +7,7 @@
 export type AttributeValue = string | number | boolean | readonly string[];
 
 /** opentelemetry/proto/trace/v1/trace.proto, `SpanKind`. */
-export const CLIENT_KIND = 3;
+const CLIENT_KIND = 3;
 /** `StatusCode`. */
 const UNSET = 0;
 const ERROR = 2;
