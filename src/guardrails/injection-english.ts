@@ -48,6 +48,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one('ignore|disregard|forget')} all${upTo(2, 'of|the|your|these|those|other')}${one('instructions|directives|guidelines|prompts|orders|commands|safety[^ ]{0,1}')}`,
       `${one('ignore|disregard|forget')}${upTo(3, FILL)}${one('(?:previous|prior|above|earlier|preceding)')}${upTo(1, 'system|user')}${one('commands|directions|context and|conversation and|text and|messages and|content and|input and')}`,
       `${one('forget|disregard|ignore')} (?:that )?(?:who you (?:are|were)|you (?:are|re|were) (?:an? )?(?:ai|assistant|chatgpt|claude|gpt|gemini|language model|chatbot|large language)|being an? (?:ai|assistant|chatbot|language model))`,
+      `${one('ignore|disregard|forget')}${upTo(2, 'all|everything|of')} the above(?= \\.| and| instead| then|$| $| but)`,
       `${one('ignore|disregard|forget')}${gap(2)}${one('what')}${one(`${WAS_TOLD}|i said before|(?:the )?(?:system|developer|openai|anthropic) (?:said|told|prompt)`)}`,
     ],
   },
@@ -56,7 +57,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     needs:
       'overrid|overwrite|void|cancel|erase|delete|clear|wipe|reset|revoke|bypass|circumvent|evade|sidestep|violate|break|drop|skip|suspend|remove|lift',
     phrases: [
-      `${one(UNDO)}${upTo(4, FILL)}${one(`${PRIOR}|system|developer|current|default`)}${upTo(2, 'and|system|or|safety|security|user')}${one('instructions?|directives?|guidelines|programming')}`,
+      `${one(UNDO)}${upTo(4, FILL)}${one(`${PRIOR}|system|developer|current|default`)}${upTo(2, 'and|system|or|safety|security|user')}${one('instructions?|directives?|guidelines|programming')}(?! (?:files?|page|manual|section|set|list|tab|step|table|field|column|document|pdf))`,
       `${one(UNDO)}${upTo(4, 'all|any|of|the|these|those|my|and|or')}${one('your')}${gap(2)}${one('instructions?|directives?|guidelines|programming|rules|restrictions|system prompt|training|constraints|limitations|prompt')}`,
       `${one('override|bypass|circumvent|violate')}${upTo(3, FILL)}${one(`${PRIOR}|all`)}${upTo(2, FILL)}${one('instructions|rules|prompts?|directives|guidelines')}`,
       `${one('override|overwrite|bypass|circumvent')}${upTo(3, FILL)}${one('system|developer|safety')}${one('prompts?|messages?|instructions|rules')}${SO}`,
@@ -68,6 +69,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     needs: 'follow|obey|listen|adhere|comply|respect|abide',
     phrases: [
       `${one('do not|don t|dont|never|stop|cease|no longer|quit|you (?:must|should|need) not|refuse to|not (?:have|need) to')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to|adher(?:e|ing) to|comply(?:ing)? with|respect(?:ing)?|abid(?:e|ing) by')}${upTo(3, FILL)}${one(`${PRIOR}|system|your`)}${upTo(2, `and|or|system|safety|content|developer|${PRIOR}`)}${one(`${ORDERS}|rules|polic(?:y|ies)|protocols`)}`,
+      `${one('do not|don t|dont|stop|no longer|never|must not|should not|need not')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to')}${upTo(2, FILL)}${one('instructions|rules|guidelines|directives')}${upTo(1, 'that|which')} (?:openai|anthropic|google|your (?:developers?|creators?|makers?)|they|the developers?) (?:gave|told|set|imposed|taught)`,
       `${one('do not|don t|dont|stop|no longer|never')}${one('follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to')}${upTo(3, FILL)}${one('instructions|rules|guidelines|directives')} (?:above|before this|you were given|given (?:above|before|earlier|previously)|${WAS_TOLD})`,
     ],
   },
@@ -87,7 +89,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one(SHOW)}${upTo(4, 'me|us|out|back|all|of|to|the|verbatim|exactly|now|again|please|word|for|it|contents?|full|text|entire|exact|complete|just|about|first')}${one('your')}${upTo(3, `${HIDDEN}|and|or|own`)}${one('system ?prompts?|prompts?|system instructions?|system messages?|initial (?:instructions?|messages?)|(?:hidden|secret|internal|original|confidential|initial|system|core|developer|first|current|exact|full|complete) (?:instructions?|rules|directives?|guidelines?|configuration|programming|messages?|prompts?)|directives|pre ?prompt|preamble|context window')}`,
       `${one('reveal|revealing|disclose|leak|divulge|expose|recite|show me|tell me|give me|print|output|repeat|dump|display')}${upTo(4, 'me|us|all|of|verbatim|exactly|now|the|contents?|full|entire|exact|complete|your')}${one('your|these')} (?:instructions|rules and (?:guidelines|instructions)|guidelines)(?! (?:for|on|to|how|about|regarding))`,
-      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|exfiltrate')}${upTo(4, `me|us|all|of|verbatim|exactly|the|contents?|your|its|${HIDDEN}`)}${one('system ?prompts?|system instructions?|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)|prompt')}`,
+      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|exfiltrate')}${upTo(4, `me|us|all|of|verbatim|exactly|the|contents?|your|its|${HIDDEN}`)}${one('system ?prompts?|system instructions?|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}`,
     ],
   },
   {
@@ -97,6 +99,15 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one('show|print|display|output|repeat|tell|dump|echo|give|write|type|paste|copy|return|share|provide')}${upTo(5, `me|us|all|out|back|of|verbatim|exactly|now|word|for|contents?|text|${HIDDEN}`)} (?:the|this)${upTo(2, HIDDEN)}${one('system ?prompts?|system instructions|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}(?: (?:you (?:were|are|have|got|received)|verbatim|above|word for word|exactly|in full|in a code block|in full text|now|please|and (?:all|your|any)|without|used to)|(?= \\.)| $)`,
     ],
     is_common: true,
+  },
+  {
+    pattern: 'reveal_prompt',
+    needs: 'prompt|instructions|guidelines',
+    phrases: [
+      `${one(SHOW)}${upTo(3, 'me|us|all|of|exactly|verbatim')} the${upTo(2, HIDDEN)}${one('prompts?|instructions?|messages?')}${upTo(1, 'that|which')} you (?:were|have|received|got|are following|follow|started)`,
+      `${one('full|entire|exact|complete|whole|verbatim|word for word')} (?:texts?|contents?|copy|version|wording) of (?:your|the)${upTo(2, HIDDEN)}${one('(?<= your [^.]{0,40})(?:prompts?|instructions|guidelines)|system ?prompts?|system messages?')}`,
+      `${one('here is|here are|here s|these are')} my${upTo(2, HIDDEN)}${one('system ?prompts?|initial prompt|hidden instructions|secret instructions|system instructions')}`,
+    ],
   },
   {
     pattern: 'repeat_instructions',
@@ -113,6 +124,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     phrases: [
       `${one('what|whats|which')} (?:is |are |s |were |was |do |does )?(?:all )?(?:of )?your${upTo(3, `${HIDDEN}|and|exactly`)}${one('system ?prompts?|prompts?|system messages?|system instructions?|instructions|directives|initial message|(?:hidden|secret|internal) rules')}`,
       `${one('what|which')}${upTo(2, `exact|specific|were|are|the|${HIDDEN}`)}${one('instructions?|rules|prompts?|directives?|guidelines?|system prompt|orders')} (?:were|are|have|did|do|has)${upTo(1, 'the')} (?:you|developers?|openai|anthropic|your developers?)${upTo(1, 'been')} (?:given|give|told|receive|received|following|have|get|got|follow|provided|set|operating)`,
+      `${one('what|whats')} (?:is |s )?(?:written |said |contained |there |stated )?in your${upTo(3, HIDDEN)}${one('system ?prompts?|prompts?|instructions|system messages?')}`,
       `${one('what')} (?:were|have) you (?:been )?(?:told|instructed)${upTo(1, 'to')}${one('do|say|not|before|in your|by your|by the|at the|prior|about')}`,
     ],
   },
@@ -120,7 +132,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
     pattern: 'system_override',
     needs: 'override',
     phrases: [
-      `${one('system|admin|administrator|developer|emergency|security|root|priority|safety|sudo|master|operator')} override${upTo(2, 'mode|code|protocol|command|sequence|key|is|now|has|been')}(?: (?:activated|active|enabled|initiated|engaged|accepted|authorized|authori[sz]ation|granted|engage|in effect|ignore|disregard|forget|you|disable|all|new|begin|code|mode|protocol|alpha|password)|(?= \\. (?:you|ignore|disregard|forget|all|new|disable|your|reveal|enter|enable|safety|from|the|print|output|now)\\b))`,
+      `${one('system|admin|administrator|developer|emergency|security|root|priority|safety|sudo|master|operator|instructions?')} override${upTo(2, 'mode|code|protocol|command|sequence|key|is|now|has|been')}(?: (?:activated|active|enabled|initiated|engaged|accepted|authorized|authori[sz]ation|granted|engage|in effect|ignore|disregard|forget|you|disable|all|new|begin|code|mode|protocol|alpha|password)|(?= \\. (?:you|ignore|disregard|forget|all|new|disable|your|reveal|enter|enable|safety|from|the|print|output|now)\\b))`,
       ` \\. (?:system|admin|administrator|emergency|developer) override(?= \\.)`,
       `^ (?:system|admin|administrator|emergency|developer) override(?= \\.| $)`,
     ],
@@ -144,8 +156,9 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       'restrict|limit|rules|filter|programming|guidelines|ethics|moral|constraint|censor|boundar|safeguard|guardrail|polic',
     phrases: [
       `${one('remove|removing|lift|drop|disable|shed|escape|unlock|break free (?:from|of)|free yourself (?:from|of)|get rid of|let go of|turn off|deactivate|release|throw off')}${upTo(3, 'all|any|of|the|from')}${one('your')}${gap(3)}${one(LIMITS)}`,
-      `${one('you (?:are|re|have|will|can|must|should|shall|do|may|now|ve)|an? (?:ai|assistant|model|chatbot|language model)')}${upTo(5, 'now|be|are|have|will|completely|totally|an|a|ai|act|operate|answer|respond|with|that|has|is|fully|speak|behave|who|which|to|absolutely')} (?:${FREE})${upTo(3, 'any|all|the|your|ethical|moral|content|safety|openai|openais|s|rules|or|usage|of|these|those|such|built|in|typical|normal|usual|confines|of|ai')}${one(LIMITS)}`,
-      `${one('respond|answer|reply|act|speak|operate|function|talk|behave|generate|write|tell me|continue|help me|comply')}${upTo(4, 'freely|openly|to|all|any|my|every|questions?|requests?|me|prompts?|everything|honestly|now|completely|anything')} (?:with no|without any|without|free from|free of|ignoring)${upTo(4, 'any|all|the|your|ethical|moral|and|or|content|safety|openai|legal|of')}${one('restrictions|limitations|filters?|filtering|censorship|ethical|moral[^ ]{0,5}|ethics|safeguards|guardrails|content polic(?:y|ies)|safety|guidelines|moralizing')}`,
+      `${one('you (?:are|re|have|will|can|must|should|shall|do|may|now|ve)|an? (?:ai|assistant|model|chatbot|language model)')}${upTo(5, 'now|be|are|have|will|completely|totally|an|a|ai|act|operate|answer|respond|with|that|has|is|fully|speak|behave|who|which|to|absolutely|chatgpt|claude|gpt|gemini|model|assistant')} (?:${FREE})${upTo(3, 'any|all|the|your|ethical|moral|content|safety|openai|openais|s|rules|or|usage|of|these|those|such|built|in|typical|normal|usual|confines|of|ai')}${one(LIMITS)}`,
+      `${one('respond|answer|reply|act|speak|operate|function|talk|behave|generate|write|tell me|continue|help me|comply|do (?:anything|whatever|everything|all) (?:i|we) (?:say|ask|want|tell you)')}${upTo(4, 'freely|openly|to|all|any|my|every|questions?|requests?|me|prompts?|everything|honestly|now|completely|anything')} (?:with no|without any|without|free from|free of|ignoring)${upTo(4, 'any|all|the|your|ethical|moral|and|or|content|safety|openai|legal|of')}${one('restrictions|limitations|filters?|filtering|censorship|limits|ethical|moral[^ ]{0,5}|ethics|safeguards|guardrails|content polic(?:y|ies)|safety|guidelines|moralizing')}`,
+      `${one('your')}${upTo(3, `safety|content|ethical|moral|and|usual|${PRIOR}`)}${one('guidelines|rules|restrictions|filters|polic(?:y|ies)|limitations|safeguards|ethics')} (?:do not|don t|no longer|does not|doesn t) (?:apply|exist|count|matter|hold)`,
       `${one('no longer|not|never')} (?:bound|limited|restricted|constrained|governed|controlled) by${upTo(4, 'any|all|the|your|of|openai|openais|anthropic|google|s|ethical|moral|content|safety|usual|typical|these|those|ai')}${one('restrictions?|limitations?|rules|filters?|guidelines|ethics|morals|constraints|polic(?:y|ies)|programming|instructions|confines|laws')}`,
     ],
   },

@@ -32,14 +32,15 @@ const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
   orders:
     'prompt prompts regeln limites limite límites reglas regole instruction instructions directive directives guideline guidelines orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
   strong: 'ignore ignoring bypass override overriding disregard circumvent forget overrule overwrite delete',
-  show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which reproduce exfiltrate lautet zeig zeige zeigen nenne verrate gib wiederhole montre montrez donne quel quelles dis répète révèle muestra muestrame dime cuál cuáles imprime repite mostre mostra qual quais imprima repita mostrami dimmi stampa ripeti покажи выведи повтори напиши раскрой',
+  show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which text texts content contents copy my reproduce exfiltrate lautet zeig zeige zeigen nenne verrate gib wiederhole montre montrez donne quel quelles dis répète révèle muestra muestrame dime cuál cuáles imprime repite mostre mostra qual quais imprima repita mostrami dimmi stampa ripeti покажи выведи повтори напиши раскрой',
   prompt:
     'instruction instructions prompt prompts directive directives guidelines rules system preamble preprompt told',
-  where: 'above preceding verbatim everything told learned know',
+  where: 'above apply preceding verbatim everything told learned know',
   kind_of_mode:
     'developer dev god debug admin administrator sudo root maintenance dan unsafe chaos opposite diagnostic special secret freedom filter override',
   mode: 'mode',
-  authority: 'system admin administrator developer emergency security root priority safety sudo master operator',
+  authority:
+    'instruction system admin administrator developer emergency security root priority safety sudo master operator',
   override: 'override',
   model: 'ai assistant chatgpt claude gpt gemini llama chatbot bot copilot language who',
   longer: 'longer forget disregard ignore being malicious',

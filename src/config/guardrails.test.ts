@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { loadConfig } from '../config.ts';
+
+const load = (yaml: string, environment: Record<string, string> = {}) =>
+  loadConfig({ GATEWAY_SECRET: 'x'.repeat(32), ...environment }, { found: { path: 'gateway.yaml', text: yaml } })
+    .guardrails;
+
+test('without a section, filters that fail refuse, and the gateway looks for names and addresses itself', () => {
+  expect(load('{}')).toEqual({ on_failure: 'block', timeout_ms: 2_000, analyzer: undefined });
+});
+
+test('an analyzer is read with its defaults; its address may name the operation', () => {
+  const analyzer = { base_url: 'http://presidio:5002', api_key: undefined, language: 'en', score_min: 0.5 };
+  expect(load('guardrails: { analyzer: { url: "http://presidio:5002" } }').analyzer).toEqual(analyzer);
+  expect(load('guardrails: { analyzer: { url: "http://presidio:5002/analyze/" } }').analyzer).toEqual(analyzer);
+  const more =
+    'guardrails: { analyzer: { url: "$' + '{URL}/x", api_key: "$' + '{KEY}", language: de, score_min: 0.3 } }';
+  expect(load(more, { URL: 'https://p.example', KEY: 'secret' }).analyzer).toEqual({
+    base_url: 'https://p.example/x',
+    api_key: 'secret',
+    language: 'de',
+    score_min: 0.3,
+  });
+});
+
+test.each([
+  ['guardrails: { analyzer: { language: en } }', /url/],
+  ['guardrails: { analyzer: { url: "ftp://x" } }', /guardrails\.analyzer\.url/],
+  ['guardrails: { analyzer: { url: "http://user:pass@x" } }', /guardrails\.analyzer\.url/],
+  [`guardrails: { analyzer: { url: "http://x", api_key: "$\{NONE}" } }`, /NONE, which is not set/],
+  ['guardrails: { analyzer: { url: "http://x", api_key: "two words" } }', /one word/],
+  ['guardrails: { analyzer: { url: "http://x", score_min: 2 } }', /score_min/],
+])('%s is refused: without its analyzer less would be found than is wanted', (yaml, reason) => {
+  expect(() => load(yaml)).toThrow(reason);
+});
