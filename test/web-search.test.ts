@@ -188,9 +188,10 @@ describe('the plugin web', () => {
     expect(body.usage.cost).toBeCloseTo(0.005 + 20e-6, 9);
     expect(body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
     const { data } = (await (await gateway.call('GET', `/generation?id=${body.id}`)).json()) as {
-      data: { total_cost: number };
+      data: { total_cost: number; web_search_engine: string };
     };
     expect(data.total_cost).toBeCloseTo(body.usage.cost, 9);
+    expect(data.web_search_engine).toBe('exa');
   });
 
   test('what it found is cited where the answer links to it', async () => {
@@ -467,6 +468,8 @@ describe('the tools of the gateway', () => {
     const { body } = await call(asked({ tools }));
     expect(body.choices[0]!.message.content).toBe(LINK);
     expect(body.usage.cost).toBeCloseTo(0.005 + 40e-6, 9);
+    const data = { engine: 'exa', searches: 1, results: 2 };
+    expect(body.gateway_metadata.pipeline).toContainEqual({ type: 'plugin', name: 'web-search', data });
     expect(body.choices[0]!.message.annotations).toMatchObject([
       { url_citation: { url: 'https://news.example.com/rivers' } },
     ]);

@@ -72,7 +72,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     upstream_inference_cost: record.is_byok || hasOwnPart ? own_cost : null,
     cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
-    web_search_engine: null,
+    web_search_engine: engineOf(record),
     response_cache_source_id: null,
     outcome: record.outcome,
     estimated: usage?.estimated === true || record.attempts.some(({ estimated }) => estimated === true),
@@ -88,6 +88,12 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
       ...attemptFacts(attempt),
     })),
   };
+}
+
+/** What searched the web for it; null: nothing did, or its provider. */
+function engineOf({ routing }: GenerationRecord): string | null {
+  const engine = routing?.pipeline?.find(({ name }) => name === 'web-search')?.data?.['engine'];
+  return typeof engine === 'string' ? engine : null;
 }
 
 /** `GET /generation?id=`: statistics of a finished request of the caller's organization. */

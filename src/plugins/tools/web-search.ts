@@ -2,6 +2,7 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import type { ServerTool } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { SearchEngine } from '../../schemas/web-search.ts';
 import { WEB_SEARCH } from '../asked.ts';
 import { searchOptions } from '../web/adapter.ts';
@@ -23,6 +24,7 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
   const most = Math.min(wish.max_results ?? limits.web_results_default, wish.max_total_results);
   /** Results of all searches so far, and those that are asked for now. */
   let taken = 0;
+  let stage: Stage | undefined;
   return {
     type: WEB_SEARCH,
     declaration: {
@@ -42,7 +44,7 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
     cost_nano_max: searchCost(settings.price, most),
     ...(wish.max_uses === undefined ? {} : { max_uses: wish.max_uses }),
     query: queryOf,
-    async run(args, { signal, now_ms }) {
+    async run(args, { call, signal, now_ms }) {
       const query = queryOf(args);
       if (query === '') throw invalidField('query', 'must be a string that is not empty');
       const wanted = Math.min(most, wish.max_total_results - taken);
@@ -60,6 +62,13 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
       });
       const first = taken - wanted + 1;
       taken -= wanted - results.length;
+      // One line for all searches of the call.
+      if (stage === undefined) {
+        stage = { type: 'plugin', name: 'web-search', data: { engine, searches: 0, results: 0 } };
+        call.stages.push(stage);
+      }
+      const { searches, results: before } = stage.data as { searches: number; results: number };
+      stage.data = { engine, searches: searches + 1, results: before + results.length };
       const told = {
         note: AS_DATA,
         query,
