@@ -116,6 +116,17 @@ test('tells how requests are routed, limited and probed', () => {
   expect(text).not.toMatch(/\[object|undefined/);
 });
 
+test('tells who is told of calls, and nothing that such a destination should keep to itself', () => {
+  const text = examine(
+    { HOOK_TOKEN: 'token-to-hide', HOOK_SECRET: 'secret-to-hide' },
+    `logging: { retention_days: 7, broadcast: [{ type: webhook, url: "https://hooks.example/path-to-hide", name: hooks,
+      headers: { x-key: "\${HOOK_TOKEN}" }, secret: "\${HOOK_SECRET}", workspaces: [research], sampling_rate: 0.25 }] }`,
+  );
+  expect(text).toMatch(/retention_days +7\n/);
+  expect(text).toMatch(/broadcast\.hooks +webhook at https:\/\/hooks\.example, 25 % of research\n/);
+  expect(text).not.toContain('to-hide');
+});
+
 test('a wrong file is refused with its message, which the program ends on', async () => {
   const path = file('models: { a/b: { endpoints: [{ provider: opnai, upstream_model: m }] } }');
   const refused = runDoctor(['--config', path], {});
