@@ -13,13 +13,17 @@ import {
   start,
   startUpstream,
 } from './candidates.ts';
+import { measureFilters } from './filters/run.ts';
 import { chunkCpu, firstToken, latency, type Memory, memory, throughput, type Window, warm } from './measure.ts';
 import { type Cores, pinSelf, stopAll } from './process.ts';
 import { memoryTable, type Series, type StartRound, startTable, type WindowKind, windowTable } from './report.ts';
 import { measureRouting, ROUTING_KINDS, type RoutingKind } from './routing/run.ts';
 
+/** Filters of content; measured only where it is named. */
+const FILTERS = 'filters';
+
 const USAGE = `npm run bench -- [options]
-  --only LIST      of start, throughput, latency, first_token, chunk_cpu, memory, and ${ROUTING_KINDS.join(', ')}
+  --only LIST      of start, throughput, latency, first_token, chunk_cpu, memory, and ${ROUTING_KINDS.join(', ')}, ${FILTERS}
   --servers LIST   of ${CANDIDATE_NAMES.join(', ')}
   --seconds N      length of one counted window
   --rounds N       rounds of each measurement
@@ -47,6 +51,7 @@ interface Plan {
   kinds: readonly Kind[];
   /** Without servers; measured only where they are named. */
   routing_kinds: readonly RoutingKind[];
+  has_filters: boolean;
   names: readonly CandidateName[];
   window_ms: number;
   rounds: number;
@@ -86,10 +91,11 @@ function readPlan(): Plan {
     if (!(number > 0)) throw new Error(`${text} is not a positive number.`);
     return number;
   };
-  const only = values.only === undefined ? undefined : listed(values.only, [...KINDS, ...ROUTING_KINDS]);
+  const only = values.only === undefined ? undefined : listed(values.only, [...KINDS, ...ROUTING_KINDS, FILTERS]);
   return {
     kinds: KINDS.filter((kind) => only?.includes(kind) ?? true),
     routing_kinds: ROUTING_KINDS.filter((kind) => only?.includes(kind)),
+    has_filters: only?.includes(FILTERS) ?? false,
     names: listed(values.servers, CANDIDATE_NAMES),
     window_ms: positive(values.seconds, full ? 10 : 1.5) * 1_000,
     rounds: positive(values.rounds, full ? 7 : 4),
@@ -214,6 +220,7 @@ async function run(plan: Plan, directory: string): Promise<void> {
     `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n\n`,
   );
   const measured = await measureRouting(plan.routing_kinds, { directory, core: cores?.server, full: plan.full, print });
+  if (plan.has_filters) print(measureFilters());
   if (plan.kinds.length > 0) await runServers(plan, directory, cores);
   const file = join(import.meta.dirname, 'results/latest.json');
   writeFileSync(
