@@ -1,10 +1,11 @@
 /** The loop of the gateway's own tools, through a running gateway, a scripted model and a search engine's stand-in. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { limits } from '../src/limits.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
+import { describeStores } from './store-variants.ts';
 
 const PAGES = [
   { url: 'https://a.example/one', title: 'One', text: 'The first page.' },
@@ -85,7 +86,7 @@ interface Told {
 const WANTS = { 'x-gateway-experimental-metadata': 'enabled' };
 
 /** What a client of chat completions is told, whole or streamed. */
-async function ask(stream: boolean, body: object, key?: string): Promise<Told> {
+async function ask(stream: boolean, body: object, key?: string, at = gateway): Promise<Told> {
   const request = {
     model: 'test/tools',
     provider: { order: ['one', 'two'] },
@@ -94,7 +95,7 @@ async function ask(stream: boolean, body: object, key?: string): Promise<Told> {
     ...body,
   };
   const headers = key === undefined ? WANTS : { ...WANTS, authorization: `Bearer ${key}` };
-  const response = await gateway.call('POST', '/chat/completions', request, headers);
+  const response = await at.call('POST', '/chat/completions', request, headers);
   const id = response.headers.get('x-generation-id') ?? '';
   if (!stream || response.status !== 200) {
     const answer = (await response.json()) as {
@@ -155,8 +156,8 @@ interface GenerationTold {
   provider_responses: unknown[];
 }
 
-async function record(id: string) {
-  const response = await gateway.call('GET', `/generation?id=${id}`);
+async function record(id: string, at = gateway) {
+  const response = await at.call('GET', `/generation?id=${id}`);
   return ((await response.json()) as { data: GenerationTold }).data;
 }
 
@@ -494,32 +495,41 @@ test('a client that leaves while a tool runs ends everything, and pays for what 
   expect((await record(id)).total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
 });
 
-test('many answers at once never spend more than their limit, and what they say that they cost is what was spent', async () => {
-  const LIMIT = 0.15;
-  const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
-  const body = JSON.stringify({ name: 'crowded', limit: LIMIT });
-  const made = await fetch(`${gateway.base_url}/keys`, { method: 'POST', headers, body });
-  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
-  model.script = async ({ messages, tool_choice }) => {
-    await sleep(Math.random() * 10);
-    const steps = messages.filter(({ role }) => role === 'assistant').length;
-    return tool_choice === 'none' || steps > 2 ? { text: 'Ok' } : { text: 'So', calls: [search(), search()] };
-  };
-  engine.before = () => sleep(Math.random() * 10);
-  const asked = Array.from({ length: 30 }, (_, at) => ask(at % 2 === 0, { tools: [SEARCH], max_tokens: 20 }, key));
-  const told = await Promise.all(asked);
-  const spent = async () => {
-    const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
-    return ((await read.json()) as { data: { usage: number } }).data.usage;
-  };
-  const costs = await Promise.all(told.map(async ({ id }) => (await record(id))?.total_cost ?? 0));
-  const sum = costs.reduce((total, cost) => total + cost, 0);
-  await expect.poll(spent, { timeout: 10_000 }).toBeCloseTo(sum, 9);
-  expect(sum).toBeLessThanOrEqual(LIMIT);
-  expect(sum).toBeGreaterThan(LIMIT / 2);
-  for (const [at, { usage, status }] of told.entries()) {
-    if (status === 200) expect(usage.cost).toBeCloseTo(costs[at]!, 9);
-  }
+describeStores('many answers at once', ({ freshUrl }) => {
+  test('never spend more than their limit, and what they say that they cost is what was spent', {
+    timeout: 60_000,
+  }, async () => {
+    const url = await freshUrl();
+    const own = await startGateway({ yaml: yamlOf(), environment: url === undefined ? {} : { DATABASE_URL: url } });
+    onTestFinished(() => own.stop());
+    const LIMIT = 0.15;
+    const headers = { authorization: `Bearer ${own.management_key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'crowded', limit: LIMIT });
+    const made = await fetch(`${own.base_url}/keys`, { method: 'POST', headers, body });
+    const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+    model.script = async ({ messages, tool_choice }) => {
+      await sleep(Math.random() * 10);
+      const steps = messages.filter(({ role }) => role === 'assistant').length;
+      return tool_choice === 'none' || steps > 2 ? { text: 'Ok' } : { text: 'So', calls: [search(), search()] };
+    };
+    engine.before = () => sleep(Math.random() * 10);
+    const asked = Array.from({ length: 30 }, (_, at) =>
+      ask(at % 2 === 0, { tools: [SEARCH], max_tokens: 20 }, key, own),
+    );
+    const told = await Promise.all(asked);
+    const spent = async () => {
+      const read = await fetch(`${own.base_url}/keys/${data.hash}`, { headers });
+      return ((await read.json()) as { data: { usage: number } }).data.usage;
+    };
+    const costs = await Promise.all(told.map(async ({ id }) => (await record(id, own))?.total_cost ?? 0));
+    const sum = costs.reduce((total, cost) => total + cost, 0);
+    await expect.poll(spent, { timeout: 30_000 }).toBeCloseTo(sum, 9);
+    expect(sum).toBeLessThanOrEqual(LIMIT);
+    expect(sum).toBeGreaterThan(LIMIT / 2);
+    for (const [at, { usage, status }] of told.entries()) {
+      if (status === 200) expect(usage.cost).toBeCloseTo(costs[at]!, 9);
+    }
+  });
 });
 
 test.each([
