@@ -39,7 +39,8 @@ function withNumber(placeholder: string, number: number): string {
 
 /** Findings that touch each other as one: it reaches over all of them, and is of the longest. */
 function united(findings: readonly Finding[]): Finding[] {
-  const sorted = findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
+  const is_sorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
+  const sorted = is_sorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
   const out: Finding[] = [];
   let longest = 0;
   for (const finding of sorted) {
@@ -65,13 +66,14 @@ export function redacted(
   findings: readonly Finding[],
   placeholder: (filter: number, value: string) => string,
 ): string {
-  let out = '';
+  const out: string[] = [];
   let from = 0;
   for (const { start, end, filter } of united(findings)) {
-    out += text.slice(from, start) + placeholder(filter, text.slice(start, end));
+    out.push(text.slice(from, start), placeholder(filter, text.slice(start, end)));
     from = end;
   }
-  return out + text.slice(from);
+  out.push(text.slice(from));
+  return out.join('');
 }
 
 /** Another id for one that must not be told: the same for the same, with the prefix by which wires know the kind. */

@@ -146,17 +146,23 @@ function mapKeys(
   key: (name: string) => string,
   member: (value: JsonValue) => JsonValue,
 ): JsonObject {
-  const named = new Map<string, JsonValue | undefined>();
+  const told: [string, JsonValue | undefined][] = [];
   let is_changed = false;
-  for (const [name, value] of Object.entries(given)) {
+  for (const name of Object.keys(given)) {
+    const value = given[name];
     const wanted = key(name);
     const changed = value === undefined ? value : member(value);
     if (wanted !== name || changed !== value) is_changed = true;
+    told.push([wanted, changed]);
+  }
+  if (!is_changed) return given;
+  const named = new Map<string, JsonValue | undefined>();
+  for (const [wanted, value] of told) {
     let free = wanted;
     for (let n = 2; named.has(free); n += 1) free = `${wanted} ${n}`;
-    named.set(free, changed);
+    named.set(free, value);
   }
-  return is_changed ? Object.fromEntries(named) : given;
+  return Object.fromEntries(named);
 }
 
 /** What a client made by itself: all of it is text, its keys and numbers as well. */

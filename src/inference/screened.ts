@@ -100,11 +100,12 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
     call.stages.push(...filterStages(set, findings, refusal?.filter));
-    for (const { filter: index } of findings) {
-      const filter = set.filters[index];
-      if (filter === undefined) continue;
+    const counts = new Map<number, number>();
+    for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
+    for (const [index, count] of counts) {
+      const filter = set.filters[index]!;
       const action = filter === refusal?.filter ? 'block' : filter.action;
-      metrics.contentFiltered(filterName(filter), action);
+      metrics.contentFiltered(filterName(filter), action, count);
     }
   }
 

@@ -30,8 +30,8 @@ export interface Metrics {
   request(facts: { operation: string; status: number; seconds: number }): void;
   /** A request was refused by a rate limit of the gateway's own. */
   rateLimited(limit: string): void;
-  /** A filter of content found something. */
-  contentFiltered(filter: string, action: string): void;
+  /** A filter of content found something, once or so many times. */
+  contentFiltered(filter: string, action: string, count?: number): void;
   /** What was asked and answered in so many calls is not kept, though their workspace wants it. */
   contentsLost(count: number): void;
   /** What became of calls that a destination was to be told of. */
@@ -211,7 +211,7 @@ export function createMetrics(): Metrics {
     },
     overrun: (provider) => overruns.inc({ provider }),
     rateLimited: (limit) => rateLimited.inc({ limit }),
-    contentFiltered: (filter, action) => contentFiltered.inc({ filter, action }),
+    contentFiltered: (filter, action, count = 1) => contentFiltered.inc({ filter, action }, count),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
       const model = modelLabel(named);
       const name = `${model} ${provider} ${outcome}`;
