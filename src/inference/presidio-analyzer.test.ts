@@ -78,10 +78,10 @@ test('offsets of characters beyond the first 65,536 become those of the text', a
 });
 
 test('a place and the street beside it are one address', async () => {
-  const text = 'Ship to 12 Baker Street, Oldtown please.';
-  answer = json([told(text, 'Oldtown', 'LOCATION')]);
+  const text = 'Ship to 12 Baker Street, oldtown please.';
+  answer = json([told(text, 'oldtown', 'LOCATION')]);
   const [entities = []] = await analyzer().analyze([text]);
-  expect(entities.map(({ start, end }) => text.slice(start, end))).toEqual(['12 Baker Street, Oldtown']);
+  expect(entities.map(({ start, end }) => text.slice(start, end))).toEqual(['12 Baker Street, oldtown']);
 });
 
 test('what it is unsure of, and what nobody asked for, is left out', async () => {
@@ -145,6 +145,16 @@ test('one that is late is given up when the caller gives up, with all other ques
   );
   setTimeout(() => leaving.abort(new Error('too late')), 30);
   await expect(pending).rejects.toThrow('too late');
+  expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
+});
+
+test('after a failure nothing more is asked', async () => {
+  answer = ({ body: { text } }, response) => {
+    if (text === 'Ann 0') response.writeHead(500).end();
+    else setTimeout(() => response.end('[]'), 20);
+  };
+  await expect(analyzer().analyze(Array.from({ length: 12 }, (_, at) => `Ann ${at}`))).rejects.toThrow('status 500');
+  await new Promise((resolve) => setTimeout(resolve, 100));
   expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
 });
 
