@@ -139,7 +139,7 @@ const CARDS = [
   ['5018', 12],
 ] as const;
 
-export function luhnDigit(digits: string): string {
+function luhnDigit(digits: string): string {
   let sum = 0;
   for (const [index, digit] of [...digits].reverse().entries()) {
     const doubled = Number(digit) * 2;
