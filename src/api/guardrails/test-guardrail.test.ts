@@ -99,7 +99,7 @@ describe('a draft', () => {
     ).toContain('request.messages');
     expect((await tried({ text }, 400)).error.message).toBe('guardrail_id or guardrail is required, and not both');
     expect((await tried({ guardrail: redact, text, request: {} }, 400)).error.message).toBe(
-      'text or request is required, and not both',
+      'text or request or replay is required, and not several',
     );
   });
 });
