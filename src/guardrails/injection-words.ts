@@ -93,7 +93,7 @@ export const TELLING_WORDS: ReadonlySet<string> = new Set(
 );
 
 /** The first letter, the others sorted, the last one: the same for a word and for all that its inner letters can be put to. */
-export function scrambleOf(word: string): string {
+function scrambleOf(word: string): string {
   return `${word[0]}${[...word.slice(1, -1)].sort().join('')}${word.at(-1)}`;
 }
 
