@@ -333,9 +333,9 @@ describe('the next turn', () => {
     const answered = await second.text();
     expect(second.status, answered).toBe(200);
     expect(answered).not.toMatch(/4111|1111/);
-    // What the provider itself thought goes back to it alone, whole or not at all.
+    // A turn whose call was changed is another turn by now: nothing is brought back of it.
     const sent = JSON.stringify(bodies[1]);
-    if (sent.includes('c2lnbmVk')) expect(sent).toContain('They paid with 4111 1111 1111 1111, I see.');
+    expect(sent).not.toContain('4111');
     expect(sent).toContain('[CREDIT_CARD]');
   });
 });
@@ -373,12 +373,10 @@ function turnOf(path: string, text: string): JsonObject[] {
     ];
   }
   const message: JsonObject = { role: 'assistant', content: '' };
-  const details: JsonObject[] = [];
   let call: { id: string; type: string; function: { name: string; arguments: string } } | undefined;
   for (const event of events as unknown as { choices: { delta: Record<string, JsonObject[]> }[] }[]) {
     const delta = event.choices[0]?.delta;
     message['content'] = `${message['content']}${delta?.['content'] ?? ''}`;
-    details.push(...(delta?.['reasoning_details'] ?? []));
     for (const piece of (delta?.['tool_calls'] ?? []) as unknown as NonNullable<typeof call>[]) {
       call ??= { id: piece.id, type: 'function', function: { name: piece.function.name, arguments: '' } };
       call.function.arguments += piece.function.arguments ?? '';
@@ -386,7 +384,8 @@ function turnOf(path: string, text: string): JsonObject[] {
   }
   const tool_calls = [call!] as unknown as JsonObject[];
   return [
-    { ...message, reasoning_details: details, tool_calls },
+    // Many clients drop what was thought: the gateway brings it back.
+    { ...message, tool_calls },
     { role: 'tool', tool_call_id: call!.id, content: 'sent' },
   ];
 }

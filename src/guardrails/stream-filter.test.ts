@@ -137,6 +137,24 @@ describe('the filter of a stream', () => {
     expect(filter.hasEnded()).toBe(true);
   });
 
+  test('what reaches over the place to which all is settled is not, and neither is half a character', () => {
+    const found = (expression: RegExp, heldFrom: (told: string) => number): Finder => ({
+      context_chars: 8,
+      find: (told) =>
+        [...told.matchAll(expression)].map(({ 0: hit, index }) => ({
+          start: index,
+          end: index + hit.length,
+          text: '#',
+        })),
+      heldFrom,
+      settled() {},
+    });
+    const last = found(/ab+/g, (told) => told.length - 1);
+    expect(streamed(last, [...'xabbbby ab'])).toBe('x#y #');
+    const none = found(/😀/gu, (told) => told.length);
+    expect(streamed(none, ['a\ud83d', '\ude00b'])).toBe('a#b');
+  });
+
   test('holds back next to nothing of ordinary text', () => {
     const of = finder(all);
     const filter = createStreamFilter(of);
