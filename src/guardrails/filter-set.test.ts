@@ -142,6 +142,12 @@ test.each(sets)('%s: what stands before the held part is final, whatever follows
   );
 });
 
+test('what is redacted makes a word of what stands behind it, which is held back as one', () => {
+  const set = setOf([], [redact('sk-[a-z0-9]{4}', 'KEY'), redact('\\bin\\b')]);
+  expect(redacted(set, 'sk-ab12in')).toBe('[KEY][REDACTED]');
+  expect(set.heldFrom('sk-ab12i')).toBe(7);
+});
+
 test('next to nothing of ordinary text is held back', () => {
   const set = setOf(all);
   const text = 'The order of 2024 was sent at 12:34, as we said. It holds 3 items and is paid, they write.';
