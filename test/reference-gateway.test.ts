@@ -62,6 +62,8 @@ beforeAll(async () => {
   ]);
   const file = {
     bundled_catalog: false,
+    // Some of the requests offer a search; no model of the recordings calls the tool that it becomes here.
+    plugins: { web: { engines: { searxng: { url: 'http://127.0.0.1:9' } } } },
     providers: Object.fromEntries(
       SLUGS.map((slug) => [slug, { dialect: 'openai-chat', base_url: upstream.url, api_key: 'secret' }]),
     ),
