@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import { type Analyzer, AnalyzerFailed } from '../guardrails/analyzer.ts';
+import type { Analyzer } from '../guardrails/analyzer.ts';
 import { type FilterSet, filterSetOf } from '../guardrails/filter-set.ts';
 import type { Finding } from '../guardrails/finding.ts';
 import { createNumbering } from '../guardrails/redaction.ts';
@@ -25,7 +25,7 @@ export interface DryRun<T> {
 }
 
 export interface DryRunOptions {
-  analyzer: Analyzer | undefined;
+  analyzer: Analyzer;
   timeout_ms: number;
 }
 
@@ -77,13 +77,12 @@ export function unavailable(cause: unknown): never {
   });
 }
 
-/** What an analyzer finds, within a time. Rejects where it is late or there is none. */
+/** What an analyzer finds, within a time. Rejects where it is late. */
 export async function analyzeInTime(
-  analyzer: Analyzer | undefined,
+  analyzer: Analyzer,
   texts: readonly string[],
   timeout_ms: number,
 ): ReturnType<Analyzer['analyze']> {
-  if (analyzer === undefined) throw new AnalyzerFailed('there is no analyzer');
   const signal = AbortSignal.timeout(timeout_ms);
   const { promise, reject } = Promise.withResolvers<never>();
   const late = () => reject(signal.reason as Error);

@@ -27,8 +27,7 @@ export interface ScreeningRules {
 }
 
 export interface ScreeningOptions {
-  /** Absent: names and addresses cannot be looked for. */
-  analyzer?: Analyzer;
+  analyzer: Analyzer;
   /** Asked once a request, so that a reload takes effect at once. */
   rules(): ScreeningRules;
   metrics: Pick<Metrics, 'contentFiltered'>;

@@ -16,7 +16,7 @@ import type { LoggedContents } from '../chat/logged-contents.ts';
 export interface ReplaySources {
   contents: Pick<LoggedContents, 'list'>;
   findWorkspace(name: WorkspaceName): Promise<StoredWorkspace | undefined>;
-  analyzer: Analyzer | undefined;
+  analyzer: Analyzer;
   timeout_ms(): number;
   clock: Clock;
 }

@@ -36,7 +36,7 @@ import { type ReplaySources, replayGuardrail } from './replay-guardrail.ts';
 export interface TestGuardrailOptions extends NameSources {
   inference: Inference;
   guardrails: Pick<GuardrailStore, 'find'>;
-  analyzer: Analyzer | undefined;
+  analyzer: Analyzer;
   timeout_ms(): number;
   envelopes: Envelopes;
   clock: Clock;
