@@ -1,9 +1,13 @@
 /** The thread that looks for names: the library's dictionary takes 30 MB and a part of a second to load. */
+import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
-import compromise from 'compromise/three';
+import type Compromise from 'compromise/three';
 import { findEntities } from '../guardrails/entities.ts';
 import type { NameKnowledge } from '../guardrails/names.ts';
 import type { Analysis } from './name-analyzer.ts';
+
+/** Required, it is one file and loads in half the time of the many that would be imported. */
+const compromise = createRequire(import.meta.url)('compromise/three') as typeof Compromise;
 
 /** The library's dictionary: what each word is tagged as. */
 const lexicon = new Map(
