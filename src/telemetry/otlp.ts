@@ -46,7 +46,9 @@ function nanos(ms: number): string {
 function encoded(value: AttributeValue): Value {
   if (typeof value === 'string') return { stringValue: value.toWellFormed() };
   if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value !== 'number') return { arrayValue: { values: value.map((stringValue) => ({ stringValue })) } };
+  if (typeof value !== 'number') {
+    return { arrayValue: { values: value.map((text) => ({ stringValue: text.toWellFormed() })) } };
+  }
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
@@ -63,21 +65,22 @@ const DOUBLES: ReadonlySet<string> = new Set([
 ]);
 
 function attributesOf(attributes: Span['attributes']): { key: string; value: Value }[] {
-  return Object.entries(attributes).flatMap(([key, value]) => {
+  return Object.entries(attributes).flatMap(([name, value]) => {
     if (value === undefined) return [];
+    const key = name.toWellFormed();
     if (typeof value === 'number' && DOUBLES.has(key)) return [{ key, value: { doubleValue: value } }];
     return [{ key, value: encoded(value) }];
   });
 }
 
-/** One span as JSON text. */
+/** One span as JSON text. What is no Unicode is replaced: strict readers refuse the whole batch for it, with the spans of others. */
 export function spanJson(span: Span): string {
   return JSON.stringify({
     traceId: span.trace_id,
     spanId: span.span_id,
     ...(span.parent_span_id === undefined ? {} : { parentSpanId: span.parent_span_id }),
     ...(span.trace_state === undefined ? {} : { traceState: span.trace_state }),
-    name: span.name,
+    name: span.name.toWellFormed(),
     kind: CLIENT_KIND,
     startTimeUnixNano: nanos(span.start_ms),
     endTimeUnixNano: nanos(Math.max(span.start_ms, span.end_ms)),

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { spanJson } from './otlp.ts';
+
+test('what clients say that is no Unicode spoils no batch: it is replaced wherever it stands', () => {
+  const half = '\ud83d';
+  const json = spanJson({
+    trace_id: '1'.repeat(32),
+    span_id: '1'.repeat(16),
+    name: `name ${half}`,
+    start_ms: 1,
+    end_ms: 2,
+    attributes: { [`key ${half}`]: `value ${half}`, list: ['one', half], whole: '\u{1f600}' },
+  });
+  expect(json).not.toMatch(/\\ud[89a-f]/i);
+  expect(JSON.parse(json)).toMatchObject({
+    name: 'name \ufffd',
+    attributes: [
+      { key: 'key \ufffd', value: { stringValue: 'value \ufffd' } },
+      { key: 'list', value: { arrayValue: { values: [{ stringValue: 'one' }, { stringValue: '\ufffd' }] } } },
+      { key: 'whole', value: { stringValue: '\u{1f600}' } },
+    ],
+  });
+});
