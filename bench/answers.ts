@@ -1,4 +1,4 @@
-/** What filters on answers cost for each chunk of a stream, and how much of a text they hold back. */
+/** What filters on answers cost for each chunk of a stream, and how much of a text they hold back: `node bin/launch.cjs bench/answers.ts`. */
 import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/filter-set.ts';
 import { finderOf } from '../src/guardrails/output-filters.ts';
@@ -55,7 +55,7 @@ function chunksOf(text: string): ChatChunk[] {
 const CHARS = 40_000;
 const ROUNDS = 7;
 
-export function measureAnswers(): string {
+function measureAnswers(): string {
   const lines = [
     'answers: microseconds of processor time for each chunk (4.5 characters on average), characters held back',
     '',
