@@ -23,10 +23,10 @@ export async function runProgram(
 }
 
 /** A running gateway, and `run` for commands on its store. */
-export async function gatewayWithCommands({ freshUrl }: Pick<StoreVariant, 'freshUrl'>) {
+export async function gatewayWithCommands({ freshUrl, yaml }: Pick<StoreVariant, 'freshUrl'> & { yaml?: string }) {
   const url = await freshUrl();
   const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };
-  const gateway = await startGateway({ environment });
+  const gateway = await startGateway({ environment, ...(yaml === undefined ? {} : { yaml }) });
   const env = { ...environment, GATEWAY_DATA_DIR: gateway.data_dir };
   const run = (...args: string[]) => runProgram(args, { env, cwd: gateway.data_dir });
   return { gateway, run, url };

@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { amountAtto } from '../src/ledger/charge.ts';
-import type { GenerationRecord } from '../src/ledger/records.ts';
+import type { AttemptRecord, GenerationRecord } from '../src/ledger/records.ts';
 import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { gatewayWithCommands } from './command-line.ts';
+import { startSearchEngine } from './search-engine.ts';
 import { describeStores } from './store-variants.ts';
 
 const LIMIT_USD = 0.002;
@@ -30,6 +31,32 @@ const OTHERS: Pick<Ask, 'path' | 'body'>[] = [
   { path: '/messages', body: { messages, max_tokens: 120 } },
   { path: '/completions', body: { prompt: ['Tell me of the sea.', 'And of ships.', 'And of wind.'], max_tokens: 60 } },
 ];
+
+const SEARCH_USD = 0.0001;
+const PAGES = [{ url: 'https://a.example/one', title: 'One', text: 'The first page.' }];
+const search = { type: 'gateway:web_search', parameters: { engine: 'exa' } };
+const plugins = [{ id: 'web', engine: 'exa' }];
+
+/** The gateway's own searches: by models that call for them, and before a call. */
+function searchingAsks(): Ask[] {
+  const models = Object.keys(sandboxModels).filter((model) => /research|tools/.test(model));
+  return models.flatMap((model) =>
+    [
+      { path: '/chat/completions', body: { messages, max_tokens: 120 } },
+      ...OTHERS.filter(({ path }) => path !== '/completions'),
+    ].flatMap(({ path, body }, nth): Ask[] => {
+      const ask = (stream: boolean, more: object, leaves_ms = 20_000): Ask => {
+        return { path, body: { model, stream, ...body, ...more }, leaves_ms };
+      };
+      return [
+        ask(nth % 2 === 0, { tools: [search, { type: 'gateway:datetime' }] }),
+        ask(nth % 2 === 1, { tools: [search], max_tool_calls: 1 }),
+        ask(true, { plugins }),
+        ask(true, { tools: [search], plugins }, 60),
+      ];
+    }),
+  );
+}
 
 function asks(): Ask[] {
   const chats = Object.keys(sandboxModels).flatMap((model): Ask[] => {
@@ -58,12 +85,15 @@ function asks(): Ask[] {
     body: { model, input_audio },
     leaves_ms: 20_000,
   }));
-  return [...chats, ...others, ...vectors, ...speech];
+  return [...chats, ...others, ...vectors, ...speech, ...searchingAsks()];
 }
 
 describeStores('a session of everything', ({ freshUrl }) => {
   test('is paid for once, never beyond a limit, and every number of it is the sum of its parts', async () => {
-    const { gateway, run, url } = await gatewayWithCommands({ freshUrl });
+    const engine = await startSearchEngine(PAGES);
+    const engines = { exa: { api_key: 'k', base_url: engine.url, price_per_search_usd: SEARCH_USD } };
+    const yaml = JSON.stringify({ plugins: { web: { engines } } });
+    const { gateway, run, url } = await gatewayWithCommands({ freshUrl, yaml });
     const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
     const manage = async (method: string, path: string, body?: object) => {
       const authorization = `Bearer ${gateway.management_key}`;
@@ -111,9 +141,10 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const costs = new Map<string, number>();
       for (const { key_hash, cost, record } of settled) {
         const told = JSON.parse(record) as GenerationRecord;
-        expect(told.cost_nano).toBe(told.attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0));
+        const parts = [...told.attempts, ...(told.fees ?? [])];
+        expect(told.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
         expect(cost).toBe(told.cost_nano);
-        for (const { charges, cost_nano, estimated } of told.attempts) {
+        for (const { charges, cost_nano, estimated } of parts as AttemptRecord[]) {
           if (charges === undefined || estimated) continue;
           const atto = charges.reduce((sum, line) => sum + amountAtto(line), 0n);
           expect(cost_nano).toBe(Number((atto + 999_999_999n) / 1_000_000_000n));
@@ -123,6 +154,8 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const used = async (hash: string) => Math.round((await manage('GET', `/keys/${hash}`)).data.usage * 1e9);
       for (const hash of [gateway.key_hash, limited.data.hash]) expect(await used(hash)).toBe(costs.get(hash));
       expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
+      const searched = settled.flatMap(({ record }) => (JSON.parse(record) as GenerationRecord).fees ?? []);
+      expect(searched.filter(({ cost_nano }) => cost_nano === SEARCH_USD * 1e9).length).toBeGreaterThan(20);
       // The session is worth its name: answers of each operation, refusals for want of money, failures.
       const others = OTHERS.map(({ path }) => path);
       const operations = ['/chat/completions', ...others, '/embeddings', '/audio/transcriptions'];
@@ -140,6 +173,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
     } finally {
       await database.close();
       await gateway.stop();
+      await engine.stop();
     }
   }, 180_000);
 });
