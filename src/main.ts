@@ -47,6 +47,8 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
   backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
   catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
   sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),
+  // For `npm ci`, not for people.
+  'warm-up': async () => (await import('./cli/warm-up.ts')).runWarmUp(),
 };
 
 /** Runs one command. Gives its exit code, or -1 when it goes on by itself. */

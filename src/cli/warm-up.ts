@@ -1,0 +1,17 @@
+/**
+ * Loads what serving loads, and ends: what Node makes of the sources is kept (`bin/launch.cjs`), so that the first start takes no more
+ * time and memory than those after it. Whoever imports one of these only when it is needed adds it here.
+ */
+export async function runWarmUp(): Promise<number> {
+  for (const load of [
+    () => import('./follow-config.ts'),
+    () => import('./serve.ts'),
+    () => import('./start-gateway.ts'),
+    () => import('./check-config.ts'),
+    () => import('../storage/postgres-dialect.ts'),
+    () => import('../storage/postgres-change-feed.ts'),
+  ]) {
+    await load();
+  }
+  return 0;
+}
