@@ -285,6 +285,8 @@ export const limits = {
   logged_depth_max: 64,
   /** Of longer media no hash is kept. */
   logged_media_hashed_chars_max: 4 * 1024 * 1024,
+  /** Of longer addresses of media the length alone is kept. */
+  logged_address_chars_max: 64 * 1024,
   /** A tool call that is numbered so far beyond those before it is not kept. */
   logged_call_gap_max: 128,
   /** What waits to be written: beyond it the oldest is lost, and counted. */

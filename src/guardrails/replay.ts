@@ -31,7 +31,7 @@ export interface ReplayOptions extends Pick<Screener, 'pause' | 'analyze'> {
 }
 
 /** What stands in a kept request where media was. */
-const MEDIA_STUB = /^\[[\w/.+-]+, \d+ bytes(?:, sha256 [0-9a-f]{64})?\]$/;
+const MEDIA_STUB = /^\[[\w/.+-]+, \d+ (?:bytes(?:, sha256 [0-9a-f]{64})?|characters)\]$/;
 
 const RANK: Readonly<Record<ReplayedAction, number>> = { blocked: 2, redacted: 1, flagged: 0 };
 

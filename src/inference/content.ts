@@ -58,12 +58,22 @@ function mediaStub(base64: string, media_type: string): string {
 
 /** An address without what may be a secret in it. */
 function bareAddress(url: string): string {
+  // It would be read whole, and that takes its time.
+  if (url.length > limits.logged_address_chars_max) return `[address, ${url.length} characters]`;
   if (!URL.canParse(url)) return url;
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }
 
+/** How much a data address says of itself before its data; what is not base64 would be decoded whole to tell its size. */
+const DATA_HEAD = /^data:[^,]{0,200}/i;
+const SAYS_BASE64 = /;\s*base64\s*(?:;|$)/i;
+
 function mediaText(text: string): string {
+  const [head] = DATA_HEAD.exec(text) ?? [];
+  if (head !== undefined && !SAYS_BASE64.test(head) && text.length > limits.logged_media_hashed_chars_max) {
+    return `[media, ${text.length} characters]`;
+  }
   const read = readDataUrl(text);
   if (read !== undefined) return mediaStub(read.base64, read.media_type);
   if (/^https?:\/\//i.test(text)) return bareAddress(text);
@@ -118,9 +128,12 @@ class Copier {
 
   object(value: Record<string, unknown>, depth = 0): JsonObject {
     // A block of a wire's own, as its client sent it.
-    const shown = value['type'] === 'native' && typeof value['block'] === 'object' ? value['block'] : value;
+    const block = value['type'] === 'native' && typeof value['block'] === 'object' ? value['block'] : undefined;
+    const shown = (block ?? value) as Record<string, unknown>;
     const kept: JsonObject = {};
-    for (const [field, one] of Object.entries(shown as Record<string, unknown>)) {
+    // Not entries: of an object with very many fields the first are kept, and all of them would be listed.
+    for (const field of Object.keys(shown)) {
+      const one = shown[field];
       if (LEFT_OUT.has(field) || one === undefined) continue;
       if (this.#left <= 0) {
         this.is_cut = true;
