@@ -154,7 +154,9 @@ export function createStreaming({
   /** The end of such an answer, with its seal before it. */
   function lastView(session: Session, { turn, told }: ToolAnswer, { answered, shown }: Flow): ChatChunk[] {
     const { candidate } = answered;
-    const held = turn.finish();
+    // Block by block, a signature cannot come after its block.
+    const client = session.call.request.ext?.client;
+    const held = turn.finish(client !== 'messages' && client !== 'responses');
     if (held.length === 0) return [];
     const at = held.findIndex(({ finish_reason }) => finish_reason != null);
     const is_good = held[at]?.finish_reason !== 'error';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { accumulate } from '../schemas/accumulate.ts';
 import { chunksOf } from '../schemas/chunks.ts';
-import type { ChatChunk, ChatCompletion, Message } from '../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion, Message, ReasoningDetail } from '../schemas/inner.ts';
 import { declareTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 import { ToolTurn } from './tool-turn.ts';
@@ -38,7 +38,7 @@ function shown(steps: readonly ChatCompletion[], turn = newTurn()): ChatCompleti
     chunks.push(...turn.add(chunksOf(one)));
     if (at < steps.length - 1) turn.goOn();
   }
-  chunks.push(...turn.finish());
+  chunks.push(...turn.finish(true));
   return accumulate(chunks, 1);
 }
 
@@ -84,12 +84,25 @@ test('what is worth keeping has the state of its last step alone', () => {
 });
 
 test('what only its maker can read leaves no gap in the ordinals', () => {
-  const details = [
-    { type: 'reasoning.encrypted' as const, data: 'x', index: 0 },
-    { type: 'reasoning.text' as const, text: 'Hm', index: 1 },
+  const thinking: ReasoningDetail[] = [
+    { type: 'reasoning.encrypted', data: 'x', index: 0 },
+    { type: 'reasoning.text', text: 'Hm', signature: 's', index: 1 },
+  ];
+  const search = step({ tool_calls: [call('web_search')], reasoning_details: thinking }, 'tool_calls');
+  const after = step({ content: 'x', reasoning_details: thinking }, 'stop');
+  expect(shown([search, after]).choices[0].message.reasoning_details).toEqual([
+    { type: 'reasoning.text', text: 'Hm', index: 0 },
+    { type: 'reasoning.text', text: 'Hm', index: 1 },
+  ]);
+});
+
+test('an answer in which no tool was called keeps all of its reasoning', () => {
+  const details: ReasoningDetail[] = [
+    { type: 'reasoning.text', text: 'Hm', signature: 's', index: 0 },
+    { type: 'reasoning.encrypted', data: 'x', index: 1 },
   ];
   const { message } = shown([step({ content: 'x', reasoning_details: details }, 'stop')]).choices[0];
-  expect(message.reasoning_details).toEqual([{ type: 'reasoning.text', text: 'Hm', index: 0 }]);
+  expect(message.reasoning_details).toEqual(details);
 });
 
 describe('whether another step follows', () => {

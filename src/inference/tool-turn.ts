@@ -1,5 +1,6 @@
 import { countCodePoints } from '../providers/slot.ts';
 import { createAccumulator } from '../schemas/accumulate.ts';
+import { append } from '../schemas/append.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -41,6 +42,14 @@ function readable(detail: ReasoningDetail): ReasoningDetail | undefined {
   return told.text ? told : undefined;
 }
 
+/** What its maker alone can read of a detail; undefined: nothing. */
+function opaque(detail: ReasoningDetail): ReasoningDetail | undefined {
+  if (detail.type === 'reasoning.encrypted') return detail;
+  if (detail.type === 'reasoning.summary' || detail.signature == null) return undefined;
+  const { text: _, ...kept } = detail;
+  return kept;
+}
+
 /** The remainder of a block of reasoning or text names what upstreams keep, or refuse without what stood beside it. */
 function bare(slot: SlotEvent, n: number, kind: string | undefined): SlotEvent {
   const { open, close, raw } = slot;
@@ -68,6 +77,8 @@ class Step {
   slots = 0;
   /** The ordinals of its details, as they are shown. */
   readonly details = new Map<number | ReasoningDetail['type'], number>();
+  /** What is opaque of them. */
+  readonly opaque: ReasoningDetail[] = [];
   has_text = false;
   has_reasoning = false;
 }
@@ -82,6 +93,7 @@ export class ToolTurn {
   #slots = 0;
   #calls = 0;
   #details = 0;
+  #is_first = true;
   /** The end of what was shown as text, and whether reasoning was shown. */
   #tail = '';
   #has_reasoned = false;
@@ -184,6 +196,10 @@ export class ToolTurn {
     const step = this.#step;
     if (details !== undefined) {
       const told = details.flatMap((detail) => readable(detail) ?? []);
+      append(
+        step.opaque,
+        details.flatMap((detail) => opaque(detail) ?? []),
+      );
       if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
     }
     if (text == null) return;
@@ -249,12 +265,19 @@ export class ToolTurn {
     const step = this.#step;
     this.#slots += step.slots;
     this.#calls += step.client.size;
+    this.#is_first = false;
     this.#step = new Step();
   }
 
   /** Whether the next turn is to be the answer's end, without tools. */
   endIsNext(is_next: boolean): void {
     this.#is_last = is_next;
+  }
+
+  /** It is a turn like any other then. */
+  #opaque(): ChatChunk[] {
+    const details = this.#step.opaque.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+    return details.length === 0 ? [] : [{ delta: { reasoning_details: details } }];
   }
 
   /** The ordinal of a block of the gateway's own, between two turns. */
@@ -291,12 +314,16 @@ export class ToolTurn {
     };
   }
 
-  /** What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. */
-  finish(): ChatChunk[] {
+  /**
+   * What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. With `takes_late`,
+   * what is opaque of an answer in which no tool was called comes before it, behind all blocks.
+   */
+  finish(takes_late: boolean): ChatChunk[] {
     const step = this.#step;
     const { held } = step;
     step.held = [];
-    if (step.client.size > 0 || step.server.size === 0) return held;
+    if (step.server.size === 0) return this.#is_first && takes_late ? [...this.#opaque(), ...held] : held;
+    if (step.client.size > 0) return held;
     return held.map((chunk) => (chunk.finish_reason === 'tool_calls' ? { ...chunk, finish_reason: 'stop' } : chunk));
   }
 }

@@ -78,7 +78,7 @@ export function createWholeAnswers({
       show(turn.add(chunksOf(completion)));
       const end = loop.pending(answer);
       if (end === undefined) {
-        show(turn.finish());
+        show(turn.finish(true));
         return { completion: told.result(completion.created), answered };
       }
       for await (const chunks of loop.runs(session, answer, end, answered)) show(chunks);
