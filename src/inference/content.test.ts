@@ -50,7 +50,7 @@ test('documents that are plain text are kept as text', () => {
 test('of an address or of words that are too long to be read the length alone is kept', () => {
   const address = `https://store.example/${'é'.repeat(limits.logged_address_chars_max)}`;
   const words = `data:text/plain,${'%41'.repeat(limits.logged_media_hashed_chars_max / 3)}`;
-  const sent = [address, words].map((url) => ({ type: 'image_url', image_url: { url } }));
+  const sent = [address, words].map((url) => ({ type: 'image_url' as const, image_url: { url } }));
   const { request } = kept(requestOf(user(sent)));
   expect(request.messages[0]?.content).toEqual([
     { type: 'image_url', image_url: { url: `[address, ${address.length} characters]` } },
