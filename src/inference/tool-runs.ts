@@ -93,8 +93,9 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     const content = outcome.content.slice(0, limits.server_tool_result_chars_max).toWellFormed();
     if (call.screening === undefined) return { ...outcome, content };
     try {
-      const [clean = ''] = await call.screening.texts([content]);
-      return { ...outcome, content: clean };
+      // As a tool's result, so that what its strings say is looked at, however it is escaped.
+      const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }]);
+      return { ...outcome, content: clean?.content as string };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       const { cost_nano, counts } = outcome;

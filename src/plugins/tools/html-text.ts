@@ -187,8 +187,10 @@ export async function htmlText(
         }
       },
       ontext(text) {
-        if (in_title) title += text;
-        else if (unshown === undefined) lines.add(text, exact > 0);
+        if (in_title) {
+          // What is behind its bound is cut anyway, and a title without an end is a page that is made to take time.
+          if (title.length < limits.page_slice_chars) title += text;
+        } else if (unshown === undefined) lines.add(text, exact > 0);
       },
       onclosetag(name) {
         depth -= 1;

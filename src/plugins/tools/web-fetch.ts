@@ -50,6 +50,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
     },
     cost_nano_max: 0,
     max_uses: wish.max_uses ?? limits.web_uses_max,
+    query: urlOf,
     async run(args, { call, signal, now_ms }): Promise<ToolOutcome> {
       const url = urlOf(args);
       if (url === '') throw invalidField('url', 'must be a string that is not empty');
