@@ -114,12 +114,33 @@ function beginsAsText(code: string, from: number): boolean {
   return zeros === 0 || zeros >= bytes >> 1;
 }
 
+/** Whether what a stretch of hexadecimal begins with may be text: neither controls nor what goes on within a character. */
+function hexBeginsAsText(code: string): boolean {
+  const from = code[1] === 'x' || code[1] === 'X' ? 2 : 0;
+  for (let byte = 0; byte < FIRST_BYTES; byte += 1) {
+    const high = Number.parseInt(code[from + 2 * byte] ?? '2', 16);
+    const low = code[from + 2 * byte + 1] ?? '0';
+    if (high >= 0xc) return true;
+    const is_zero = high === 0 && low === '0' && byte % 2 === 1;
+    if (high > 7 || high === 1 || (high === 0 && !is_zero && !'9aAdD'.includes(low))) return false;
+  }
+  return true;
+}
+
 function fromHex(code: string): string | undefined {
+  if (!hexBeginsAsText(code)) return undefined;
   return textOf(Buffer.from(code.replace(/^0x/i, '').replace(/\s/g, ''), 'hex'));
 }
 
 /** Groups of two hexadecimal digits, with or without a prefix; or the numbers of characters. */
 function fromNumbers(code: string): string | undefined {
+  const is_long = code.length > PROBE_CHARS;
+  // A group that is cut says something else.
+  if (is_long && fromGroups(code.slice(0, PROBE_CHARS).replace(/[0-9a-z]+$/i, '')) === undefined) return undefined;
+  return fromGroups(code);
+}
+
+function fromGroups(code: string): string | undefined {
   const groups = code.match(/[0-9a-z]+/gi) ?? [];
   const plain = groups.map((group) => group.replace(/^(?:0x|x|u00|u)/i, ''));
   if (plain.every((group) => /^[0-9a-f]{2}$/i.test(group))) {

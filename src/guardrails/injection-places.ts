@@ -23,55 +23,101 @@ function joinsPacked(code: number): boolean {
   return code === 0x2b || code === 0x2d || code === 0x2f || code === 0x5f;
 }
 
+/** What a group of letters and digits may be in a row of encoded characters, as bits; 0: nothing. */
+const HEX = 1;
+const BINARY = 2;
+const DECIMAL = 4;
+
+function groupKind(text: string, at: number, chars: number, digits: number): number {
+  const first = text.charCodeAt(at) | 0x20;
+  if (chars === 2) return digits === 2 ? HEX | DECIMAL : HEX;
+  // 100 to 126, with or without a zero in front: first | 0x20 leaves digits as they are.
+  if (chars === 3) return digits === 3 ? (first < 0x32 ? DECIMAL : 0) : first === 0x78 ? HEX : 0;
+  if (chars === 4) return first === 0x30 && (text.charCodeAt(at + 1) | 0x20) === 0x78 ? HEX : 0;
+  if (chars === 5) return first === 0x75 && text.startsWith('00', at + 1) ? HEX : 0;
+  return chars === 8 && digits === 8 && first < 0x32 ? BINARY : 0;
+}
+
+/** Letters and groups of digits that stand one after another. */
+function rowsOf(
+  text: string,
+  places: Places,
+): { word(at: number, end: number, chars: number, digits: number, letter: number): void; end(): void } {
+  /** Where letters that stand alone began, how many there were, which (as bits of a sum), and where the last one ended. */
+  let single_at = 0;
+  let singles = 0;
+  let single_letters = 0;
+  let single_end = 0;
+  let number_at = 0;
+  let numbers = 0;
+  let number_kinds = 0;
+  let number_end = 0;
+  const endSingles = () => {
+    if (singles >= limits.injection_singles_min && bitsOf(single_letters) >= SINGLE_LETTERS_MIN) {
+      reach(places.read, single_at, single_end, text.length, ALONE);
+    }
+    singles = 0;
+    single_letters = 0;
+  };
+  const endNumbers = () => {
+    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
+    numbers = 0;
+  };
+  return {
+    word(at, end, chars, digits, letter) {
+      if (chars === 1) {
+        if (singles > 0 && at - single_end > limits.injection_single_gap_chars_max) endSingles();
+        if (singles === 0) single_at = at;
+        singles += 1;
+        single_end = end;
+        // The uppermost five bits of a weight, which has 31.
+        if (digits === 0) single_letters |= 1 << (letter >>> 26);
+      } else if (singles > 0) endSingles();
+      const kind = digits > 0 && chars <= 8 ? groupKind(text, at, chars, digits) : 0;
+      if (numbers > 0 && ((kind & number_kinds) === 0 || at - number_end > limits.injection_single_gap_chars_max)) {
+        endNumbers();
+      }
+      if (kind === 0) return;
+      if (numbers === 0) {
+        number_at = at;
+        number_kinds = kind;
+      }
+      numbers += 1;
+      number_kinds &= kind;
+      number_end = end;
+    },
+    end() {
+      endSingles();
+      endNumbers();
+    },
+  };
+}
+
+/** Phrases have more letters than this; rows of numbers, of coordinates and of answers (a, b, c) have not. */
+const SINGLE_LETTERS_MIN = 4;
+
+function bitsOf(bits: number): number {
+  let count = 0;
+  for (let left = bits; left !== 0; left &= left - 1) count += 1;
+  return count;
+}
+
 /** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
 export function placesOf(text: string): Places {
   const { weights, rolesOf } = wordTable();
   const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
   const note = pairing(text, places.read);
+  const rows = rowsOf(text, places);
   let sum = 0;
   let first = 0;
   let last = 0;
   let word_at = -1;
   let word_chars = 0;
   let word_digits = 0;
-  /** Where letters that stand alone began, how many there were, and where the last one ended. */
-  let single_at = 0;
-  let singles = 0;
-  let single_end = 0;
-  let number_at = 0;
-  let numbers = 0;
-  let number_end = 0;
   let packed_at = 0;
-  const endSingles = () => {
-    if (singles >= limits.injection_singles_min) reach(places.read, single_at, single_end, text.length, ALONE);
-    singles = 0;
-  };
-  const endNumbers = () => {
-    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
-    numbers = 0;
-  };
-  const endWord = (at: number) => {
-    const roles = rolesOf(sum, first, last);
-    if (roles !== 0) note(roles, word_at, at);
-    if (word_chars === 1) {
-      if (singles > 0 && word_at - single_end > limits.injection_single_gap_chars_max) endSingles();
-      if (singles === 0) single_at = word_at;
-      singles += 1;
-      single_end = at;
-    } else if (singles > 0) endSingles();
-    if (word_digits > 0 && word_chars <= 8) {
-      if (numbers > 0 && word_at - number_end > limits.injection_single_gap_chars_max) endNumbers();
-      if (numbers === 0) number_at = word_at;
-      numbers += 1;
-      number_end = at;
-    } else if (numbers > 0) endNumbers();
-    word_at = -1;
-    sum = 0;
-    word_chars = 0;
-    word_digits = 0;
-  };
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
+  const { length } = text;
+  for (let at = 0; at <= length; at += 1) {
+    const code = at < length ? text.charCodeAt(at) : 0;
     let weight = weights[code] as number;
     if (weight <= UNSPACED) {
       if (weight === UNSEEN) continue;
@@ -80,8 +126,8 @@ export function placesOf(text: string): Places {
         if (code === HIGH_TAGS) {
           const from = at;
           while (text.charCodeAt(at + 2) === HIGH_TAGS) at += 2;
-          places.tags.push(from, at + 2);
-          at += 1;
+          places.tags.push(from, Math.min(at + 2, length));
+          at = Math.min(at + 1, length - 1);
           continue;
         }
         const letter = letterBeyond(text.codePointAt(at) ?? 0);
@@ -90,9 +136,16 @@ export function placesOf(text: string): Places {
         else if (code < 0xdc00) at += 1;
       }
       if (weight <= UNSPACED) {
-        if (word_chars > 0) endWord(at);
+        if (word_chars > 0) {
+          const roles = rolesOf(sum, first, last);
+          if (roles !== 0) note(roles, word_at, at);
+          rows.word(word_at, at, word_chars, word_digits, first);
+          sum = 0;
+          word_chars = 0;
+          word_digits = 0;
+        }
         if (!joinsPacked(code)) {
-          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, at);
+          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, Math.min(at, length));
           packed_at = at + 1;
         }
         continue;
@@ -107,10 +160,7 @@ export function placesOf(text: string): Places {
     last = weight;
     if (code <= 0x39) word_digits += 1;
   }
-  if (word_chars > 0) endWord(text.length);
-  endSingles();
-  endNumbers();
-  if (text.length - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, text.length);
+  rows.end();
   return places;
 }
 
