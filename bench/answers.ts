@@ -107,4 +107,4 @@ function measureAnswers(): string {
   return lines.join('\n');
 }
 
-if (import.meta.main) process.stdout.write(`${measureAnswers()}\n`);
+process.stdout.write(`${measureAnswers()}\n`);
