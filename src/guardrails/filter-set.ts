@@ -37,9 +37,12 @@ export interface FilterSet {
   find(text: string): Finding[];
   /**
    * The first offset from which a match might still begin or grow when more text comes: findings that end at or before it
-   * are final, and so is the absence of others there. A finding that reaches over it is not.
+   * are final, and so is the absence of others there. A finding that reaches over it is not. At or before `known`, any such
+   * offset is told as soon as it is known not to lie behind: who has settled a text up to there asks for no more.
    */
-  heldFrom(text: string): number;
+  heldFrom(text: string, known?: number): number;
+  /** The same of a text in which nothing is found behind `known`: told with less work. */
+  growsFrom(text: string, known: number): number;
   /** So many characters before a text that was held back must be kept in front of it for `find` to see what a match stands beside. */
   readonly context_chars: number;
 }
@@ -150,10 +153,12 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
     return findings;
   };
   /** What is redacted shows what stands before it in another light: from here back nothing touches it any more. */
-  const untouched = (text: string): number => {
+  const growsFrom = (text: string, known: number): number => {
     const { heldFrom } = engine();
     let from = heldFrom(text);
-    for (let before = heldFrom(text.slice(0, from)); before < from; before = heldFrom(text.slice(0, from))) {
+    while (from > known) {
+      const before = heldFrom(text.slice(0, from));
+      if (before >= from) return from;
       from = before;
     }
     return from;
@@ -162,13 +167,15 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
     filters,
     analyzed,
     find: (text) => find(text).map((finding) => ({ ...finding })),
-    heldFrom(text) {
+    heldFrom(text, known = 0) {
+      const from = growsFrom(text, known);
+      if (from <= known) return from;
       const redactions = find(text).filter(isRedaction);
-      const from = untouched(text);
       if (redactions.length === 0) return from;
       const read = new Redacted(text, redactions, filters);
-      return Math.min(from, read.origin(untouched(read.text), 'start'));
+      return Math.min(from, read.origin(growsFrom(read.text, 0), 'start'));
     },
+    growsFrom,
     context_chars: limits.filter_context_chars,
   };
 }

@@ -32,6 +32,23 @@ export function outputFiltersOf(guardrails: readonly BoundGuardrail[]): FilterSe
  */
 const MAY_MATCH = /[0-9@:\u00a0-\u00bf]|[^\0-\u024f\u2013\u2014\u2018-\u201f\u2022\u2026]/g;
 
+/** No number that is looked for has fewer digits, but for addresses, which have dots between them. */
+const NUMBER_DIGITS_MIN = 7;
+const ADDRESS_DOTS = 3;
+
+/** Whether something of the scanned filters may lie behind an offset: most numbers of a log or of data are none of it. */
+function mayLieBehind(text: string, from: number): boolean {
+  let [digits, dots, colons] = [0, 0, 0];
+  for (let at = from; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit >= 0x80 || unit === 0x40) return true;
+    if (unit >= 0x30 && unit <= 0x39) digits += 1;
+    else if (unit === 0x2e) dots += 1;
+    else if (unit === 0x3a) colons += 1;
+  }
+  return digits >= NUMBER_DIGITS_MIN || colons > 1 || (dots >= ADDRESS_DOTS && digits > ADDRESS_DOTS);
+}
+
 /** Where the word begins that a text of prose ends with, and what may stand before a number beside it; not before `from`. */
 function wordStart(text: string, from: number): number {
   let at = text.length;
@@ -48,7 +65,7 @@ function wordStart(text: string, from: number): number {
 
 /** The filters as what finds in an answer; `found` hears of each finding once. */
 export function finderOf(
-  set: Pick<FilterSet, 'filters' | 'find' | 'heldFrom' | 'context_chars'>,
+  set: Pick<FilterSet, 'filters' | 'find' | 'heldFrom' | 'growsFrom' | 'context_chars'>,
   found: (finding: Finding) => void,
 ): Finder {
   const hitOf = (finding: Finding): Hit & { finding: Finding } => {
@@ -64,14 +81,18 @@ export function finderOf(
     MAY_MATCH.lastIndex = from;
     return !MAY_MATCH.test(text);
   };
+  const isQuiet = (text: string, from: number) => is_scanned && !mayLieBehind(text, from);
   return {
     context_chars: set.context_chars,
     find: (text, from) => {
-      if (isPlain(text, from)) return [];
+      if (isPlain(text, from) || isQuiet(text, from)) return [];
       const findings = set.find(text);
       return findings.length === 0 ? [] : findings.map(hitOf);
     },
-    heldFrom: (text, from) => (isPlain(text, from) ? wordStart(text, from) : set.heldFrom(text)),
+    heldFrom(text, from) {
+      if (isPlain(text, from)) return wordStart(text, from);
+      return isQuiet(text, from) ? set.growsFrom(text, from) : set.heldFrom(text, from);
+    },
     settled(hit) {
       const { finding } = hit as Partial<ReturnType<typeof hitOf>>;
       if (finding !== undefined) found(finding);

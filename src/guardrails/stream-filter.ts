@@ -14,7 +14,7 @@ export interface Hit {
 export interface Finder {
   /** In order of `start`; those that are replaced do not overlap each other. Those that end at or before `from` are known. */
   find(text: string, from: number): Hit[];
-  /** The first offset from which a match might still begin or grow: see `FilterSet.heldFrom`. */
+  /** The first offset from which a match might still begin or grow, if that lies behind `from`: see `FilterSet.heldFrom`. */
   heldFrom(text: string, from: number): number;
   /** How much stands before a held text, so that it is read as in the whole. */
   readonly context_chars: number;
@@ -101,11 +101,11 @@ export class TextScan {
   }
 
   /** Half a character is none yet: it waits for its other half. */
-  #heldFrom(): number {
+  #heldFrom(known = this.settled): number {
     const window = this.#window;
     const last = window.charCodeAt(window.length - 1);
     const text = last >= 0xd800 && last <= 0xdbff ? window.slice(0, -1) : window;
-    return this.#finder.heldFrom(text, Math.min(text.length, this.settled - this.#base));
+    return this.#finder.heldFrom(text, Math.min(text.length, known - this.#base));
   }
 
   /** A text of which nothing is settled for long is not read anew with each character. */
@@ -160,7 +160,7 @@ export class TextScan {
       this.#finder.settled({ start: growing, end: this.total, ends: true });
       return true;
     }
-    if (is_end || this.#base + this.#heldFrom() > growing) {
+    if (is_end || this.#base + this.#heldFrom(growing) > growing) {
       this.#growing = undefined;
       return false;
     }

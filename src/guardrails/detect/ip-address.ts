@@ -101,9 +101,21 @@ export function ipv6At(text: string, colon: number): Span | undefined {
   return { start, end: end + zone.length };
 }
 
-const IPV6_TAIL = /[\da-f:.]{0,46}(?:%[\w.-]{0,16})?$/i;
+const TAIL_CHARS = 46;
+const ZONE_CHARS_MAX = 16;
+const ZONE_TAIL = /%[\w.-]{0,16}$/;
 
 /** Where the IPv6 address begins that may go on after the end of a folded text. */
 export function ipv6HeldFrom(text: string): number {
-  return text.length - (IPV6_TAIL.exec(text.slice(-64))?.[0].length ?? 0);
+  const { length } = text;
+  const tail = text.slice(-1 - ZONE_CHARS_MAX);
+  const zone = tail.includes('%') ? ZONE_TAIL.exec(tail)?.index : undefined;
+  const end = zone === undefined ? length : length - tail.length + zone;
+  let from = end;
+  while (from > 0 && end - from < TAIL_CHARS) {
+    const unit = text.charCodeAt(from - 1);
+    if (unit !== COLON && unit !== DOT && !isHex(unit)) break;
+    from -= 1;
+  }
+  return from;
 }
