@@ -99,15 +99,17 @@ function isPart(text: string, start: number, end: number): boolean {
   return is_dialled || is_fraction || is_whole || is_uuid;
 }
 
-/** First digits of cards. */
-const FIRST = /[2-689]/;
+/** The issuers' ranges begin with 2 to 6, 8 and 9. */
+const isFirst = (unit: number) => unit > 0x31 && unit !== 0x37;
 
 /** The number of a payment card that begins with a group of digits. */
 export function cardAt(run: NumberRun, first: number): Span | undefined {
   if (!isJoin(run.gap(first)) && run.size(first) < DIGITS_MIN) return undefined;
-  if (!FIRST.test(run.text.charAt(run.start(first)))) return undefined;
+  if (!isFirst(run.text.charCodeAt(run.start(first)))) return undefined;
   let shape = 0;
   const is_chunk = !isJoin(run.gap(first - 1));
+  // Within a row only what is printed as cards are, or stands in one group.
+  if (!is_chunk && run.size(first) !== 4 && run.size(first) < DIGITS_MIN) return undefined;
   for (let last = first; last < run.count; last += 1) {
     const digits = run.digitsOf(first, last);
     if (digits > CARD_DIGITS_MAX) return undefined;

@@ -1,4 +1,5 @@
 import type { Span } from '../finding.ts';
+import { isWord } from './chars.ts';
 
 /** RFC 5321, section 4.5.3.1. */
 const LOCAL_CHARS_MAX = 64;
@@ -22,9 +23,12 @@ const VERSION = /^v?\d+\.\d+\.\d/;
 /** `Object@1b2c3d.toString`: a top level domain is not written with a capital inside. */
 const CAMEL = /[a-z][A-Z][^.]*$/;
 
+/** `.`, `%`, `+`, `-` and `'`. */
+const isLocalSign = (unit: number) => unit === 0x2e || unit === 0x2d || unit === 0x2b || unit === 0x25 || unit === 0x27;
+
 function isLocal(text: string, at: number): 'plain' | 'unspaced' | undefined {
   const unit = text.charCodeAt(at);
-  if (unit < 0x80) return /[\w.%+\-']/.test(text.charAt(at)) ? 'plain' : undefined;
+  if (unit < 0x80) return isWord(unit) || isLocalSign(unit) ? 'plain' : undefined;
   const character = text.charAt(at);
   if (!LETTER.test(character)) return undefined;
   return UNSPACED.test(character) ? 'unspaced' : 'plain';
