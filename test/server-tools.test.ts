@@ -208,6 +208,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(data.provider_responses).toHaveLength(3);
     expect(told.metadata.pipeline).toMatchObject([
       { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: ['gateway:web_search'] } },
+      { type: 'plugin', name: 'web-search', data: { engine: 'exa', searches: 3, results: 6 } },
     ]);
   });
 
@@ -469,30 +470,46 @@ test('runs several tools at once', async () => {
   expect(most).toBe(3);
 });
 
-test('a client that leaves while a tool runs ends everything, and pays for what was begun', async () => {
+test.each([
+  ['while a tool runs', { tools: [SEARCH] }, TURN_USD + SEARCH_USD, 1],
+  ['while there is a search before its call', { plugins: [{ id: 'web' }] }, SEARCH_USD, 0],
+])('a client that leaves %s ends everything, and pays for what was begun', async (_when, wants, cost, turns) => {
   let release = () => {};
   engine.before = () => new Promise<void>((resolve) => (release = resolve));
   model.follow({ text: 'Look.', calls: [search()] });
-  const leaving = new AbortController();
-  const response = await fetch(`${gateway.base_url}/chat/completions`, {
+  const headers = { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' };
+  const made = await fetch(`${gateway.base_url}/keys`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    headers,
+    body: '{"name":"leaving","limit":1}',
+  });
+  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+  const leaving = new AbortController();
+  const asked = fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({
       model: 'test/tools',
       stream: true,
       provider: { order: ['one'] },
       messages: [{ role: 'user', content: 'Hi' }],
-      tools: [SEARCH],
+      ...wants,
     }),
     signal: leaving.signal,
-  });
-  const id = response.headers.get('x-generation-id')!;
+  }).then(
+    (response) => response.text(),
+    () => {},
+  );
   await expect.poll(() => engine.searches.length).toBe(1);
   leaving.abort();
-  await expect.poll(async () => (await record(id))?.outcome, { timeout: 5_000 }).toBe('cancelled');
+  await asked.catch(() => {});
+  const spent = async () => {
+    const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
+    return ((await read.json()) as { data: { usage: number } }).data.usage;
+  };
+  await expect.poll(spent, { timeout: 5_000 }).toBeCloseTo(cost, 9);
   release();
-  expect(model.requests).toHaveLength(1);
-  expect((await record(id)).total_cost).toBeCloseTo(TURN_USD + SEARCH_USD, 9);
+  expect(model.requests).toHaveLength(turns);
 });
 
 describeStores('many answers at once', ({ freshUrl }) => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
+import { ClientGone } from './exchange.ts';
 import { createPay, feesOf } from './fees.ts';
 import type { Session } from './settlement.ts';
 
@@ -87,10 +88,13 @@ test('is not run where it cannot be paid', async () => {
   expect(session.record).toBeUndefined();
 });
 
-test('is charged nothing where its work fails, and at most what was set aside', async () => {
+test('is charged nothing where its work fails, all where its client left it, and at most what was set aside', async () => {
   const { session, pay, run } = opened();
   await expect(pay(session, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
   expect(session.fees).toEqual([]);
+  const gone = new ClientGone({ may_be_billed: false });
+  await expect(pay(session, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
+  expect(session.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
   await pay(session, [fee(10)], run(11));
   expect(session.fees).toMatchObject([{ cost_nano: 10 }]);
 });

@@ -2,6 +2,7 @@ import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { SpendingRules } from './admission.ts';
 import { attemptNumber, sofarOf } from './attempts.ts';
+import { ClientGone } from './exchange.ts';
 import { openRecord } from './generation.ts';
 import type { FeeOutcome, Fees } from './server-tools.ts';
 import type { Session } from './settlement.ts';
@@ -20,7 +21,8 @@ const PICO_PER_NANO = 1000;
 /**
  * Pays for work of a call that no model does, several pieces at once: sets aside what they may cost, makes that durable, runs
  * them, and charges what they did cost. A crash meanwhile charges what was set aside. What costs nothing for sure leaves no trace
- * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing.
+ * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing but
+ * where its client has left: that charges what was set aside.
  */
 export type Pay = <T>(
   session: Session,
@@ -57,10 +59,11 @@ export function createPay({
     session.record = record;
   }
 
-  return async (session, fees, run) => {
-    const most_nano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
-    if (most_nano > 0) await setAside(session, most_nano);
-    const outcomes = await run();
+  function charge(
+    session: Session,
+    fees: readonly Fee[],
+    outcomes: readonly Omit<FeeOutcome<unknown>, 'value'>[],
+  ): void {
     for (const [at, { cost_nano, counts }] of outcomes.entries()) {
       const { name, cost_nano_max } = fees[at]!;
       const charged_nano = Math.min(cost_nano, cost_nano_max);
@@ -75,6 +78,23 @@ export function createPay({
         ...(is_counted ? { counts } : {}),
       });
     }
+  }
+
+  return async (session, fees, run) => {
+    const most_nano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
+    if (most_nano > 0) await setAside(session, most_nano);
+    const outcomes = await run().catch((error: unknown) => {
+      // What was begun for a client that left may be billed.
+      if (error instanceof ClientGone) {
+        charge(
+          session,
+          fees,
+          fees.map(({ cost_nano_max }) => ({ cost_nano: cost_nano_max })),
+        );
+      }
+      throw error;
+    });
+    charge(session, fees, outcomes);
     return outcomes.map(({ value }) => value);
   };
 }

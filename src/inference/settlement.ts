@@ -208,7 +208,7 @@ function answerUsage(
       tool_calls_executed: tool_calls.executed,
     },
   };
-  if (usage === null) return { ...NO_USAGE, is_byok };
+  if (usage === null) return { ...NO_USAGE, cost: toUsd(fee_nano), is_byok };
   const sum = (amount: (charge: Charge) => number, of = parts, beside_nano = 0) =>
     toUsd(of.reduce((total, { charge }) => total + amount(charge), beside_nano));
   const paid = parts.filter(({ candidate }) => candidate.own === undefined);
