@@ -311,7 +311,7 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
   test.each<[object, RegExp]>([
     [
       { model: 'test/chat:online' },
-      /^plugins\[0\] cannot be served by test\/chat at chat \(it does not search the web itself\), and this gateway has no search engine: set one up in gateway\.yaml/,
+      /^model must not end in :online, which cannot be served by test\/chat at chat \(it does not search the web itself\), and this gateway has no search engine: set one up in gateway\.yaml/,
     ],
     [{ plugins: [{ id: 'web' }] }, /^plugins\[0\] cannot be served/],
     [{ tools: [{ type: 'gateway:web_search' }] }, /^tools\[0\] cannot be served/],

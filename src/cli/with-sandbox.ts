@@ -15,9 +15,18 @@ export function addSandbox(config: Config, url: string): Config {
   const own = new Set(config.models.map(({ id }) => id));
   return {
     ...config,
+    plugins: searchedBySandbox(config, url),
     providers: [...config.providers, ...on.filter(({ slug }) => slug.startsWith('sandbox'))],
     models: [...config.models, ...declaredModels(file, slugs, true).filter(({ id }) => !own.has(id))],
   };
+}
+
+/** Where nothing is set up at all the sandbox also finds pages, as it makes answers up; real models never get any of them. */
+function searchedBySandbox({ providers, plugins }: Config, url: string): Config['plugins'] {
+  if (providers.length > 0 || plugins.web.engines.size > 0) return plugins;
+  const price = { search_nano: 0, results_included: 0, result_nano: 0 };
+  const engines = new Map([['searxng', { base_url: url, api_key: undefined, price }] as const]);
+  return { ...plugins, web: { engine: 'searxng', engines } };
 }
 
 /** Starts a sandbox on a free loopback port and adds it to the configuration. */

@@ -125,6 +125,9 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   return { models: [model], strategy: name.startsWith('~') ? 'latest' : 'direct', wish, is_online };
 }
 
+/** What `:online` puts among the plugins of a request: this very object, so that errors can name what the client said. */
+export const ONLINE = Object.freeze({ id: 'web' });
+
 /** The router model that a name means; undefined: none. */
 export function routerOf(name: string): string | undefined {
   return Object.hasOwn(ROUTER_NAMES, name) ? ROUTER_NAMES[name] : undefined;
@@ -190,7 +193,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     names,
     wishes: wishes.size === 0 ? undefined : wishes,
     strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
-    ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, { id: 'web' }] } } : {}),
+    ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, ONLINE] } } : {}),
   };
 }
 

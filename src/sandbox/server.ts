@@ -15,6 +15,7 @@ import { model_context_tokens, sandbox_models } from './models.ts';
 import { openAiChat } from './openai-chat.ts';
 import { openAiResponses } from './openai-responses.ts';
 import { isObject, Refusal, textOf } from './prompt.ts';
+import { searchAnswer } from './search.ts';
 import { type Course, sendBody, sendStream } from './send.ts';
 import { speechWires } from './transcription.ts';
 import type { SandboxWire } from './wire.ts';
@@ -71,6 +72,10 @@ interface Context {
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
+}
+
+function queryOf(request: IncomingMessage): string {
+  return new URLSearchParams((request.url ?? '').split('?', 2)[1]).get('q') ?? '';
 }
 
 async function readBody(request: IncomingMessage, wire: SandboxWire): Promise<{ body: JsonObject; bytes: number }> {
@@ -284,6 +289,7 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     const status = closes || found.length > 0 ? 200 : 404;
     sendJson(response, status, { data: found, remembers_since: memory.remembersSince() });
   } else if (path === '/v1/models' && request.method === 'GET') sendJson(response, 200, listModels(request));
+  else if (path === '/search' && request.method === 'GET') sendJson(response, 200, searchAnswer(queryOf(request)));
   else if (path === '/sandbox/requests') sendJson(response, 200, context.counters);
   else
     sendJson(response, 404, {

@@ -2,6 +2,7 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import type { Adapter, CallAdapter, Fitted } from '../../inference/adapters.ts';
 import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
+import { ONLINE } from '../../inference/requested-models.ts';
 import { wireOf } from '../../inference/steps.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
@@ -32,10 +33,8 @@ function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings
     if (wish.engine === 'native')
       throw invalidField(`${field}.engine`, `must not be native: ${name} cannot serve it: ${native}`);
     if (engine !== undefined) return { engine };
-    throw invalidField(
-      field,
-      `cannot be served by ${name} (${native}), and this gateway has no search engine: ${SET_UP}`,
-    );
+    const because = `cannot be served by ${name} (${native}), and this gateway has no search engine: ${SET_UP}`;
+    throw invalidField(field, field === 'model' ? `must not end in :online, which ${because}` : because);
   }
   if (engines.has(wish.engine)) return { engine: wish.engine };
   throw invalidField(`${field}.engine`, `must be an engine of this gateway's, and ${wish.engine} is none: ${SET_UP}`);
@@ -67,7 +66,8 @@ function pluginOf({ plugins }: ChatRequest): { wish: SearchWish; field: string }
   const at = (plugins ?? []).findIndex(({ id }) => id === 'web');
   const plugin = plugins?.[at];
   if (plugin === undefined || plugin.enabled === false) return undefined;
-  return { wish: searchWish(plugin, `plugins[${at}]`), field: `plugins[${at}]` };
+  const field = plugin === ONLINE ? 'model' : `plugins[${at}]`;
+  return { wish: searchWish(plugin, field), field };
 }
 
 /** What is searched for before a call: what its user said last. */

@@ -1,0 +1,77 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../../test/harness.ts';
+import { loadConfig } from '../config.ts';
+import { addSandbox } from './with-sandbox.ts';
+
+describe('where nothing is set up the sandbox searches the web as well', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startGateway();
+  });
+  afterAll(() => gateway.stop());
+
+  async function told(body: object) {
+    const messages = [{ role: 'user', content: 'Who discovered Neptune?' }];
+    const response = await gateway.call('POST', '/chat/completions', { messages, ...body });
+    const answer = (await response.json()) as {
+      choices: { message: { content: string; annotations: { url_citation: Citation }[] } }[];
+    };
+    expect({ status: response.status, answer }).toMatchObject({ status: 200 });
+    return answer.choices[0]!.message;
+  }
+
+  interface Citation {
+    url: string;
+    start_index: number;
+    end_index: number;
+  }
+
+  test('a model that calls the tool cites what it found, where the filters of the request allow', async () => {
+    const parameters = {
+      max_results: 3,
+      allowed_domains: ['neptune.example'],
+      excluded_domains: ['old.neptune.example'],
+    };
+    const { content, annotations } = await told({
+      model: 'sandbox/research',
+      tools: [{ type: 'gateway:web_search', parameters }],
+    });
+    expect(annotations).toHaveLength(3);
+    for (const { url_citation: cited } of annotations) {
+      expect(URL.parse(cited.url)?.host).toBe('neptune.example');
+      expect([...content].slice(cited.start_index, cited.end_index).join('')).toContain(cited.url);
+    }
+  });
+
+  test('the plugin and the suffix search as well', async () => {
+    const asked = [
+      { model: 'sandbox/echo:online' },
+      { model: 'sandbox/echo', plugins: [{ id: 'web', max_results: 5 }] },
+    ];
+    for (const one of asked) {
+      const { annotations } = await told(one);
+      expect(annotations).toHaveLength(5);
+      expect(annotations[0]!.url_citation.url).toMatch(/^https:\/\/sandbox\.example\./);
+    }
+  });
+});
+
+describe('a gateway that is set up gets nothing of it', () => {
+  const load = (environment: Record<string, string>) =>
+    loadConfig({ GATEWAY_DATA_DIR: mkdtempSync(join(tmpdir(), 'gateway-')), GATEWAY_SANDBOX: 'on', ...environment });
+
+  test.each([
+    ['OPENAI_API_KEY', 'sk-test'],
+    ['SEARXNG_URL', 'http://127.0.0.1:9'],
+  ])('%s is set', (name, value) => {
+    const config = load({ [name]: value });
+    expect(addSandbox(config, 'http://127.0.0.1:1').plugins).toBe(config.plugins);
+  });
+
+  test('while one where nothing is set up does', () => {
+    expect(addSandbox(load({}), 'http://127.0.0.1:1').plugins.web.engine).toBe('searxng');
+  });
+});
