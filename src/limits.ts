@@ -88,6 +88,8 @@ export const limits = {
   /** Sets of filters that are kept compiled. */
   filter_sets_max: 64,
   filter_label_chars_max: 100,
+  /** Countries whose telephone numbers are looked for without a calling code: each is tried at each number. */
+  phone_regions_max: 32,
   /** How far apart words are looked for that make a phrase against a model's instructions, and what is read around them. */
   injection_apart_chars_max: 100,
   injection_reach_chars_before: 120,
@@ -122,6 +124,9 @@ export const limits = {
   analysis_ms_max: 60_000,
   /** What of a request's texts is held against filters before others are served. */
   scan_slice_chars: 65_536,
+  /** What looking at one text costs beside its characters, in characters; findings that are replaced before others are served. */
+  scan_text_chars: 64,
+  scan_findings_max: 5_000,
   /** What pieces of a long text have in common: a match that reaches further over their border may be missed. */
   scan_overlap_chars: 4_096,
   /** Texts of one request whose findings are remembered, and how long they may be: keys and words that repeat. */
@@ -305,6 +310,10 @@ export const limits = {
   logged_content_days_max: 3_650,
   logged_sweep_ms: 600_000,
   logged_sweep_rows_max: 1_000,
+  /** Whose lengths are added up in one question. */
+  logged_sum_rows: 20_000,
+  /** Once so much was written, what is beyond the bounds is looked for before its time. */
+  logged_unswept_chars_max: 128 * 1024 * 1024,
   /** Requests that a draft of a guardrail is tried on, and those read from the store at a time. */
   replay_requests_max: 1_000,
   replay_page_rows: 20,

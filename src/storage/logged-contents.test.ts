@@ -90,6 +90,24 @@ describeStores('contents of calls', ({ open }) => {
     expect(await left()).toEqual(['b9']);
   });
 
+  test.each([1, 2, 3, 5])('are added up the same, %i at once', async (rows_at_once) => {
+    const { contents, row, addWorkspace, left } = await setUp();
+    const other = await addWorkspace('other');
+    const of = (id: string, second: number, workspace_id?: string) =>
+      row(id, {
+        created_at: at(second),
+        sealed: 'x'.repeat(10),
+        ...(workspace_id === undefined ? {} : { workspace_id }),
+      });
+    await contents.insert([of('a1', 1), of('a2', 1), of('a3', 2), of('b1', 1, other), of('b2', 2, other)]);
+    await contents.sweep(at(0), { workspace_chars: 30, chars: 50 }, rows_at_once);
+    expect(await left()).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
+    await contents.sweep(at(0), { workspace_chars: 20, chars: 50 }, rows_at_once);
+    expect(await left()).toHaveLength(4);
+    await contents.sweep(at(0), { workspace_chars: 20, chars: 30 }, rows_at_once);
+    expect(await left()).toHaveLength(3);
+  });
+
   test('are not stored for a workspace that is gone, and go with theirs', async () => {
     const { queries, contents, row, addWorkspace, left } = await setUp();
     await expect(contents.insert([row('a', { workspace_id: 'gone' })])).rejects.toThrow();

@@ -60,6 +60,39 @@ export function loggedContentStore(queries: Queries) {
     }
   };
 
+  /** The length of all that each workspace has, some rows at a time: one question over all of them would hold up every other. */
+  const lengths = async (rows_at_once: number): Promise<Map<string, number>> => {
+    const sums = new Map<string, number>();
+    let after: (ContentPlace & { workspace_id: string }) | undefined;
+    do {
+      const { workspace_id = '', created_at = '', id = '' } = after ?? {};
+      const rest = queries
+        .selectFrom('logged_contents')
+        .where(sql<boolean>`(workspace_id, created_at, id) > (${workspace_id}, ${created_at}, ${id})`);
+      const last = await rest
+        .select(['workspace_id', 'created_at', 'id'])
+        .orderBy('workspace_id')
+        .orderBy('created_at')
+        .orderBy('id')
+        .offset(rows_at_once - 1)
+        .limit(1)
+        .executeTakeFirst();
+      const some =
+        last === undefined
+          ? rest
+          : rest.where(
+              sql<boolean>`(workspace_id, created_at, id) <= (${last.workspace_id}, ${last.created_at}, ${last.id})`,
+            );
+      const found = await some
+        .select(['workspace_id', sql<number>`CAST(SUM(chars) AS BIGINT)`.as('sum')])
+        .groupBy('workspace_id')
+        .execute();
+      for (const { workspace_id: of, sum } of found) sums.set(of, (sums.get(of) ?? 0) + sum);
+      after = last;
+    } while (after !== undefined);
+    return sums;
+  };
+
   return {
     /** Rows that are there already stay. Throws where a workspace is gone. */
     insert: async (rows: readonly LoggedContentRow[]): Promise<void> => {
@@ -113,15 +146,14 @@ export function loggedContentStore(queries: Queries) {
     },
 
     /** Deletes what has expired, and the oldest beyond a length: of each workspace, and of all. */
-    sweep: async (now: string, most: { workspace_chars: number; chars: number }): Promise<void> => {
+    sweep: async (
+      now: string,
+      most: { workspace_chars: number; chars: number },
+      rows_at_once: number = limits.logged_sum_rows,
+    ): Promise<void> => {
       await sweepExpired(now);
-      const sums = await queries
-        .selectFrom('logged_contents')
-        .select(['workspace_id', sql<number>`CAST(SUM(chars) AS BIGINT)`.as('sum')])
-        .groupBy('workspace_id')
-        .execute();
       let all = 0;
-      for (const { workspace_id, sum } of sums) {
+      for (const [workspace_id, sum] of await lengths(rows_at_once)) {
         await sweepSurplus(sum - most.workspace_chars, workspace_id);
         all += Math.min(sum, most.workspace_chars);
       }

@@ -33,8 +33,13 @@ describeStores('what was asked and answered', ({ open }) => {
     const state = { now_ms: Date.parse(AT), lost: 0 };
     const log_lines: string[] = [];
     const store = loggedContentStore(database.queries);
-    const contentsWith = (options: { secret: string; wrap(store: LoggedContentStore): LoggedContentStore }) =>
+    const contentsWith = (options: {
+      secret: string;
+      wrap(store: LoggedContentStore): LoggedContentStore;
+      unswept_chars_max?: number;
+    }) =>
       createLoggedContents({
+        ...options,
         store: options.wrap(store),
         vault: createVault(options.secret),
         retention_days: 30,
@@ -233,6 +238,59 @@ describeStores('what was asked and answered', ({ open }) => {
     const kept = await rows();
     expect(kept).not.toContain('gen-00000');
     expect(kept).toContain(`gen-${String(limits.logged_queue_entries_max + extra - 1).padStart(5, '0')}`);
+  });
+
+  test('that the store is being given is not lost to newer ones', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let is_given = false;
+    const { keep, state, contents, rows, written } = await setUp({
+      wrap: (store) => ({
+        ...store,
+        insert: (batch) => {
+          is_given = true;
+          return held.then(() => store.insert(batch));
+        },
+      }),
+    });
+    keep('gen-first', said('x'));
+    await expect.poll(() => is_given).toBe(true);
+    for (let at = 0; at < limits.logged_queue_entries_max; at += 1) {
+      keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
+    }
+    expect(state.lost).toBe(1);
+    release();
+    await written(limits.logged_queue_entries_max);
+    await contents.stop();
+    const kept = await rows();
+    expect(kept).toContain('gen-first');
+    expect(kept).not.toContain('gen-00000');
+  });
+
+  test('is held to its bounds while much is written, not only from time to time', async () => {
+    let sweeps = 0;
+    const { contentsWith, principals, written } = await setUp();
+    const contents = contentsWith({
+      secret: SECRET,
+      wrap: (store) => ({
+        ...store,
+        sweep: async () => {
+          sweeps += 1;
+        },
+      }),
+      unswept_chars_max: 300,
+    });
+    const { organization_id, workspace_id } = principals.ordinary;
+    for (const [count, id] of ['gen-1', 'gen-2', 'gen-3'].entries()) {
+      const record = generation({ id, organization_id, workspace_id, key_hash: '' });
+      contents.keep({ call: { principal: principals.ordinary } as Call, record, duration_ms: 1, content: said(id) });
+      await written(count + 1);
+    }
+    await contents.stop();
+    expect(sweeps).toBeGreaterThan(0);
+    expect(sweeps).toBeLessThan(3);
   });
 
   test('waits for a store that fails, and is lost only when the gateway ends meanwhile', async () => {

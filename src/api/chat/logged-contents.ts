@@ -41,6 +41,8 @@ export interface LoggedContentsOptions {
   now_ms(): number;
   log: { warn(facts: object, message: string): void };
   metrics: { contentsLost(count: number): void };
+  /** What may be written before what is beyond the bounds is looked for; absent: a good deal. */
+  unswept_chars_max?: number;
 }
 
 /** One that waits to be written. */
@@ -76,10 +78,14 @@ function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit
 /** Makes the keeper of contents: each row is one call, compressed and encrypted. */
 export function createLoggedContents(options: LoggedContentsOptions): LoggedContents {
   const { store, vault, retention_days, now_ms, log, metrics } = options;
+  const { unswept_chars_max = limits.logged_unswept_chars_max } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   /** Oldest first. */
   const queue = new Map<string, Waiting>();
   let queue_chars = 0;
+  /** Those that the store is being given: they are not lost. */
+  let given: ReadonlySet<string> = new Set();
+  let unswept_chars = 0;
   let writing: Promise<void> | undefined;
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
@@ -124,6 +130,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         return { ...row, sealed: await sealed(vault, { ...row, json }), expires_at };
       }),
     );
+    for (const row of rows) unswept_chars += row.sealed.length;
     try {
       await store.insert(rows);
     } catch (error) {
@@ -139,20 +146,25 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     while (queue.size > 0) {
       const batch = nextBatch();
       try {
+        given = new Set(batch.map(({ id }) => id));
         await insert(batch);
-        for (const { id } of batch) take(id);
+        for (const id of given) take(id);
+        if (unswept_chars > unswept_chars_max) sweep();
       } catch (err) {
         if (stopping.signal.aborted) {
           loseAll(err);
           return;
         }
         log.warn({ err, waiting: queue.size }, 'contents of calls could not be stored; it is tried again');
+        given = new Set();
         await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
     }
+    given = new Set();
   }
 
   function sweep(): void {
+    unswept_chars = 0;
     const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
     sweeping ??= store
       .sweep(at(now_ms()), most)
@@ -181,6 +193,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
       for (const oldest of queue.keys()) {
         const is_full = queue.size > limits.logged_queue_entries_max || queue_chars > limits.logged_queue_chars_max;
         if (!is_full) break;
+        if (given.has(oldest)) continue;
         take(oldest);
         lose(1, 'too many wait for the store');
       }
