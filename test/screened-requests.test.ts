@@ -273,7 +273,7 @@ describe('what is to be redacted', () => {
       n: '[CREDIT_CARD]',
       kept: 9007199254740992,
     });
-    expect(sent[2]?.content).toBe('{"sent_to":"[EMAIL]","id":12345678901234567890}');
+    expect(sent[2]?.content).toBe('{"sent_to": "[EMAIL]", "id": 12345678901234567890}');
   });
 
   test('is redacted in text files, and pictures go on as they are', async () => {

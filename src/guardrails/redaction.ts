@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { limits } from '../limits.ts';
 import type { ActiveFilter } from './filter-set.ts';
 import type { Finding } from './finding.ts';
 
@@ -37,40 +38,34 @@ function withNumber(placeholder: string, number: number): string {
   return placeholder.endsWith(']') ? `${placeholder.slice(0, -1)}_${number}]` : `${placeholder}_${number}`;
 }
 
-/** Findings that touch each other as one: it reaches over all of them, and is of the longest. */
-function united(findings: readonly Finding[]): Finding[] {
-  const is_sorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
-  const sorted = is_sorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
-  const out: Finding[] = [];
-  let longest = 0;
-  for (const finding of sorted) {
-    const last = out.at(-1);
-    const chars = finding.end - finding.start;
-    if (last === undefined || finding.start >= last.end) {
-      out.push({ ...finding });
-      longest = chars;
-      continue;
-    }
-    last.end = Math.max(last.end, finding.end);
-    if (chars > longest) {
-      longest = chars;
-      last.filter = finding.filter;
-    }
-  }
-  return out;
-}
-
-/** A text with its findings replaced. `placeholder` says what stands for a value that a filter found. */
-export function redacted(
+/**
+ * A text with its findings replaced; those that overlap as one, which is of the longest. `placeholder` says what stands for a
+ * value that a filter found. Others are served between many.
+ */
+export async function redacted(
   text: string,
   findings: readonly Finding[],
   placeholder: (filter: number, value: string) => string,
-): string {
+  pause: () => Promise<void>,
+): Promise<string> {
+  const is_sorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
+  const sorted = is_sorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
   const out: string[] = [];
   let from = 0;
-  for (const { start, end, filter } of united(findings)) {
+  let next = 0;
+  for (let count = 1; next < sorted.length; count += 1) {
+    let { start, end, filter } = sorted[next]!;
+    let longest = end - start;
+    for (next += 1; next < sorted.length && sorted[next]!.start < end; next += 1) {
+      const other = sorted[next]!;
+      end = Math.max(end, other.end);
+      if (other.end - other.start <= longest) continue;
+      longest = other.end - other.start;
+      filter = other.filter;
+    }
     out.push(text.slice(from, start), placeholder(filter, text.slice(start, end)));
     from = end;
+    if (count % limits.scan_findings_max === 0) await pause();
   }
   out.push(text.slice(from));
   return out.join('');

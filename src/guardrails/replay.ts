@@ -5,6 +5,7 @@ import { createNumbering } from './redaction.ts';
 import { requestTexts } from './request-texts.ts';
 import { type Screener, screen } from './screen.ts';
 import { filterName } from './verdict.ts';
+import type { TextKind } from './wire-texts.ts';
 
 /** What filters would have done with a request. */
 export type ReplayedAction = 'blocked' | 'redacted' | 'flagged';
@@ -93,7 +94,7 @@ export async function replay(
 }
 
 /** What a filter does with what it found in such a place. */
-function doneBy(action: FilterAction, kind: 'text' | 'link' | 'pinned'): ReplayedAction {
+function doneBy(action: FilterAction, kind: TextKind): ReplayedAction {
   if (action === 'flag') return 'flagged';
   // An id may be another.
   if (kind === 'link') return 'redacted';

@@ -22,7 +22,7 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
   let chars = 0;
 
   async function look(text: string): Promise<Finding[]> {
-    chars += text.length + 1;
+    chars += text.length + limits.scan_text_chars;
     if (chars > scan_slice_chars) {
       chars = text.length;
       await pause();
@@ -32,15 +32,20 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
 
   async function inPieces(text: string): Promise<Finding[]> {
     const found: Finding[] = [];
-    const seen = new Set<string>();
+    let reaching = new Set<string>();
     for (let start = 0; start < text.length; start += scan_slice_chars) {
       const from = Math.max(0, start - scan_overlap_chars);
-      const piece = text.slice(from, start + scan_slice_chars + scan_overlap_chars);
+      const border = start + scan_slice_chars;
+      const piece = text.slice(from, border + scan_overlap_chars);
+      const before = reaching;
+      reaching = new Set();
       for (const finding of await look(piece)) {
         const moved = { ...finding, start: finding.start + from, end: finding.end + from };
-        const key = `${moved.filter} ${moved.start} ${moved.end} ${moved.pattern ?? ''}`;
-        if (!seen.has(key)) found.push(moved);
-        seen.add(key);
+        // What begins behind the border is the next piece's, and what ends before this one was the last one's: there they end.
+        if (moved.start >= border || (from > 0 && moved.end <= start)) continue;
+        const key = moved.start < start || moved.end > border ? keyOf(moved) : '';
+        if (moved.end > border) reaching.add(key);
+        if (!before.has(key)) found.push(moved);
       }
     }
     return found;
@@ -66,11 +71,15 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
       joined += text;
     }
     for (const finding of await find(joined)) {
-      const touched = window.flatMap(({ text, of, from }, at) => {
+      const first = lastAt(starts, finding.start);
+      if (starts[first + 1] === undefined || starts[first + 1]! >= finding.end) continue;
+      const touched: { of: number; part: Finding }[] = [];
+      for (let at = first; at < window.length && starts[at]! < finding.end; at += 1) {
+        const { text, of, from } = window[at]!;
         const start = Math.max(0, finding.start - starts[at]!);
         const end = Math.min(text.length, finding.end - starts[at]!);
-        return start < end ? [{ of, part: { ...finding, start: start + from, end: end + from } }] : [];
-      });
+        if (start < end) touched.push({ of, part: { ...finding, start: start + from, end: end + from } });
+      }
       if (touched.length > 1) for (const { of, part } of touched) found[of]?.push(part);
     }
   }
@@ -85,6 +94,20 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
       return found;
     },
   };
+}
+
+const keyOf = ({ filter, start, end, pattern }: Finding) => `${filter} ${start} ${end} ${pattern ?? ''}`;
+
+/** The last place of a list in order whose number is not above one; the first where all are. */
+function lastAt(numbers: readonly number[], most: number): number {
+  let low = 0;
+  let high = numbers.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (numbers[middle]! <= most) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 /** A part of one of several texts. */

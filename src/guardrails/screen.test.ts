@@ -84,6 +84,44 @@ describe('a long text', () => {
     );
     expect(pauses).toBeGreaterThanOrEqual(4);
   });
+
+  test('of JSON, or full of what is found, lets others be served as well', async () => {
+    const addresses = Array.from({ length: 30_000 }, (_, at) => `a${at}@example.com`);
+    for (const [text, kind] of [
+      [JSON.stringify(addresses), 'json'],
+      [addresses.join(' '), 'text'],
+    ] as const) {
+      let pauses = 0;
+      const pause = async () => {
+        pauses += 1;
+      };
+      const { subject } = await screen((visit) => visit(text, { field: 'f', kind }), screenerOf(emails, { pause }));
+      expect(subject).toBe(text.replace(/a\d+@example\.com/g, '[EMAIL]'));
+      expect(pauses).toBeGreaterThanOrEqual(12);
+    }
+  });
+});
+
+test.each([
+  [`{"a":"${EMAIL}","a":"x"}`, '{"a":"[EMAIL]","a":"x"}'],
+  [`{"a":{"b":"${EMAIL}"},"a":1}`, '{"a":{"b":"[EMAIL]"},"a":1}'],
+  ['{"a":"jane\\u0040example.com",}', '{"a":"[EMAIL]",}'],
+  ['["jane\\u0040example.com"', '["[EMAIL]"'],
+  ['```json\n{"a":"jane\\u0040example.com"}\n```', '```json\n{"a":"[EMAIL]"}\n```'],
+  ['{"a":"x"}\n{"a":"jane\\u0040example.com"}', '{"a":"x"}\n{"a":"[EMAIL]"}'],
+  [`{"a" : "x\\"${EMAIL}\\\\", "b" : 12345678901234567890}`, '{"a" : "x\\"[EMAIL]\\\\", "b" : 12345678901234567890}'],
+])('arguments and results of tools hide nothing: %s', async (given, wanted) => {
+  const messages: Message[] = [
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: given } }],
+    },
+    { role: 'tool', tool_call_id: 'c', content: given },
+  ];
+  const [call, result] = await messagesOf(messages, emails);
+  expect(call).toMatchObject({ tool_calls: [{ function: { arguments: wanted } }] });
+  expect(result).toMatchObject({ content: wanted });
 });
 
 test('a request in which nothing is found is the same object', async () => {

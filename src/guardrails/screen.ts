@@ -1,9 +1,11 @@
+import { limits } from '../limits.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { Entity } from './analyzer.ts';
 import type { ActiveFilter, FilterSet } from './filter-set.ts';
 import type { Finding } from './finding.ts';
+import { type JsonToken, jsonTokens, withTokens } from './json-tokens.ts';
 import { type Numbering, otherId, placeholders, redacted } from './redaction.ts';
-import { createScanner, type Pause } from './scan.ts';
+import { createScanner, type Pause, type Scanner } from './scan.ts';
 import type { Place, Visit } from './wire-texts.ts';
 
 /** A text in which something was found. */
@@ -56,6 +58,12 @@ export function isReversible(guardrails: readonly BoundGuardrail[]): (filter: Ac
 interface Unit extends Place {
   text: string;
   findings: Finding[];
+  /** Of a text of JSON: what is looked at of what it says, each as a text. */
+  parts?: Part[];
+}
+
+interface Part extends Unit {
+  token: JsonToken;
 }
 
 /**
@@ -63,56 +71,124 @@ interface Unit extends Place {
  * providers' caches know it again.
  */
 export async function screen<T>(subject: Subject<T>, screener: Screener): Promise<Screened<T>> {
-  const { set, guardrails, numbering } = screener;
+  const { set, pause } = screener;
   const units: Unit[] = [];
   const given = subject((text, place) => {
     if (text !== '') units.push({ ...place, text, findings: [] });
     return text;
   });
   const refusal = await findAll(units, screener);
-  const found = units.filter(({ findings }) => findings.length > 0);
+  const found = looked(units).filter(({ findings }) => findings.length > 0);
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
+  const changing = found.some(({ findings }) => findings.some(redacts));
+  if (!changing) return { subject: given, refusal, found, changed: new Map() };
+  const changed = await changesOf(found, redacts, screener);
+  const told: string[] = [];
+  for (const unit of units) {
+    told.push(unit.parts === undefined ? (changed.get(unit) ?? unit.text) : jsonOf(unit, unit.parts, changed));
+    if (unit.parts !== undefined) await pause();
+  }
+  let at = 0;
+  const rewritten = subject((text) => (text === '' ? text : told[at++]!));
+  return { subject: rewritten, refusal, found, changed };
+}
+
+/** The units as they were looked at: of those that were taken apart, what they say. */
+function looked(units: readonly Unit[]): Unit[] {
+  return units.flatMap((unit): Unit[] => unit.parts ?? [unit]);
+}
+
+/** What each text is from now on. */
+async function changesOf(
+  found: readonly Unit[],
+  redacts: (finding: Finding) => boolean,
+  { set, guardrails, numbering, pause }: Screener,
+): Promise<Map<FoundText, string>> {
   const changed = new Map<FoundText, string>();
-  if (!found.some(({ findings }) => findings.some(redacts))) return { subject: given, refusal, found, changed };
   const placeholder = placeholders(set.filters, isReversible(guardrails), numbering);
+  let work = 0;
   for (const unit of found) {
     const findings = unit.findings.filter(redacts);
     if (findings.length === 0) continue;
-    const told = unit.kind === 'link' ? otherId(unit.text) : redacted(unit.text, findings, placeholder);
-    changed.set(unit, told);
+    work += findings.length;
+    if (work > limits.scan_findings_max) {
+      work = findings.length;
+      await pause();
+    }
+    const { kind, text } = unit;
+    changed.set(unit, kind === 'link' ? otherId(text) : await redacted(text, findings, placeholder, pause));
   }
-  let at = 0;
-  const rewritten = subject((text) => {
-    if (text === '') return text;
-    const unit = units[at++]!;
-    return changed.get(unit) ?? text;
+  return changed;
+}
+
+/** A text of JSON as its parts are from now on. */
+function jsonOf({ text }: Unit, parts: readonly Part[], changed: ReadonlyMap<FoundText, string>): string {
+  const told = parts.flatMap((part): [JsonToken, string][] => {
+    const now = changed.get(part);
+    return now === undefined ? [] : [[part.token, now]];
   });
-  return { subject: rewritten, refusal, found, changed };
+  return told.length === 0 ? text : withTokens(text, told);
+}
+
+const UNICODE_ESCAPE = /\\u([0-9a-f]{4})/gi;
+
+/**
+ * Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands, and where it is escaped, as
+ * a model reads it.
+ */
+async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<void> {
+  const parts: Part[] = [];
+  const tokens = jsonTokens(unit.text);
+  for (;;) {
+    const { done, value: token } = tokens.next();
+    if (done === true) {
+      if (token) unit.parts = parts;
+      break;
+    }
+    const findings = token.text === '' ? [] : await scanner.find(token.text);
+    if (keeps || findings.length > 0) {
+      parts.push({ field: unit.field, kind: 'text', text: token.text, findings: [...findings], token });
+    }
+  }
+  if (unit.parts !== undefined) return;
+  unit.kind = 'text';
+  const { text } = unit;
+  unit.findings = [...(await scanner.find(text))];
+  const read = text.replace(UNICODE_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  if (read === text) return;
+  const findings = await scanner.find(read);
+  if (findings.length > 0 && findings.length >= unit.findings.length) {
+    Object.assign(unit, { text: read, findings: [...findings] });
+  }
 }
 
 /** Finds what there is, text by text, until one must not go on. */
 async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener): Promise<Refusal | undefined> {
   const scanner = createScanner(set, pause);
+  const analyzes = set.analyzed.length > 0 && analyze !== undefined;
   for (const unit of units) {
-    unit.findings = [...(await scanner.find(unit.text))];
-    const refusal = refusalOf(unit, set);
-    if (refusal !== undefined) return refusal;
+    if (unit.kind === 'json') await takeApart(unit, scanner, analyzes);
+    else unit.findings = [...(await scanner.find(unit.text))];
+    for (const one of unit.parts ?? [unit]) {
+      const refusal = refusalOf(one, set);
+      if (refusal !== undefined) return refusal;
+    }
   }
   for (const run of runsOf(units)) {
     const parts = await scanner.across(run.map(({ text }) => text));
     for (const [at, unit] of run.entries()) {
-      unit.findings.push(...(parts[at] ?? []));
+      for (const finding of parts[at] ?? []) unit.findings.push(finding);
       const refusal = refusalOf(unit, set);
       if (refusal !== undefined) return refusal;
     }
   }
-  if (set.analyzed.length === 0 || analyze === undefined) return undefined;
-  const told = units.filter(({ kind }) => kind === 'text');
+  if (!analyzes) return undefined;
+  const told = looked(units).filter(({ kind }) => kind === 'text');
   const texts = [...new Set(told.map(({ text }) => text))];
   const entities = await analyze(texts);
   const byText = new Map(texts.map((text, at) => [text, entities[at] ?? []]));
   for (const unit of told) {
-    unit.findings.push(...entityFindings(byText.get(unit.text) ?? [], set));
+    for (const finding of entityFindings(byText.get(unit.text) ?? [], set)) unit.findings.push(finding);
     const refusal = refusalOf(unit, set);
     if (refusal !== undefined) return refusal;
   }

@@ -1,11 +1,12 @@
-import { type JsonObject, type JsonValue, parseJson } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { fileTexts } from './file-texts.ts';
 
 /**
  * What may become of a text. `text`: it may be rewritten. `link`: an id that stands in several places and may be another,
- * as long as it is the same everywhere. `pinned`: it names or points at something, and would name nothing when changed.
+ * as long as it is the same everywhere. `pinned`: it names or points at something, and would name nothing when changed. `json`:
+ * a text whose strings, names and numbers may be rewritten, each by itself.
  */
-export type TextKind = 'text' | 'link' | 'pinned';
+export type TextKind = 'text' | 'link' | 'pinned' | 'json';
 
 /** Where a text stands. */
 export interface Place {
@@ -183,41 +184,13 @@ function numberText<T extends JsonValue>(text: string, value: T, place: Place, v
   return told === text ? value : told;
 }
 
-/** Whether a text of JSON is nested more deeply than is taken apart. */
-function isDeep(text: string): boolean {
-  let depth = 0;
-  let is_string = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (is_string) {
-      if (code === 0x5c) at += 1;
-      else if (code === 0x22) is_string = false;
-    } else if (code === 0x22) is_string = true;
-    else if (code === 0x5b || code === 0x7b) {
-      depth += 1;
-      if (depth > DEPTH_MAX) return true;
-    } else if (code === 0x5d || code === 0x7d) depth -= 1;
-  }
-  return false;
-}
-
+/** What may stand for any character in JSON. */
+const ESCAPE = /\\u[0-9a-f]{4}/i;
 const JSON_START = /^\s*[[{"]/;
 
-/**
- * A text that is JSON, as arguments are and results of tools often: what its strings say is looked at, however they are
- * escaped, and what is left of it is JSON again. Any other text is looked at as it stands.
- */
+/** A text that is JSON, as arguments are and results of tools often; any other text is looked at as it stands. */
 export function jsonTexts(text: string, field: string, visit: Visit): string {
-  const place: Place = { field, kind: 'text' };
-  if (!JSON_START.test(text) || isDeep(text)) return visit(text, place);
-  let value: JsonValue;
-  try {
-    value = parseJson(text);
-  } catch {
-    return visit(text, place);
-  }
-  const told = freeTexts(value, field, visit);
-  return told === value ? text : JSON.stringify(told);
+  return visit(text, { field, kind: JSON_START.test(text) || ESCAPE.test(text) ? 'json' : 'text' });
 }
 
 /** A JSON Schema: what it says in words, and the names of properties wherever they stand. */
