@@ -291,7 +291,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
   });
-  const masked = createMasked(plugged, { metrics });
+  const masked = createMasked(plugged, {
+    metrics,
+    phone_regions: () => served().config.guardrails.phone_regions,
+  });
   const logged = createLogged(masked, { contents, broadcast, clock, log });
   const inference = createScreened(logged, { analyzer, rules: () => served().config.guardrails, metrics, log });
   const settled = () => recentOutcomes(recorder);
@@ -355,6 +358,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           envelopes,
           analyzer,
           timeout_ms: () => served().config.guardrails.timeout_ms,
+          phone_regions: () => served().config.guardrails.phone_regions,
         },
       });
       done();

@@ -81,7 +81,10 @@ export interface ManagementDependencies {
   /** What stored credentials are encrypted with. */
   secret: string;
   /** What guardrails are tried with. */
-  dryRuns: Pick<TestGuardrailOptions, 'inference' | 'envelopes' | 'analyzer' | 'timeout_ms' | 'contents'>;
+  dryRuns: Pick<
+    TestGuardrailOptions,
+    'inference' | 'envelopes' | 'analyzer' | 'timeout_ms' | 'phone_regions' | 'contents'
+  >;
 }
 
 /** Every operation that is not inference or the catalog of models, in the order of the documentation. */

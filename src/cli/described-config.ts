@@ -84,12 +84,14 @@ function routingSettings({ routing }: Config): Record<string, Setting> {
   };
 }
 
-function guardrails({ guardrails: { on_failure, timeout_ms, analyzer } }: Config): Record<string, Setting> {
+function guardrails({
+  guardrails: { on_failure, timeout_ms, phone_regions, analyzer },
+}: Config): Record<string, Setting> {
   const told =
     analyzer === undefined
       ? 'this gateway'
       : `${URL.parse(analyzer.base_url)?.host ?? '?'}, ${analyzer.api_key === undefined ? 'without key' : 'with key'}, ${analyzer.language}, from a score of ${analyzer.score_min}`;
-  return { on_failure, timeout_ms, analyzer: told };
+  return { on_failure, timeout_ms, phone_regions: phone_regions.join(', '), analyzer: told };
 }
 
 function plugins({ web, file_parser: { ocr } }: Config['plugins']): Section['rows'] {

@@ -499,9 +499,17 @@ export const ConfigFile = Type.Object(
               description: `a whole number of milliseconds from 1 to ${limits.analysis_ms_max}`,
             }),
           ),
+          phone_regions: Type.Optional(
+            Type.Array(Type.String({ pattern: '^[A-Z]{2}$', description: 'a country of two capitals (ISO 3166)' }), {
+              minItems: 1,
+              maxItems: limits.phone_regions_max,
+              uniqueItems: true,
+              description: `a list of at most ${limits.phone_regions_max} countries (ISO 3166)`,
+            }),
+          ),
           analyzer: Type.Optional(AnalyzerSection),
         },
-        { ...strict, description: 'an object with on_failure, timeout_ms and analyzer' },
+        { ...strict, description: 'an object with on_failure, timeout_ms, phone_regions and analyzer' },
       ),
     ),
     routing: Type.Optional(

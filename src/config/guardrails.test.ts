@@ -6,7 +6,19 @@ const load = (yaml: string, environment: Record<string, string> = {}) =>
     .guardrails;
 
 test('without a section, filters that fail refuse, and the gateway looks for names and addresses itself', () => {
-  expect(load('{}')).toEqual({ on_failure: 'block', timeout_ms: 2_000, analyzer: undefined });
+  expect(load('{}')).toEqual({
+    on_failure: 'block',
+    timeout_ms: 2_000,
+    phone_regions: ['US'],
+    analyzer: undefined,
+  });
+});
+
+test('telephone numbers are those of the countries that are named, and only of countries', () => {
+  expect(load('guardrails: { phone_regions: [DE, FR] }').phone_regions).toEqual(['DE', 'FR']);
+  for (const wrong of ['[]', '[de]', '[XQ]', '[DE, DE]', 'DE']) {
+    expect(() => load(`guardrails: { phone_regions: ${wrong} }`)).toThrow(/phone_regions/);
+  }
 });
 
 test('an analyzer is read with its defaults; its address may name the operation', () => {

@@ -9,14 +9,29 @@ export interface GuardrailsConfig {
   on_failure: 'block' | 'allow';
   /** For finding the names and addresses of one request. */
   timeout_ms: number;
+  /** Countries whose telephone numbers are found as they are dialled there, without a calling code. */
+  phone_regions: readonly string[];
   /** The operator's, with the API of Presidio; undefined: names and addresses are found here. */
   analyzer: PresidioSettings | undefined;
 }
 
+/** The same array whenever nothing is said: filters are made once for each. */
+const PHONE_REGIONS: readonly string[] = ['US'];
+const countries = new Intl.DisplayNames(['en'], { type: 'region', fallback: 'none' });
+
 /** Reads the section `guardrails`. */
 export function readGuardrails(environment: Environment, file: ReadFile | undefined): GuardrailsConfig {
-  const { on_failure = 'block', timeout_ms = limits.analysis_ms } = file?.value.guardrails ?? {};
-  return { on_failure, timeout_ms, analyzer: file === undefined ? undefined : analyzerSettings(environment, file) };
+  const {
+    on_failure = 'block',
+    timeout_ms = limits.analysis_ms,
+    phone_regions = PHONE_REGIONS,
+  } = file?.value.guardrails ?? {};
+  const unknown = phone_regions.findIndex((region) => countries.of(region) === undefined);
+  if (file !== undefined && unknown !== -1) {
+    throw file.wrong(['guardrails', 'phone_regions', unknown], 'is no country of ISO 3166');
+  }
+  const analyzer = file === undefined ? undefined : analyzerSettings(environment, file);
+  return { on_failure, timeout_ms, phone_regions, analyzer };
 }
 
 function analyzerSettings(environment: Environment, file: ReadFile): PresidioSettings | undefined {

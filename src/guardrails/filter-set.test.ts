@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { type FilterSet, filterSetOf } from './filter-set.ts';
+import { outputFiltersOf } from './output-filters.ts';
 
 function guardrail(over: Partial<BoundGuardrail>): BoundGuardrail {
   const nothing = { allowed_models: null, ignored_models: null, allowed_providers: null, ignored_providers: null };
@@ -153,5 +154,19 @@ test('next to nothing of ordinary text is held back', () => {
   const text = 'The order of 2024 was sent at 12:34, as we said. It holds 3 items and is paid, they write.';
   for (let at = 1; at <= text.length; at += 1) {
     expect(at - set.heldFrom(text.slice(0, at))).toBeLessThan(limits.filter_context_chars / 8);
+  }
+});
+
+test('telephone numbers are found as they are dialled in the countries that are named, by the set that holds at the moment', () => {
+  const guardrails = [guardrail({ content_filter_builtins: all, content_filter_output: true })];
+  const text = 'Ruf 030 901820 oder 415-555-0134 an';
+  const found = (set: FilterSet | undefined) => set!.find(text).map(({ start, end }) => text.slice(start, end));
+  const countries: readonly string[] = ['DE'];
+  for (const setFor of [filterSetOf, outputFiltersOf]) {
+    const before = found(setFor(guardrails));
+    expect(before).toContain('415-555-0134');
+    expect(found(setFor(guardrails, countries))).toContain('030 901820');
+    expect(setFor(guardrails, countries)).toBe(setFor(guardrails, countries));
+    expect(found(setFor(guardrails))).toEqual(before);
   }
 });

@@ -6,23 +6,30 @@ import type { Finder, Hit } from './stream-filter.ts';
 
 const isScanned = (slug: string) => scannedSlugs.some((scanned) => scanned === slug);
 
-const sets = new WeakMap<readonly BoundGuardrail[], { set: FilterSet | undefined }>();
+interface Known {
+  phone_regions: readonly string[] | undefined;
+  set: FilterSet | undefined;
+}
+const sets = new WeakMap<readonly BoundGuardrail[], Known>();
 
 /**
  * The filters that hold for answers: those of guardrails that say so. An answer gives no orders, so prompt injection is not
- * looked for in it. Undefined where there are none; made once for the same array.
+ * looked for in it. Undefined where there are none; made once for the same arrays (`phone_regions`: see `filterSetOf`).
  */
-export function outputFiltersOf(guardrails: readonly BoundGuardrail[]): FilterSet | undefined {
+export function outputFiltersOf(
+  guardrails: readonly BoundGuardrail[],
+  phone_regions?: readonly string[],
+): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined) return known.set;
+  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
   const holding = guardrails
     .filter((one) => one.content_filter_output === true)
     .map((one) => {
       const builtins = one.content_filter_builtins?.filter(({ slug }) => slug !== 'regex-prompt-injection');
       return builtins === undefined ? one : { ...one, content_filter_builtins: builtins };
     });
-  const set = holding.length === 0 ? undefined : filterSetOf(holding);
-  sets.set(guardrails, { set });
+  const set = holding.length === 0 ? undefined : filterSetOf(holding, phone_regions);
+  sets.set(guardrails, { phone_regions, set });
   return set;
 }
 

@@ -27,6 +27,8 @@ export interface DryRun<T> {
 export interface DryRunOptions {
   analyzer: Analyzer;
   timeout_ms: number;
+  /** Countries whose telephone numbers need no calling code to be found. */
+  phone_regions?: readonly string[] | undefined;
 }
 
 /**
@@ -36,9 +38,9 @@ export interface DryRunOptions {
 export async function dryRun<T>(
   subject: Subject<T>,
   guardrails: readonly BoundGuardrail[],
-  { analyzer, timeout_ms }: DryRunOptions,
+  { analyzer, timeout_ms, phone_regions }: DryRunOptions,
 ): Promise<DryRun<T>> {
-  const set = filterSetOf(guardrails);
+  const set = filterSetOf(guardrails, phone_regions);
   if (set === undefined) {
     return {
       verdict: 'passed',

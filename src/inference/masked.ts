@@ -17,6 +17,8 @@ import type { StreamEvent } from './stream-answer.ts';
 
 export interface MaskedOptions {
   metrics: Pick<Metrics, 'contentFiltered'>;
+  /** What is said at the moment. Countries whose telephone numbers need no calling code to be found. */
+  phone_regions?(): readonly string[];
 }
 
 /** What filters found in one answer, told once. */
@@ -46,7 +48,7 @@ function withStages<T extends Record<string, unknown> | undefined>(metadata: T, 
  * Holds answers against the filters of their callers' guardrails that say so: what is to be redacted does not reach the
  * client, and one that is blocked ends where the match begins. Answers that no filter holds for pass through.
  */
-export function createMasked(inner: Inference, { metrics }: MaskedOptions): Inference {
+export function createMasked(inner: Inference, { metrics, phone_regions }: MaskedOptions): Inference {
   function tallyOf(call: Call, set: FilterSet): Tally {
     const findings: Finding[] = [];
     let ending: ActiveFilter | undefined;
@@ -140,7 +142,7 @@ export function createMasked(inner: Inference, { metrics }: MaskedOptions): Infe
   }
 
   const setOf = ({ principal: { guardrails } }: Call) =>
-    guardrails.length === 0 ? undefined : outputFiltersOf(guardrails);
+    guardrails.length === 0 ? undefined : outputFiltersOf(guardrails, phone_regions?.());
 
   return {
     ...inner,

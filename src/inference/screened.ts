@@ -24,6 +24,8 @@ export interface ScreeningRules {
   on_failure: 'block' | 'allow';
   /** For what finds names and addresses, for all texts of a request. */
   timeout_ms: number;
+  /** Countries whose telephone numbers need no calling code to be found. */
+  phone_regions?: readonly string[];
 }
 
 export interface ScreeningOptions {
@@ -206,7 +208,7 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
   }
 
   const setOf = ({ principal: { guardrails } }: Call) =>
-    guardrails.length === 0 ? undefined : filterSetOf(guardrails);
+    guardrails.length === 0 ? undefined : filterSetOf(guardrails, options.rules().phone_regions);
 
   return {
     [METERED]: true,

@@ -18,6 +18,7 @@ export interface ReplaySources {
   findWorkspace(name: WorkspaceName): Promise<StoredWorkspace | undefined>;
   analyzer: Analyzer;
   timeout_ms(): number;
+  phone_regions?(): readonly string[];
   clock: Clock;
 }
 
@@ -32,14 +33,14 @@ export async function replayGuardrail(
   guardrail: BoundGuardrail,
   wish: ReplayWish,
   organization_id: string,
-  { contents, findWorkspace, analyzer, timeout_ms, clock }: ReplaySources,
+  { contents, findWorkspace, analyzer, timeout_ms, phone_regions, clock }: ReplaySources,
 ): Promise<Replay> {
   const workspace = await findWorkspace({ organization_id, id_or_slug: wish.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
   if (!workspace.is_observability_io_logging_enabled) {
     throw invalidField('replay.workspace_id', 'must be a workspace that keeps its requests: I/O logging is off there');
   }
-  const set = filterSetOf([guardrail]);
+  const set = filterSetOf([guardrail], phone_regions?.());
   if (set === undefined) throw invalidField('guardrail', 'must have a filter: others look at no content');
   const since = wish.since === undefined ? EVER : new Date(wish.since).toISOString();
   const found = contents.list({ workspace_id: workspace.id, since, limit: wish.limit ?? REQUESTS });

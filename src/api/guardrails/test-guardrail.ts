@@ -38,6 +38,7 @@ export interface TestGuardrailOptions extends NameSources {
   guardrails: Pick<GuardrailStore, 'find'>;
   analyzer: Analyzer;
   timeout_ms(): number;
+  phone_regions?(): readonly string[];
   envelopes: Envelopes;
   clock: Clock;
   /** Where requests are that were kept. */
@@ -204,7 +205,11 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
         body.request === undefined
           ? (visit) => visit(text, { field: 'text', kind: 'text' })
           : (visit) => wanted.map((one) => requestTexts(one, { visit, keeps_signatures: false }));
-      const told = await dryRun(subject, [bound], { analyzer, timeout_ms: timeout_ms() });
+      const told = await dryRun(subject, [bound], {
+        analyzer,
+        timeout_ms: timeout_ms(),
+        phone_regions: options.phone_regions?.(),
+      });
       const [first] = wanted;
       const unfiltered = [{ ...bound, ...NO_FILTERS }];
       const routed = first && { ...callOf(request, first, clock), wants_metadata: false };
