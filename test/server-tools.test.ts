@@ -330,6 +330,36 @@ describe.each([false, true])('streamed: %s', (stream) => {
     ]);
   });
 
+  test('runs nothing for a client that wants no tool called, whatever the model does', async () => {
+    model.follow({ text: 'No.', calls: [search()] });
+    const told = await ask(stream, { tools: [SEARCH], tool_choice: 'none' });
+    expect(told).toMatchObject({ text: 'No.', calls: [], finish_reason: 'stop' });
+    expect(engine.searches).toHaveLength(0);
+    expect(told.usage.cost).toBeCloseTo(TURN_USD, 9);
+  });
+
+  test.each([
+    (list: object) => ({ type: 'allowed_tools', allowed_tools: list }),
+    (list: object) => ({ type: 'allowed_tools', ...list }),
+  ])('may be among the tools that are allowed, and is forced for the first step alone', async (choice) => {
+    const other = { type: 'function', function: { name: 'other', parameters: { type: 'object', properties: {} } } };
+    model.follow({ calls: [search()] }, { text: 'Found.' });
+    const told = await ask(stream, {
+      tools: [other, SEARCH, WEATHER],
+      tool_choice: choice({
+        mode: 'required',
+        tools: [{ type: 'openrouter:web_search' }, { type: 'function', function: { name: 'weather' } }],
+      }),
+    });
+    expect(told.text).toBe('Found.');
+    const names = model.requests.map(({ tools = [] }) => tools.map(({ function: { name } }) => name));
+    expect(names).toEqual([
+      ['web_search', 'weather'],
+      ['web_search', 'weather'],
+    ]);
+    expect(model.requests.map(({ tool_choice }) => tool_choice)).toEqual(['required', 'auto']);
+  });
+
   test('tells the model what is wrong with a call', async () => {
     model.follow(
       {

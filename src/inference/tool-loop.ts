@@ -15,7 +15,7 @@ import type { Stage } from '../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import type { Attempts } from './attempts.ts';
 import type { Clock } from './call.ts';
-import type { DeclaredTools } from './declared-tools.ts';
+import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { Meter } from './meter.ts';
 import type { Answered, Session, Settlement } from './settlement.ts';
 import { type ShownRuns, shownRuns } from './shown-runs.ts';
@@ -76,7 +76,7 @@ function ownTurn(message: StepEnd['message'], candidate: Candidate): Message {
 function nextChoice(choice: ToolChoice | null | undefined, tools: DeclaredTools): ToolChoice | null {
   if (choice == null || choice === 'required') return null;
   if (typeof choice === 'string') return choice;
-  if (choice.type === 'allowed_tools') return choice;
+  if (choice.type === 'allowed_tools') return unforced(choice);
   const named = (choice as { function?: { name?: string } }).function?.name;
   const is_clients = choice.type === 'function' && named !== undefined && !tools.byName.has(named);
   return is_clients ? choice : null;
@@ -130,6 +130,8 @@ export function createToolLoop({
       if (tools === undefined || tools.byName.size === 0) return undefined;
       const { call } = session;
       const turn = new ToolTurn(tools);
+      // Whatever the model makes of it.
+      turn.endIsNext(call.request.tool_choice === 'none');
       const rules = loopRules(call.request);
       const types = [...tools.byName.values()].map(({ type }) => type);
       const stage: Stage = { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: types } };
