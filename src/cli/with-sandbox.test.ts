@@ -57,6 +57,20 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
       expect(annotations[0]!.url_citation.url).toMatch(/^https:\/\/sandbox\.example\./);
     }
   });
+
+  test('what a filter makes of the found addresses ends no answer', async () => {
+    const manage = async (path: string, body: object) => {
+      const headers = { authorization: `Bearer ${gateway.management_key}` };
+      const response = await gateway.call('POST', path, body, headers);
+      return ((await response.json()) as { data: { id: string } }).data;
+    };
+    const pattern = { pattern: 'sandbox\\.example\\.org', action: 'redact', label: 'HOST' };
+    const { id } = await manage('/guardrails', { name: 'hosts', content_filters: [pattern] });
+    await manage(`/guardrails/${id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
+    const { content } = await told({ model: 'sandbox/research', tools: [{ type: 'gateway:web_search' }] });
+    expect(content).toContain('(https://sandbox.example.com/');
+    expect(content).not.toContain('example.org');
+  });
 });
 
 describe('a gateway that is set up gets nothing of it', () => {

@@ -34,7 +34,9 @@ function jsonText(prompt: Prompt, schema: JsonObject): string {
 /** A sentence for each address that tools told of, with a link to it. */
 function linkedText(tool_results: readonly string[]): string {
   const found = tool_results.flatMap((result) => result.match(/https?:\/\/[^\s"\\)<>]+/g) ?? []);
-  const links = [...new Set(found)].map((url) => `🌍 ${new URL(url).host} knows it: [${new URL(url).host}](${url}).`);
+  // Where filters replaced a part of an address, it is none any more.
+  const addresses = [...new Set(found)].filter((url) => URL.canParse(url));
+  const links = addresses.map((url) => `🌍 ${new URL(url).host} knows it: [${new URL(url).host}](${url}).`);
   return links.length === 0 ? `The tools answered: ${tool_results.join('; ')}` : links.join('\n');
 }
 
