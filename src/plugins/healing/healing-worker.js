@@ -37,19 +37,54 @@ function checkOf(schema) {
   return (value) => validate(value) === true;
 }
 
+const STARTS_MAX = 16;
+/** A fence is closed by one that begins a line, or ends the text: strings of JSON may hold fences of their own. */
+const FENCED = /```[a-z0-9]*\s*(?=[[{])([\s\S]*?)(?:\n[ \t]*```|```\s*$|$)/gi;
+
+/**
+ * The lists and objects that stand in a text, not those within them. What is not closed goes to the end of the text.
+ * @param {string} text
+ */
+function standing(text) {
+  const found = [];
+  const opening = /[[{]/g;
+  for (let tries = 0; tries < STARTS_MAX; tries += 1) {
+    const start = opening.exec(text);
+    if (start === null) break;
+    const marks = /["\\[\]{}]/g;
+    marks.lastIndex = start.index;
+    let depth = 0;
+    let is_string = false;
+    let end = text.length;
+    for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
+      if (mark[0] === '\\') marks.lastIndex += 1;
+      else if (mark[0] === '"') is_string = !is_string;
+      else if (!is_string) depth += mark[0] === '{' || mark[0] === '[' ? 1 : -1;
+      if (depth === 0) {
+        end = marks.lastIndex;
+        break;
+      }
+    }
+    found.push({ text: text.slice(start.index, end), is_closed: depth === 0, is_string });
+    if (depth > 0) break;
+    opening.lastIndex = end;
+  }
+  return found;
+}
+
 /** What of a text may be the JSON that is looked for, likeliest first. @param {string} text */
 function* candidates(text) {
   yield text;
-  for (const [, inside = ''] of text.matchAll(/```[a-z0-9]*[ \t]*\r?\n?([\s\S]*?)(?:```|$)/gi)) yield inside;
-  for (const [open, close] of [
-    ['{', '}'],
-    ['[', ']'],
-  ]) {
-    const from = text.indexOf(/** @type {string} */ (open));
-    if (from === -1) continue;
-    const end = text.lastIndexOf(/** @type {string} */ (close));
-    if (end > from) yield text.slice(from, end + 1);
-    yield text.slice(from);
+  for (const [, inside = ''] of text.matchAll(FENCED)) yield inside;
+  const found = standing(text);
+  for (const one of found.filter(({ is_closed }) => is_closed).sort((a, b) => b.text.length - a.text.length))
+    yield one.text;
+  for (const one of found) {
+    if (one.is_closed) continue;
+    yield one.text;
+    // Where a quote is lost nobody can tell what is in a string: all of it, as far as it is closed at all.
+    const end = one.is_string ? Math.max(one.text.lastIndexOf('}'), one.text.lastIndexOf(']')) : -1;
+    if (end > 0) yield one.text.slice(0, end + 1);
   }
 }
 
@@ -79,7 +114,9 @@ function heal({ text, schema }) {
   const check = schema === undefined ? isObject : checkOf(JSON.parse(schema));
   const whole = parsed(text);
   if (whole !== undefined && check(whole.value)) return { outcome: 'whole' };
-  const tried = [...candidates(text.trim())].slice(0, 16);
+  // All of it in a string, as some models write JSON.
+  const said = typeof whole?.value === 'string' ? whole.value : text;
+  const tried = [...candidates(said.trim())].slice(0, 2 * STARTS_MAX);
   // What needs no repair goes before what is guessed.
   for (const read of [parsed, repaired]) {
     for (const candidate of tried) {

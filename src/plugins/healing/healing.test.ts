@@ -174,6 +174,28 @@ describe('is left alone', () => {
   });
 });
 
+describe('nothing of what an answer holds is lost for its repair', () => {
+  const whole = { code: '```js\nf({})\n``` and "```" {x} [y]', n: 1 };
+  const code = JSON.stringify(whole);
+  const broken = code.replace(/\}$/, ',}');
+  test.each<[string, string]>([
+    ['fences in a string, between fences', `\`\`\`json\n${broken}\n\`\`\``],
+    ['fences in a string, after another fence', `\`\`\`js\nf({})\n\`\`\`\nand\n\`\`\`json\n${code}\n\`\`\``],
+    ['fences in a string, and prose with brackets', `Here [as {asked}]: ${broken} as {asked}.`],
+    ['thoughts before it', `<think>I need {"code": ...}</think>${code}`],
+    ['all of it in a string', JSON.stringify(code)],
+    ['an end that is missing', `\`\`\`json\n${code.slice(0, -1)}\n\`\`\``],
+  ])('%s', async (_title, text) => {
+    const form = schema({ type: 'object', properties: { code: { type: 'string' }, n: {} }, required: ['code', 'n'] });
+    expect(JSON.parse((await healed(text, form)).text as string)).toEqual(whole);
+  });
+
+  test('a list of objects is no object, and none of them stands for it', async () => {
+    expect((await healed('[{"a": 1}, {"b": 2}]')).text).toBe('[{"a": 1}, {"b": 2}]');
+    expect((await healed('{"user": {"name": "Ann"}, "tags": [1,')).text).toMatch(/^\{"user"/);
+  });
+});
+
 test('an answer of several texts has all of it in the first, and nothing else moves', async () => {
   const parts = ['Here: ', '{"a":', ' 1,}'].map((text) => ({ type: 'text' as const, text }));
   const order = parts.map((_, at) => ({ kind: 'text' as const, at }));
