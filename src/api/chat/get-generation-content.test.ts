@@ -92,6 +92,13 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
+  test('is told to who asks in the very turn that it is kept after', async () => {
+    const { contents, keep, principals } = await setUp();
+    setImmediate(() => keep('gen-1', said('hello')));
+    expect(await contents.find('gen-1', principals.ordinary)).toEqual(said('hello'));
+    await contents.stop();
+  });
+
   test('of one text is told as a prompt', async () => {
     const { keep, get, contents } = await setUp();
     keep('gen-1', said('once', { is_prompt: true }));

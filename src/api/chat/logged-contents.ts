@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
 import type { Vault } from '../../accounts/vault.ts';
@@ -205,6 +205,8 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     async find(id, principal) {
       if (!isStorable(id)) return undefined;
       const { organization_id } = principal;
+      // Who asks at once may be before the turn in which it is kept.
+      if (!queue.has(id)) await turn();
       const waiting = queue.get(id);
       if (waiting !== undefined && waiting.organization_id === organization_id) {
         return mayRead(principal, waiting) ? (JSON.parse(waiting.json) as LoggedContent) : undefined;
