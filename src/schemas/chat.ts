@@ -171,7 +171,11 @@ const otherKind = (description: string) =>
 const functionType = Type.Optional(Type.Literal('function'));
 const Tool = Type.Union([
   open({ type: functionType, function: FunctionDefinition, cache_control: orNull(CacheControl) }),
-  open({ type: otherKind('A server tool, such as `gateway:web_search`.') }),
+  open({
+    type: otherKind(
+      'A server tool: `gateway:web_search`, `gateway:web_fetch` or `gateway:datetime`, with its options in `parameters`.',
+    ),
+  }),
 ]);
 const ToolChoice = Type.Union([
   Type.Literal('none'),
@@ -301,7 +305,7 @@ export const ChatCompletionBody = open(
           { id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) },
           {
             description:
-              'Beside `id`: `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
+              'Beside `id`: `engine` (`native`, `exa`, `firecrawl`, `parallel`, `searxng`; left out: the one that there is), `max_results` (1 to 25, default 5), `include_domains`, `exclude_domains` and `search_prompt` of `web`; `max_uses`, `max_content_tokens`, `allowed_domains` and `blocked_domains` of `web-fetch`; `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
           },
         ),
       ),
