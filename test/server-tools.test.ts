@@ -199,7 +199,8 @@ describe.each([false, true])('streamed: %s', (stream) => {
       total_cost: told.usage.cost,
       tokens_prompt: 300,
       tokens_completion: 30,
-      num_search_results: 3,
+      num_search_results: 6,
+      web_search_engine: 'exa',
       finish_reason: 'stop',
     });
     const sum = data.charges.reduce((total, { amount }) => total + Number(amount), 0);

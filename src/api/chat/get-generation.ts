@@ -65,7 +65,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     num_media_prompt: record.num_media_prompt,
     num_media_completion: null,
     num_input_audio_prompt: record.num_input_audio_prompt,
-    num_search_results: usage?.counts?.web_search ?? null,
+    num_search_results: resultsOf(record) ?? usage?.counts?.web_search ?? null,
     num_fetches: usage?.counts?.web_fetch ?? null,
     usage: cost,
     total_cost: cost,
@@ -94,6 +94,14 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
 function engineOf({ routing }: GenerationRecord): string | null {
   const engine = routing?.pipeline?.find(({ name }) => name === 'web-search')?.data?.['engine'];
   return typeof engine === 'string' ? engine : null;
+}
+
+/** How many pages an engine of the operator's found for it; undefined: none was asked. What providers find is not known: their searches are counted. */
+function resultsOf({ routing }: GenerationRecord): number | undefined {
+  const found = routing?.pipeline?.flatMap(({ name, data }) =>
+    name === 'web-search' ? Number(data?.['results']) : [],
+  );
+  return found?.length ? found.reduce((sum, results) => sum + results, 0) : undefined;
 }
 
 /** `GET /generation?id=`: statistics of a finished request of the caller's organization. */
