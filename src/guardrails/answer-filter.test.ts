@@ -188,3 +188,9 @@ test('a chunk that nothing is found in is itself', () => {
   expect(messageOf(told).content).toBe('Hello there. ');
   expect(told.at(-1)).toBe(end);
 });
+
+test('a long text with very many matches that comes whole is filtered like any other', () => {
+  const many = 40_000;
+  const told = shown([chunk(0, { content: 'a@b.co '.repeat(many) }, text), chunk(0, {}, { close: {} }), end]);
+  expect(messageOf(told).content).toBe('[EMAIL] '.repeat(many));
+});

@@ -155,11 +155,14 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
   /** What is redacted shows what stands before it in another light: from here back nothing touches it any more. */
   const growsFrom = (text: string, known: number): number => {
     const { heldFrom } = engine();
-    let from = heldFrom(text);
-    while (from > known) {
+    const open = heldFrom(text);
+    let from = open;
+    for (let looks = 1; from > known; looks += 1) {
       const before = heldFrom(text.slice(0, from));
       if (before >= from) return from;
       from = before;
+      // A long row of letters or numbers has no such place: what is open by itself is held alone.
+      if (looks > limits.filter_beside_looks_max || text.length - from > limits.filter_beside_chars_max) return open;
     }
     return from;
   };

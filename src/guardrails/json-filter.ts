@@ -83,18 +83,20 @@ class Literal {
     const rawAt = (offset: number) => (offset <= this.#shown ? 0 : this.#ends[offset - this.#shown - 1]!);
     let out = '';
     let from = this.#shown;
-    while (edits.length > 0 && edits[0]!.start < until) {
-      const edit = edits[0]!;
+    let used = 0;
+    for (const edit of edits) {
+      if (edit.start >= until) break;
       if (edit.start > from) out += this.#raw.slice(rawAt(from), rawAt(edit.start));
       out += escaped(edit.text);
+      from = Math.max(from, Math.min(edit.end, until));
       if (edit.end > until) {
         edit.text = '';
         edit.start = until;
-        return out;
+        break;
       }
-      from = Math.max(from, edit.end);
-      edits.shift();
+      used += 1;
     }
+    edits.splice(0, used);
     return out + this.#raw.slice(rawAt(from), rawAt(until));
   }
 }

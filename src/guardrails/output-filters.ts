@@ -56,8 +56,12 @@ function mayLieBehind(text: string, from: number): boolean {
   return digits >= NUMBER_DIGITS_MIN || colons > 1 || (dots >= ADDRESS_DOTS && digits > ADDRESS_DOTS);
 }
 
+/** A longer word is no match from its beginning on (a name in an address of mail: RFC 5321, section 4.5.3.1). */
+const WORD_CHARS_MAX = 64;
+
 /** Where the word begins that a text of prose ends with, and what may stand before a number beside it; not before `from`. */
-function wordStart(text: string, from: number): number {
+function wordStart(text: string, known: number): number {
+  const from = Math.max(known, text.length - WORD_CHARS_MAX);
   let at = text.length;
   for (;;) {
     while (at > from && text.charCodeAt(at - 1) > 0x20) at -= 1;

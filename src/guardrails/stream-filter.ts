@@ -59,10 +59,13 @@ export class TextScan {
   }
 
   push(text: string): void {
-    if (text === '' || this.ended_at !== undefined) return;
-    this.#window += text;
-    this.total += text.length;
-    if (this.#window.length >= this.#next_look) this.#look(false);
+    // What comes whole is read a piece at a time: no window grows with it.
+    for (let at = 0; at < text.length && this.ended_at === undefined; at += limits.scan_slice_chars) {
+      const piece = text.slice(at, at + limits.scan_slice_chars);
+      this.#window += piece;
+      this.total += piece.length;
+      if (this.#window.length >= this.#next_look) this.#look(false);
+    }
   }
 
   /** Nothing follows that could be part of a match: all is settled. */
@@ -185,19 +188,22 @@ export function edited(text: string, at: number, edits: Edit[]): string {
   const end = at + text.length;
   let out = '';
   let from = at;
-  while (edits.length > 0 && edits[0]!.start < end) {
-    const edit = edits[0]!;
+  let used = 0;
+  for (const edit of edits) {
+    if (edit.start >= end) break;
     if (edit.start > from) out += text.slice(from - at, edit.start - at);
     out += edit.text;
+    from = Math.max(from, Math.min(edit.end, end));
     if (edit.end > end) {
       edit.text = '';
       edit.start = end;
-      return out;
+      break;
     }
-    from = Math.max(from, edit.end);
-    edits.shift();
+    used += 1;
   }
-  return from === at && out === '' ? text : out + text.slice(from - at);
+  const is_same = used === 0 && from === at && out === '';
+  edits.splice(0, used);
+  return is_same ? text : out + text.slice(from - at);
 }
 
 /** Filters one text that comes in pieces. */

@@ -123,7 +123,12 @@ export class TextLane {
 
   /** Remembers what is replaced, for places that are told later. */
   #note(text: string, at: number, edits: readonly Edit[]): void {
-    const pointOf = (offset: number) => this.#points + countCodePoints(text.slice(0, offset - at));
+    let [read, points] = [at, this.#points];
+    const pointOf = (offset: number) => {
+      points += countCodePoints(text.slice(read - at, offset - at));
+      read = offset;
+      return points;
+    };
     for (const edit of edits) {
       if (edit.start >= at + text.length) break;
       const start = pointOf(Math.max(edit.start, at));
