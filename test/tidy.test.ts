@@ -60,6 +60,13 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   'openid-client': [/^src\/http\/issuer\.ts$/],
   yaml: [/^src\/config\//],
   re2js: [/^src\/guardrails\//],
+  'libphonenumber-js': [/^src\/guardrails\/detect\//],
+  'gpt-tokenizer': [/^src\/inference\//],
+  compromise: [/^src\/inference\/name-analyzer-thread\.ts$/],
+  unpdf: [/^src\/plugins\/files\//],
+  ajv: [/^src\/plugins\/healing\//],
+  jsonrepair: [/^src\/plugins\/healing\//],
+  htmlparser2: [/^src\/plugins\/tools\/html-text\.ts$/],
   '@datadog/sketches-js': [/^src\/routing\/sketch\.ts$/],
   'node:sqlite': [/^src\/storage\//, /^src\/ledger\/slot\.ts$/],
 };
