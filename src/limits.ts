@@ -117,6 +117,9 @@ export const limits = {
   /** What an answer holds back of a text at most: what might be a longer match is taken for one, and followed so far. */
   filter_held_chars_max: 4_096,
   filter_growing_chars_max: 65_536,
+  /** How far back what stands before a held match is held as well, since it would be read otherwise beside what stands for it. */
+  filter_beside_chars_max: 640,
+  filter_beside_looks_max: 24,
   /** What stands before a text that was held back, and what a filter may look at to tell whether something is a match. */
   filter_context_chars: 128,
   /** For finding the names and addresses of one request: the setting where none is given, and its most. Below the first heartbeat of a stream, so that a refusal keeps its status. */
