@@ -98,6 +98,15 @@ test('what blocks is found beside what is redacted, whichever stands first', () 
   expect(set.find('key a@b.com').map(({ start }) => start)).toEqual([0, 4]);
 });
 
+test.each(['Fal\u200bcon 7', 'F\u00adalcon\ufeff 7', '\u2060Falcon 7', 'Falcon \u{e0037}\u{e0020}7'])(
+  'what cannot be seen evades no pattern: %j',
+  (text) => {
+    const set = setOf([], [redact('^Falcon \\d')]);
+    expect(redacted(set, text).replaceAll(/\p{DI}/gu, '')).toBe('[REDACTED]');
+    expect(set.find('Falcon 7\u200b')).toEqual([{ start: 0, end: 8, filter: 0 }]);
+  },
+);
+
 test('a pattern that matches nothing redacts nothing, and one that matches placeholders ends', () => {
   expect(setOf([], [redact('x*')]).find('abc')).toEqual([]);
   expect(redacted(setOf(all, [redact('[A-Z_]+')]), 'to a@b.com')).toBe('to [EMAIL]');
@@ -108,6 +117,7 @@ const PARTS = [
   ...['5500-0000-0000-0004', '192.168.10.254', 'fe80::1', '2001:db8::8a2e:370:7334', 'DE89 3704 0044 0532 0130 00'],
   ...['the', 'in', 'order', '2024', '12:34:56', '😀', 'é', '@', '-', '1', '44', '555', '.', 'a@b', 'sk-ab12', 'sk-'],
   ...['(', '+', 'x', 'version', '\u200b', '４', 'tel', '0', '+44 20 7946 0958', '<', '>'],
+  ...['sk\u200b-ab', '\u00ad', 'or\u2060der', 'i\ufeffn', '\u{e0020}'],
 ];
 const texts = fc
   .tuple(fc.array(fc.constantFrom(...PARTS), { maxLength: 12 }), fc.constantFrom(' ', ' ', '', '\n', ', '))

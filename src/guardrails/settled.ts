@@ -23,7 +23,8 @@ export function settled(text: string, find: (text: string) => Finding[], filters
   for (let round = 0; round < ROUNDS_MAX && redactions.length > 0; round += 1) {
     const reading = new Redacted(text, redactions, filters);
     const more = find(reading.text).flatMap((finding) => reading.original(finding) ?? []);
-    const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isAmong(finding, told));
+    const isTold = amongOf(told);
+    const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));
     if (fresh.length === 0) break;
     told.push(...fresh.filter((finding) => !redacts(finding)));
     const more_redactions = fresh.filter(redacts);
@@ -35,8 +36,27 @@ export function settled(text: string, find: (text: string) => Finding[], filters
 
 const inOrder = (a: Finding, b: Finding) => a.start - b.start || b.end - a.end || a.filter - b.filter;
 
-const isAmong = (finding: Finding, told: readonly Finding[]) =>
-  told.some(({ start, end, filter }) => filter === finding.filter && start <= finding.start && end >= finding.end);
+/** Tells whether a finding lies within one of these of the same filter, without a look at each. */
+function amongOf(told: readonly Finding[]): (finding: Finding) => boolean {
+  /** By filter, in order: where they begin, and how far those up to each reach. */
+  const reaches = new Map<number, { starts: number[]; ends: number[] }>();
+  for (const { start, end, filter } of told.toSorted(inOrder)) {
+    const reach = reaches.get(filter) ?? { starts: [], ends: [] };
+    reaches.set(filter, reach);
+    reach.starts.push(start);
+    reach.ends.push(Math.max(end, reach.ends.at(-1) ?? 0));
+  }
+  return ({ start, end, filter }) => {
+    const { starts, ends } = reaches.get(filter) ?? { starts: [], ends: [] };
+    let low = 0;
+    for (let high = starts.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (starts[middle]! <= start) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && ends[low - 1]! >= end;
+  };
+}
 
 /** Redactions without overlaps, in order. */
 function merged(findings: Finding[]): Finding[] {
