@@ -126,7 +126,7 @@ export const limits = {
   analysis_ms: 2_000,
   analysis_ms_max: 60_000,
   /** What of a request's texts is held against filters before others are served. */
-  scan_slice_chars: 65_536,
+  scan_slice_chars: 32_768,
   /** What looking at one text costs beside its characters, in characters; findings that are replaced before others are served. */
   scan_text_chars: 64,
   scan_findings_max: 5_000,
