@@ -208,7 +208,7 @@ describe('what is to be redacted', () => {
     const provider = { options: { acme: { note: SAID, deep: { list: [EMAIL] } } } };
     for (const [path, body] of [
       ['/chat/completions', { ...text, messages: [{ role: 'user', content: 'x' }], provider }],
-      ['/embeddings', { model: 'acme/vectors', input: 'x', provider, extra: SAID }],
+      ['/embeddings', { model: 'acme/vectors', input: 'x', provider, extra: SAID, user: SAID }],
     ] as const) {
       const response = await call('POST', path, body);
       expect(response.status, await response.text()).toBe(200);

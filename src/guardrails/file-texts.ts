@@ -45,7 +45,7 @@ export function fileTexts(given: string, media_type: string | undefined, field: 
   // So few characters are looked at as they stand; more are bytes, if they can be.
   if (is_base64 && (content.length < BASE64_CHARS_MIN || !BASE64.test(content)))
     visit(content, { field, kind: 'pinned' });
-  if (UNREAD.test(type.trim())) return given;
+  if (UNREAD.test(type.trim()) && !(is_base64 && beginsAsText(content))) return given;
   const text = is_base64 ? textOf(Buffer.from(content, 'base64')) : percentDecoded(content);
   if (text === undefined) {
     return /^text\//i.test(type.trim()) ? latinFile(given, head, content, field, visit) : given;
@@ -54,6 +54,20 @@ export function fileTexts(given: string, media_type: string | undefined, field: 
   if (told === text) return given;
   if (!is_base64) return head + encodeURIComponent(told);
   return head + Buffer.from(told, 'utf8').toString('base64');
+}
+
+/** So much of a file tells whether it is a text. */
+const HEAD_BASE64_CHARS = 2_048;
+
+/** Control characters, but for white space, and what is no UTF-8. */
+const NO_TEXT = /[^\P{Cc}\t\n\v\f\r]|\ufffd/u;
+
+/** Whether what is declared as a picture, a sound or a document begins as none of them does: as a text. */
+function beginsAsText(base64: string): boolean {
+  const head = Buffer.from(base64.slice(0, HEAD_BASE64_CHARS), 'base64');
+  // A character may be cut at the end.
+  const read = new TextDecoder().decode(head.subarray(0, -3));
+  return head.length > 3 && !NO_TEXT.test(read) && !read.startsWith('%PDF-');
 }
 
 /** A text file that is not UTF-8. */

@@ -169,10 +169,9 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
   const told = mapFields(given, field, visit, (key, member): JsonValue => {
     if (key === 'type' || key === 'ext') return member;
     if (key === 'text' && typeof member === 'string') {
-      // Of a result alone: its only part is what the tool answered.
       const is_json = role === 'tool';
       return is_json
-        ? jsonTexts(member, `${field}.text`, visit)
+        ? jsonTexts(member, `${field}.text`, visit, run)
         : visit(member, { field: `${field}.text`, kind: 'text', run });
     }
     if (key === 'file') return fileMembers(member as JsonObject, `${field}.file`, visit);
@@ -248,7 +247,8 @@ function messageExt(ext: MessageExt, field: string, visit: Visit): MessageExt {
 /** What a request that is not chat says, by its client's names of the fields. */
 export function saidTexts(said: JsonObject, visit: Visit): JsonObject {
   return mapFields(said, 'body', visit, (key, member) => {
-    if (CHOICES.has(key)) return member;
+    // These upstreams get users as they are told, not as a hash.
+    if (CHOICES.has(key) && key !== 'user') return member;
     if (key === 'provider') return fieldTexts(key, member, visit);
     if (key === 'input')
       return Array.isArray(member)

@@ -109,6 +109,7 @@ test.each([
   ['["jane\\u0040example.com"', '["[EMAIL]"'],
   ['```json\n{"a":"jane\\u0040example.com"}\n```', '```json\n{"a":"[EMAIL]"}\n```'],
   ['{"a":"x"}\n{"a":"jane\\u0040example.com"}', '{"a":"x"}\n{"a":"[EMAIL]"}'],
+  ['{"a":"{\\"b\\":\\"jane.doe\\\\u0040example.com\\"}"}', '{"a":"{\\"b\\":\\"[EMAIL]\\"}"}'],
   [`{"a" : "x\\"${EMAIL}\\\\", "b" : 12345678901234567890}`, '{"a" : "x\\"[EMAIL]\\\\", "b" : 12345678901234567890}'],
 ])('arguments and results of tools hide nothing: %s', async (given, wanted) => {
   const messages: Message[] = [
@@ -142,6 +143,43 @@ test('a request in which nothing is found is the same object', async () => {
   );
   expect(subject).toBe(request);
   expect(found).toEqual([]);
+});
+
+test('a result of a tool in parts is read as one', async () => {
+  const content = ['mail jane.doe@exam', 'ple.com or {', '"a":1}'].map((text) => ({ type: 'text' as const, text }));
+  const [message] = await messagesOf([{ role: 'tool', tool_call_id: 'c', content }], emails);
+  expect((message!.content as { text: string }[]).map(({ text }) => text)).toEqual([
+    'mail [EMAIL]',
+    '[EMAIL] or {',
+    '"a":1}',
+  ]);
+});
+
+test('a text is read as what it is, whatever it is declared as', async () => {
+  const file = (type: string, bytes: string) =>
+    `data:${type};base64,${Buffer.from(bytes, 'latin1').toString('base64')}`;
+  const said = `Write to ${EMAIL}. ${'x'.repeat(200)}`;
+  const url = async (type: string, bytes: string) => {
+    const part = { type: 'image_url' as const, image_url: { url: file(type, bytes) } };
+    const [message] = await messagesOf([{ role: 'user', content: [part] }], emails);
+    return (message!.content as (typeof part)[])[0]!.image_url.url;
+  };
+  for (const type of ['image/png', 'application/pdf', 'audio/wav']) {
+    expect(await url(type, said)).toBe(file(type, said.replace(EMAIL, '[EMAIL]')));
+    for (const bytes of [`\x89PNG\r\n\x1a\n\0\0${said}`, `%PDF-1.7\n${said}`, `RIFF\xff\xff\0\0WAVE${said}`]) {
+      expect(await url(type, bytes)).toBe(file(type, bytes));
+    }
+  }
+});
+
+test('names of fields that are too long a number for one are looked at', async () => {
+  const cards = guardrailOf([], [{ pattern: 'CANARY[0-9]{6}', action: 'redact' }]);
+  const request = { messages: [], ext: { wire: 'openai-chat', client: 'chat', rest: { bar: { CANARY123456: 1 } } } };
+  const { refusal } = await screen(
+    (visit) => requestTexts(request as unknown as ChatRequest, { visit, keeps_signatures: false }),
+    screenerOf(cards),
+  );
+  expect(refusal).toMatchObject({ field: 'bar', is_pinned: true });
 });
 
 test('what is said in parts is found wherever it is split', async () => {

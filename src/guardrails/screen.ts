@@ -130,30 +130,15 @@ function jsonOf({ text }: Unit, parts: readonly Part[], changed: ReadonlyMap<Fou
   return told.length === 0 ? text : withTokens(text, told);
 }
 
-const UNICODE_ESCAPE = /\\u([0-9a-f]{4})/gi;
+/** Of JSON, at whatever depth of texts within texts. */
+const UNICODE_ESCAPE = /\\+u([0-9a-f]{4})/gi;
 
-/**
- * Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands, and where it is escaped, as
- * a model reads it.
- */
-async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<void> {
-  const parts: Part[] = [];
-  const tokens = jsonTokens(unit.text);
-  for (;;) {
-    const { done, value: token } = tokens.next();
-    if (done === true) {
-      if (token) unit.parts = parts;
-      break;
-    }
-    const findings = token.text === '' ? [] : await scanner.find(token.text);
-    if (keeps || findings.length > 0) {
-      parts.push({ field: unit.field, kind: 'text', text: token.text, findings: [...findings], token });
-    }
-  }
-  if (unit.parts !== undefined) return;
-  unit.kind = 'text';
-  const { text } = unit;
+/** Finds what a text says as it stands, or else as a model reads it that knows what is escaped. */
+async function look(unit: Unit, scanner: Scanner): Promise<void> {
+  const { text, kind } = unit;
+  if (text === '') return;
   unit.findings = [...(await scanner.find(text))];
+  if (kind !== 'text' || !text.includes('\\u')) return;
   const read = text.replace(UNICODE_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
   if (read === text) return;
   const findings = await scanner.find(read);
@@ -162,13 +147,32 @@ async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<
   }
 }
 
+/** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. */
+async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<void> {
+  const { text, field } = unit;
+  const parts: Part[] = [];
+  const tokens = jsonTokens(text);
+  let read = tokens.next();
+  for (; read.done !== true; read = tokens.next()) {
+    const part: Part = { field, kind: 'text', text: read.value.text, findings: [], token: read.value };
+    await look(part, scanner);
+    if (keeps || part.findings.length > 0) parts.push(part);
+  }
+  if (read.value) {
+    unit.parts = parts;
+    return;
+  }
+  unit.kind = 'text';
+  await look(unit, scanner);
+}
+
 /** Finds what there is, text by text, until one must not go on. */
 async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener): Promise<Refusal | undefined> {
   const scanner = createScanner(set, pause);
   const analyzes = set.analyzed.length > 0 && analyze !== undefined;
   for (const unit of units) {
     if (unit.kind === 'json') await takeApart(unit, scanner, analyzes);
-    else unit.findings = [...(await scanner.find(unit.text))];
+    else await look(unit, scanner);
     for (const one of unit.parts ?? [unit]) {
       const refusal = refusalOf(one, set);
       if (refusal !== undefined) return refusal;
@@ -199,7 +203,8 @@ async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener
 function runsOf(units: readonly Unit[]): Unit[][] {
   const runs: Unit[][] = [];
   for (const unit of units) {
-    if (unit.run === undefined) continue;
+    // What is JSON by itself is no piece of something else.
+    if (unit.run === undefined || unit.parts !== undefined) continue;
     const open = runs.at(-1);
     if (open?.[0]?.run === unit.run) open.push(unit);
     else runs.push([unit]);

@@ -184,13 +184,15 @@ function numberText<T extends JsonValue>(text: string, value: T, place: Place, v
   return told === text ? value : told;
 }
 
-/** What may stand for any character in JSON. */
-const ESCAPE = /\\u[0-9a-f]{4}/i;
 const JSON_START = /^\s*[[{"]/;
 
-/** A text that is JSON, as arguments are and results of tools often; any other text is looked at as it stands. */
-export function jsonTexts(text: string, field: string, visit: Visit): string {
-  return visit(text, { field, kind: JSON_START.test(text) || ESCAPE.test(text) ? 'json' : 'text' });
+/**
+ * A text that is JSON, as arguments are and results of tools often; any other text is looked at as it stands. `run`: of one that
+ * may be a piece of a longer one.
+ */
+export function jsonTexts(text: string, field: string, visit: Visit, run?: number): string {
+  const place: Place = { field, kind: JSON_START.test(text) ? 'json' : 'text' };
+  return visit(text, run === undefined ? place : { ...place, run });
 }
 
 /** A JSON Schema: what it says in words, and the names of properties wherever they stand. */
@@ -214,9 +216,12 @@ export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth
   });
 }
 
+/** So many digits in a row are in no name of a field. */
+const DIGITS = /\d{5}/;
+
 /** A key that no wire has: it cannot be changed, but it must not carry what must not go out. */
 function lookAtKey(key: string, field: string, visit: Visit): void {
-  if (!FIELD.test(key)) visit(key, { field, kind: 'pinned' });
+  if (!FIELD.test(key) || DIGITS.test(key)) visit(key, { field, kind: 'pinned' });
 }
 
 /** The object of a wire with its members changed, its keys looked at. */

@@ -277,21 +277,29 @@ function wordsOf(
   asked: ChatRequest & { model: string },
   tokenizer: Tokenizer,
 ): Words<PreparedEmbeddings, Vector[]> {
-  const { inputs, rest, input_type } = request;
+  const { inputs, rest, input_type, user } = request;
   return {
     said: {
       ...rest,
+      ...(user === undefined ? {} : { user }),
       ...(input_type === undefined ? {} : { input_type }),
       input: inputs,
       provider: asked.provider,
     } as JsonObject,
     unreadable: inputs.some(isTokens) ? 'input' : undefined,
     retold(said) {
-      const { input, provider, input_type: purpose, ...others } = said as JsonObject & Pick<ChatRequest, 'provider'>;
+      const {
+        input,
+        provider,
+        input_type: purpose,
+        user: heard_user,
+        ...others
+      } = said as JsonObject & Pick<ChatRequest, 'provider'>;
       const told = {
         ...request,
         inputs: input as unknown as EmbeddingInput[],
         ...(purpose === undefined ? {} : { input_type: purpose as string }),
+        ...(heard_user === undefined ? {} : { user: heard_user as string }),
         ...(rest === undefined ? {} : { rest: others }),
       };
       const heard = { ...asked, messages: messagesOf(told.inputs), ...(provider == null ? {} : { provider }) };
