@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { createJsonFilter } from './json-filter.ts';
-import { createStreamFilter, type Finder } from './stream-filter.ts';
+import { createStreamFilter, edited, type Finder, TextScan } from './stream-filter.ts';
 
 /** What is filtered, and whether it may not be shown at all. */
 export interface Filtered<T> {
@@ -34,6 +34,21 @@ export function filteredText(finder: Finder, text: string, is_json = false): Fil
   const told = filter.push(text);
   const value = told + filter.end();
   return { value: value === text ? text : value, has_ended: filter.hasEnded() };
+}
+
+/** Texts that are read as one, filtered: what stands for a match that several tell is in the first of them. */
+export function filteredTexts(finder: Finder, texts: readonly string[]): Filtered<string[]> {
+  const scan = new TextScan(finder);
+  for (const text of texts) scan.push(text);
+  scan.flush();
+  const until = scan.ended_at ?? scan.total;
+  let at = 0;
+  const value = texts.map((text) => {
+    const told = edited(text.slice(0, Math.max(0, until - at)), at, scan.edits);
+    at += text.length;
+    return told;
+  });
+  return { value, has_ended: scan.ended_at !== undefined };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { type AnswerFilterOptions, createAnswerFilter } from '../guardrails/answer-filter.ts';
-import { filteredJson } from '../guardrails/deep-filter.ts';
+import { filteredJson, filteredTexts } from '../guardrails/deep-filter.ts';
 import type { ActiveFilter, FilterSet } from '../guardrails/filter-set.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import type { Finding } from '../guardrails/finding.ts';
@@ -10,10 +10,12 @@ import { METERED } from '../http/metered.ts';
 import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Prepared } from './admission.ts';
 import type { Inference, WholeAnswer } from './answer.ts';
 import type { Call } from './call.ts';
 import { isSeal } from './state/seal.ts';
 import type { StreamEvent } from './stream-answer.ts';
+import type { Task, TaskAnswer } from './task.ts';
 
 export interface MaskedOptions {
   metrics: Pick<Metrics, 'contentFiltered'>;
@@ -24,6 +26,7 @@ export interface MaskedOptions {
 /** What filters found in one answer, told once. */
 interface Tally {
   readonly options: AnswerFilterOptions;
+  hasFound(): boolean;
   /** The filter that ended the answer. */
   ending(): ActiveFilter | undefined;
   /** Tells what was found in the call's stages, from where it comes into its record and to the client. */
@@ -60,6 +63,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
     });
     return {
       options: { finder, keeps_signatures: false, isOfTurn: isSeal },
+      hasFound: () => findings.length > 0,
       ending: () => ending,
       tell() {
         if (is_told || findings.length === 0) return;
@@ -141,6 +145,36 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
     }
   }
 
+  /** The answer of a call that is not chat: filtered before it is settled, so that its record says what was found. */
+  async function maskedTask<P extends Prepared, A>(
+    call: Call,
+    task: Task<P, A>,
+    retell: NonNullable<Task<P, A>['retell']>,
+    set: FilterSet,
+  ): Promise<TaskAnswer<A>> {
+    let tally = tallyOf(call, set);
+    let has_ended = false;
+    const shown = (texts: readonly string[]) => {
+      // Its words are told with their times as well: what is found in them again is no second finding.
+      const finder = tally.hasFound() ? { ...tally.options.finder, settled: () => {} } : tally.options.finder;
+      const filtered = filteredTexts(finder, texts);
+      has_ended ||= filtered.has_ended;
+      return filtered.value;
+    };
+    const answer = await inner.run(call, {
+      ...task,
+      async send(prepared, line) {
+        tally = tallyOf(call, set);
+        const retold = retell(await task.send(prepared, line), shown);
+        tally.tell();
+        return retold;
+      },
+    });
+    const metadata = withStages(answer.metadata, call);
+    if (has_ended) throw refused(tally.ending(), metadata);
+    return { ...answer, metadata };
+  }
+
   const setOf = ({ principal: { guardrails } }: Call) =>
     guardrails.length === 0 ? undefined : outputFiltersOf(guardrails, phone_regions?.());
 
@@ -154,6 +188,11 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
     stream(call) {
       const set = setOf(call);
       return set === undefined ? inner.stream(call) : maskedStream(call, set);
+    },
+    run(call, task) {
+      const set = setOf(call);
+      if (set === undefined || task.retell === undefined) return inner.run(call, task);
+      return maskedTask(call, task, task.retell, set);
     },
   };
 }

@@ -58,6 +58,8 @@ export interface Task<P extends Prepared, A> extends Wanted {
    * billed until then is charged, and the next endpoint begins anew.
    */
   send(prepared: P, line: Line): Promise<A>;
+  /** The answer with its texts as `shown` gives them back; those of one call of it are read as one. Absent: it is no text. */
+  retell?(answer: A, shown: (texts: readonly string[]) => string[]): A;
 }
 
 /** What came of a task. */

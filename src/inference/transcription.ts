@@ -7,6 +7,7 @@ import { estimateTokens } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { type DialectEndpoint, UpstreamError } from '../providers/dialect.ts';
 import type {
+  TimedText,
   TranscriptionAnswer,
   TranscriptionAsk,
   TranscriptionDialect,
@@ -233,6 +234,25 @@ function wordsOf(
   };
 }
 
+/** A transcript in other words. Of what stands in their place the first part has it, and the parts that it reaches over are gone. */
+function retold(answer: TranscriptionAnswer, shown: (texts: readonly string[]) => string[]): TranscriptionAnswer {
+  const timed = (parts: readonly TimedText[]): TimedText[] => {
+    const texts = parts.map(({ text }, at) => (at === 0 || /^\s/.test(text) ? text : ` ${text}`));
+    return shown(texts).flatMap((text, at) => {
+      const part = parts[at]!;
+      if (text === texts[at]) return part;
+      return text.trim() === '' ? [] : { ...part, text: /^\s/.test(part.text) ? text : text.trimStart() };
+    });
+  };
+  const { text, segments, words } = answer;
+  return {
+    ...answer,
+    text: shown([text])[0]!,
+    ...(segments === undefined ? {} : { segments: timed(segments) }),
+    ...(words === undefined ? {} : { words: timed(words) }),
+  };
+}
+
 /** A request for the text of a sound as a task of the flow. */
 export function transcriptionTask(
   request: TranscriptionRequest,
@@ -249,5 +269,6 @@ export function transcriptionTask(
       bill(line, answer, request, prepared);
       return answer;
     },
+    retell: retold,
   };
 }

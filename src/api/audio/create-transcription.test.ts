@@ -299,3 +299,55 @@ describe('refusals', () => {
     expect(response.status).toBe(400);
   });
 });
+
+describe('filters on answers', () => {
+  async function held(settings: object): Promise<TestGateway> {
+    const filtered = await startGateway();
+    const authorization = `Bearer ${filtered.management_key}`;
+    const body = { name: 'g', content_filter_output: true, ...settings };
+    const made = await filtered.call('POST', '/guardrails', body, { authorization });
+    const { data } = (await made.json()) as { data: { id: string } };
+    const key_hashes = [filtered.key_hash];
+    await filtered.call('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes }, { authorization });
+    return filtered;
+  }
+  const timed = {
+    model: 'sandbox/transcribe',
+    input_audio,
+    response_format: 'verbose_json',
+    timestamp_granularities: ['word', 'segment'],
+  };
+
+  test('hold for what was heard, over its words and segments too', async () => {
+    const filtered = await held({ content_filters: [{ pattern: 'heard \\d+ ms', action: 'redact', label: 'TIME' }] });
+    try {
+      const response = await filtered.call('POST', '/audio/transcriptions', timed);
+      const answer = (await response.json()) as Answer;
+      expect(answer.text).toBe('The sandbox [TIME] of wav.');
+      expect(answer.segments?.map(({ text }) => text).join('')).toBe('The sandbox [TIME] of wav.');
+      expect(answer.words?.map(({ word }) => word)).toEqual(['The', 'sandbox', '[TIME]', 'of', 'wav.']);
+      expect(answer.words!.length).toBeGreaterThan(0);
+      const id = response.headers.get('x-generation-id')!;
+      const record = await (await filtered.call('GET', `/generation?id=${id}`)).text();
+      expect(record).toContain('"in":"answer"');
+      expect(record).not.toContain('1172 ms of');
+    } finally {
+      await filtered.stop();
+    }
+  });
+
+  test('refuse what is to be blocked, and bill it', async () => {
+    const filtered = await held({ content_filters: [{ pattern: 'sandbox heard', action: 'block' }] });
+    try {
+      const response = await filtered.call('POST', '/audio/transcriptions', timed);
+      const text = await response.text();
+      expect(response.status, text).toBe(403);
+      expect(text).not.toContain('1172');
+      const id = response.headers.get('x-generation-id')!;
+      const record = (await (await filtered.call('GET', `/generation?id=${id}`)).json()) as { data: { total_cost: number } };
+      expect(record.data.total_cost).toBeGreaterThan(0);
+    } finally {
+      await filtered.stop();
+    }
+  });
+});
