@@ -53,6 +53,12 @@ describe('a tool of the gateway, whatever it is called', () => {
     expect(ask({ tools, tool_choice }).tool_choice).toEqual(chosen);
   });
 
+  test("is not what is chosen where that is a provider's tool", () => {
+    const tool_choice = { type: 'web_search' };
+    const native = { type: 'native', wire: 'openai-responses', block: { type: 'web_search' } };
+    expect(ask({ tools: [native, { type: 'gateway:datetime' }], tool_choice }).tool_choice).toBe(tool_choice);
+  });
+
   test("is not chosen where a function of the client's has that name", () => {
     const tool_choice = { type: 'function', function: { name: 'web_search' } };
     const tools = [{ type: 'gateway:web_search' }, { type: 'function', function: { name: 'web_search' } }];

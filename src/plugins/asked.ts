@@ -84,7 +84,8 @@ function choiceOf(
   if (typeof choice !== 'object' || choice === null) return undefined;
   if (choice.type !== 'function') {
     const type = nameOf(choice.type);
-    return type === undefined ? undefined : { type };
+    // What the client's own API calls so is a provider's tool, unless it stands among those of the gateway.
+    return type === undefined || !seen.has(type) ? undefined : { type };
   }
   const { name } = (choice as { function: { name: string } }).function;
   const type = nameOf(name) ?? nameOf(`gateway:${name}`);
