@@ -135,6 +135,12 @@ describe('a call', () => {
       { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', parentSpanId: undefined },
     ],
+    [
+      'nobody, where its header names none',
+      {},
+      { traceparent: '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01' },
+      { traceId: expect.not.stringContaining('0af7651916cd43dd'), parentSpanId: undefined },
+    ],
   ])('belongs to the trace of %s', async (_what, body, headers, expected) => {
     await start();
     await ask(body, headers);

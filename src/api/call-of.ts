@@ -8,7 +8,8 @@ import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const CATEGORIES_MAX = 10;
 const CATEGORY_CHARS_MAX = 30;
 
