@@ -368,6 +368,9 @@ export const limits = {
   pdf_wait_ms_max: 30_000,
   worker_idle_ms_max: 30_000,
   worker_look_ms: 20,
+  worker_start_ms_max: 15_000,
+  /** What a process of such work takes before it works, and its garbage. */
+  worker_own_bytes_max: 160 * 1024 * 1024,
   /** An engine that reads pictures of pages: its time, and its answer. */
   ocr_ms_max: 120_000,
   ocr_answer_bytes_max: 32 * 1024 * 1024,

@@ -2,22 +2,22 @@ import { afterEach, expect, test } from 'vitest';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './worker-pool.ts';
 
 const code = `
-import { parentPort } from 'node:worker_threads';
-parentPort.on('message', ({ does }) => {
-  if (does === 'answer') parentPort.postMessage(Object.keys(process.env).length);
+export default ({ does }) => {
+  if (does === 'answer') return Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD').length;
   else if (does === 'stall') for (;;);
   else if (does === 'throw') throw new Error('no');
   else if (does === 'exit') process.exit(3);
   else if (does === 'fill') { const all = []; for (;;) all.push(new Array(1e5).fill(Math.random())); }
+  else if (does === 'leap') { const all = []; for (let n = 0; n < 2e9; n += 1) all[n] = n; }
   else if (does === 'hoard') { const all = []; for (let n = 0; n < 64; n += 1) all.push(new Uint8Array(8e6).fill(1)); for (;;); }
-});`;
+};`;
 const script = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 
 let pool: WorkerPool;
 const made = (more: Partial<WorkerPoolOptions> = {}) => {
   pool = createWorkerPool({
     script,
-    threads_max: 2,
+    processes_max: 2,
     waiting_max: 4,
     waiting_per_owner_max: 2,
     wait_ms_max: 20_000,
@@ -31,7 +31,7 @@ const made = (more: Partial<WorkerPoolOptions> = {}) => {
 };
 afterEach(() => pool.stop());
 
-test('work is answered, by a thread that knows nothing of the environment', async () => {
+test('work is answered, by a process that knows nothing of the environment', async () => {
   expect(await made()('answer')).toBe(0);
 });
 
@@ -39,8 +39,9 @@ test.each<[string, object]>([
   ['throw', { reason: 'died' }],
   ['exit', { reason: 'died' }],
   ['fill', { reason: 'large' }],
+  ['leap', { reason: 'large' }],
   ['hoard', { reason: 'large' }],
-])('a thread that does %s ends its work, and the next has another', async (does, failure) => {
+])('a process that does %s ends its work, and the next has another', async (does, failure) => {
   const run = made();
   await expect(run(does)).rejects.toMatchObject(failure);
   expect(await run('answer')).toBe(0);
@@ -52,7 +53,7 @@ test('work that takes too long is ended', async () => {
   expect(await run('answer')).toBe(0);
 });
 
-test('an owner has one thread, whatever it has waiting', async () => {
+test('an owner has one process, whatever it has waiting', async () => {
   const run = made();
   const ending = new AbortController();
   const first = run('stall', 'a', ending.signal);

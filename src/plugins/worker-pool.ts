@@ -1,10 +1,11 @@
-import { Worker } from 'node:worker_threads';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { limits } from '../limits.ts';
 
-/** Why work in a thread gave nothing. */
+/** Why work in a process of its own gave nothing. */
 export class WorkFailed extends Error {
   override readonly name = 'WorkFailed';
-  /** `busy`: it was not begun, since too much waits. `late`, `large`: it was ended, for its time or its memory. `died`: its thread ended by itself. */
+  /** `busy`: it was not begun, since too much waits. `late`, `large`: it was ended, for its time or its memory. `died`: its process ended by itself. */
   readonly reason: 'busy' | 'late' | 'large' | 'died';
 
   constructor(reason: WorkFailed['reason'], message: string, cause?: unknown) {
@@ -14,151 +15,155 @@ export class WorkFailed extends Error {
 }
 
 export interface WorkerPoolOptions {
-  /** Plain JavaScript: answers each message with one of its own. */
+  /** Plain JavaScript: its default export is given each message, and makes the answer. */
   script: URL;
-  threads_max: number;
+  processes_max: number;
   waiting_max: number;
   waiting_per_owner_max: number;
-  /** How long one waits for a thread, and how long its work may take. */
+  /** How long one waits for a process, and how long its work may take. */
   wait_ms_max: number;
   ms_max: number;
   heap_mb_max: number;
-  /** What a thread may hold outside of its heap; absent: nothing looks. */
+  /** What a process may hold outside of its heap. */
   buffers_bytes_max?: number;
 }
 
-/** Threads that work on what strangers sent: whatever it is, it takes no more than its share, and nothing else waits for it. */
+/**
+ * Processes that work on what strangers sent: whatever it is, it takes no more than its share, and nothing else waits for it. No threads:
+ * one list that grows past the bound of a thread's heap in a single step ends the whole process (Node's documentation of `resourceLimits`).
+ */
 export interface WorkerPool {
-  /** The thread's answer. `owner`: nobody has more than one thread. Rejects with `WorkFailed`, or the reason of the signal. */
-  run(
-    message: unknown,
-    options: { owner: string; signal?: AbortSignal; transfer?: readonly ArrayBuffer[] },
-  ): Promise<unknown>;
+  /** The process's answer. `owner`: nobody has more than one process. Rejects with `WorkFailed`, or the reason of the signal. */
+  run(message: object, options: { owner: string; signal?: AbortSignal }): Promise<unknown>;
   stop(): Promise<void>;
 }
 
 interface Job {
   owner: string;
-  message: unknown;
-  transfer: readonly ArrayBuffer[];
+  message: object;
+  ready(): void;
   resolve(answer: unknown): void;
   reject(error: unknown): void;
 }
 
-interface Thread {
-  worker: Worker;
+interface Process {
+  child: ChildProcess;
+  /** It has said that it can work: its own start is no part of anybody's time. */
+  is_ready: boolean;
   job: Job | undefined;
   /** Ends it when it has had nothing to do for a while. */
   idle: NodeJS.Timeout | undefined;
 }
 
-/** No thread runs until there is work. A thread that was ended, or died, is replaced when there is more. */
-export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
-  const { script, threads_max, waiting_max, waiting_per_owner_max, wait_ms_max, ms_max, heap_mb_max } = options;
-  const threads = new Set<Thread>();
-  const waiting = new Set<Job>();
+/** Or never began. */
+function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid === undefined || exitCode !== null || signalCode !== null;
+}
 
-  function start(): Thread {
-    const worker = new Worker(script, {
-      execArgv: [],
+const HOST = new URL('./work-process.js', import.meta.url);
+
+/** No process runs until there is work. One that was ended, or died, is replaced when there is more. */
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  const { script, processes_max, waiting_max, waiting_per_owner_max, wait_ms_max, ms_max, heap_mb_max } = options;
+  const processes = new Set<Process>();
+  const waiting = new Set<Job>();
+  const bytes_max = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
+
+  function start(): Process {
+    const child = fork(HOST, [script.href, String(bytes_max), String(limits.worker_look_ms)], {
+      execArgv: [`--max-old-space-size=${heap_mb_max}`],
       env: {},
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: heap_mb_max, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+      serialization: 'advanced',
+      // Its libraries may print; nobody reads it.
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
-    // Its libraries may print; nobody reads it.
-    worker.stdout.resume();
-    worker.stderr.resume();
-    worker.unref();
-    const thread: Thread = { worker, job: undefined, idle: undefined };
-    threads.add(thread);
-    worker.on('message', (answer) => settle(thread, (job) => job.resolve(answer)));
-    worker.on('error', (error: NodeJS.ErrnoException) => {
-      const is_full = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      end(thread, is_full ? new WorkFailed('large', 'it takes too much memory') : died(error));
+    child.unref();
+    child.channel?.unref();
+    const one: Process = { child, is_ready: false, job: undefined, idle: undefined };
+    processes.add(one);
+    child.on('message', (answer) => {
+      if (one.is_ready) return settle(one, (job) => job.resolve(answer));
+      one.is_ready = true;
+      one.job?.ready();
     });
-    worker.on('exit', () => end(thread, died()));
-    return thread;
+    child.on('error', (error) => end(one, died(error)));
+    child.on('exit', (_code, signal) => {
+      // V8 aborts where its heap is full; the watch kills.
+      const is_full = signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' || signal === 'SIGILL';
+      end(one, is_full ? new WorkFailed('large', 'it takes too much memory') : died());
+    });
+    return one;
   }
 
   function died(cause?: unknown): WorkFailed {
-    return new WorkFailed('died', 'its thread ended', cause);
+    return new WorkFailed('died', 'its process ended', cause);
   }
 
-  function settle(thread: Thread, tell: (job: Job) => void): void {
-    const { job } = thread;
-    thread.job = undefined;
+  function settle(one: Process, tell: (job: Job) => void): void {
+    const { job } = one;
+    one.job = undefined;
     if (job === undefined) return;
     tell(job);
     startNext();
-    if (thread.job === undefined && threads.has(thread)) {
-      thread.idle = setTimeout(() => end(thread, died()), limits.worker_idle_ms_max);
-      thread.idle.unref();
+    if (one.job === undefined && processes.has(one)) {
+      one.idle = setTimeout(() => end(one, died()), limits.worker_idle_ms_max);
+      one.idle.unref();
     }
   }
 
-  function end(thread: Thread, why: Error): void {
-    if (!threads.delete(thread)) return;
-    clearTimeout(thread.idle);
-    void thread.worker.terminate();
-    settle(thread, (job) => job.reject(why));
+  function end(one: Process, why: Error): void {
+    if (!processes.delete(one)) return;
+    clearTimeout(one.idle);
+    one.child.kill('SIGKILL');
+    settle(one, (job) => job.reject(why));
   }
 
-  function take(): Thread | undefined {
-    for (const thread of threads) {
-      if (thread.job !== undefined) continue;
-      clearTimeout(thread.idle);
-      return thread;
+  function take(): Process | undefined {
+    for (const one of processes) {
+      if (one.job !== undefined) continue;
+      clearTimeout(one.idle);
+      return one;
     }
-    return threads.size < threads_max ? start() : undefined;
+    return processes.size < processes_max ? start() : undefined;
   }
 
   function startNext(): void {
-    const busy = new Set([...threads].map(({ job }) => job?.owner));
+    const busy = new Set([...processes].map(({ job }) => job?.owner));
     for (const job of waiting) {
       if (busy.has(job.owner)) continue;
-      const thread = take();
-      if (thread === undefined) return;
+      const one = take();
+      if (one === undefined) return;
       waiting.delete(job);
       busy.add(job.owner);
-      begin(thread, job);
+      begin(one, job);
     }
   }
 
-  function begin(thread: Thread, job: Job): void {
-    thread.job = job;
-    const since_ms = performance.now();
-    const look = setInterval(() => void watch(), limits.worker_look_ms);
-    const over = () => clearInterval(look);
-    thread.job = {
+  function begin(one: Process, job: Job): void {
+    one.job = job;
+    const end_late = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
+    let late = setTimeout(end_late, one.is_ready ? ms_max : limits.worker_start_ms_max);
+    one.job = {
       ...job,
+      ready() {
+        clearTimeout(late);
+        late = setTimeout(end_late, ms_max);
+      },
       resolve(answer) {
-        over();
+        clearTimeout(late);
         job.resolve(answer);
       },
       reject(error) {
-        over();
+        clearTimeout(late);
         job.reject(error);
       },
     };
-    const running = thread.job;
-    /** Asks from outside: work that stalls its thread cannot look at itself. */
-    async function watch(): Promise<void> {
-      if (performance.now() - since_ms > ms_max) {
-        end(thread, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
-        return;
-      }
-      if (options.buffers_bytes_max === undefined) return;
-      const { external_memory } = await thread.worker.getHeapStatistics().catch(() => ({ external_memory: 0 }));
-      if (thread.job === running && external_memory > options.buffers_bytes_max) {
-        end(thread, new WorkFailed('large', 'it takes too much memory'));
-      }
-    }
-    thread.worker.postMessage(job.message, [...job.transfer]);
+    // What cannot be sent is told by its end.
+    one.child.send(job.message, () => undefined);
   }
 
   return {
-    run(message, { owner, signal, transfer = [] }) {
+    run(message, { owner, signal }) {
       const theirs = [...waiting].filter((job) => job.owner === owner).length;
       if (waiting.size >= waiting_max || theirs >= waiting_per_owner_max) {
         return Promise.reject(new WorkFailed('busy', 'too much waits to be read'));
@@ -167,8 +172,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       return new Promise((resolve, reject) => {
         const leave = () => {
           if (waiting.delete(job)) job.reject(signal?.reason);
-          const thread = [...threads].find((one) => one.job?.message === message);
-          if (thread !== undefined) end(thread, signal?.reason as Error);
+          const one = [...processes].find(({ job: running }) => running?.message === message);
+          if (one !== undefined) end(one, signal?.reason as Error);
         };
         const patience = setTimeout(() => {
           if (waiting.delete(job)) job.reject(new WorkFailed('busy', 'too much waits to be read'));
@@ -180,7 +185,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         const job: Job = {
           owner,
           message,
-          transfer,
+          ready: () => undefined,
           resolve(answer) {
             over();
             resolve(answer);
@@ -200,9 +205,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         waiting.delete(job);
         job.reject(died());
       }
-      const all = [...threads];
-      for (const thread of all) end(thread, died());
-      await Promise.all(all.map(({ worker }) => worker.terminate()));
+      const all = [...processes];
+      for (const one of all) end(one, died());
+      await Promise.all(all.map(({ child }) => hasEnded(child) || once(child, 'exit')));
     },
   };
 }

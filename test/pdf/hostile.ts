@@ -101,6 +101,16 @@ export const hostile: Readonly<Record<string, () => Buffer>> = {
       stream('/N Do'),
       stream('/N Do', '/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /N 5 0 R >> >>'),
     ]),
+  'a font of two thousand million widths': () =>
+    pdfOf([
+      CATALOG,
+      onePage,
+      page(
+        '/Resources << /Font << /F << /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [5 0 R] >> >> >>',
+      ),
+      stream('BT /F 12 Tf <0041> Tj ET'),
+      '<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /W [0 2000000000 500] >>',
+    ]),
   'an object that is a stream in itself': () =>
     pdfOf([CATALOG, '2 0 R', stream('1 0 2 0', '/Type /ObjStm /N 1 /First 4')]),
 };

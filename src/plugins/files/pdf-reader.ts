@@ -39,11 +39,11 @@ function refusalOf(error: WorkFailed): PdfRefused {
   }
 }
 
-/** Reads in threads of its own, which start with the first file. */
+/** Reads in processes of its own, which start with the first file. */
 export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
   const pool = createWorkerPool({
     script: new URL('./pdf-worker.js', import.meta.url),
-    threads_max: limits.pdf_readers_max,
+    processes_max: limits.pdf_readers_max,
     waiting_max: limits.pdf_waiting_max,
     waiting_per_owner_max: limits.pdf_waiting_per_owner_max,
     wait_ms_max: limits.pdf_wait_ms_max,
@@ -56,18 +56,15 @@ export function createPdfReader(bounds: { ms_max?: number } = {}): PdfReader {
       if (given.length > limits.pdf_bytes_max) {
         throw new PdfRefused(`it has ${given.length} bytes, of which at most ${limits.pdf_bytes_max} are read`);
       }
-      const bytes = Uint8Array.from(given);
       const task = {
-        bytes,
+        bytes: new Uint8Array(given.buffer, given.byteOffset, given.length),
         pages_max: limits.pdf_pages_max,
         chars_max: limits.pdf_chars_max,
         items_max: limits.pdf_page_items_max,
         buffer_bytes_max: limits.pdf_buffer_bytes_max,
       };
       try {
-        const answer = (await pool.run(task, { owner, signal, transfer: [bytes.buffer] })) as
-          | PdfText
-          | { refused: string };
+        const answer = (await pool.run(task, { owner, signal })) as PdfText | { refused: string };
         if ('refused' in answer) throw new PdfRefused(answer.refused);
         return answer;
       } catch (error) {

@@ -1,12 +1,13 @@
-// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper.
+// Plain JavaScript: a process that never sees TypeScript does not load the type stripper.
 
-/** The thread that reads PDFs. Its time and memory are bounded from outside; it has no environment. */
-import { parentPort } from 'node:worker_threads';
+/** What the process does that reads PDFs: its time and memory are bounded from outside; it has no environment. */
 
 /** @typedef {{ bytes: Uint8Array, pages_max: number, chars_max: number, items_max: number, buffer_bytes_max: number }} Task */
 
 /** What the reader tells: a text, or why there is none. */
 class Refusal extends Error {}
+
+const UNPACKS_TO_TOO_MUCH = 'it unpacks to too much';
 
 let buffer_bytes_max = Number.POSITIVE_INFINITY;
 
@@ -21,7 +22,7 @@ function boundBuffers() {
       construct(target, args, made) {
         const [length] = args;
         if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > buffer_bytes_max) {
-          throw new Refusal('it unpacks to too much');
+          throw new Refusal(UNPACKS_TO_TOO_MUCH);
         }
         return Reflect.construct(target, args, made === bounded ? target : made);
       },
@@ -43,7 +44,8 @@ function load() {
 
 /** @param {any} error */
 function reasonOf(error) {
-  if (error instanceof Refusal) return error.message;
+  // The library hands errors on as others of its own, with their text.
+  if (error instanceof Refusal || error?.message === UNPACKS_TO_TOO_MUCH) return error.message;
   switch (error?.name) {
     case 'PasswordException':
       return 'it is encrypted, and needs a password';
@@ -109,10 +111,11 @@ async function read(task) {
   }
 }
 
-parentPort?.on('message', async (task) => {
+/** @param {Task} task */
+export default async function answer(task) {
   try {
-    parentPort?.postMessage(await read(task));
+    return await read(task);
   } catch (error) {
-    parentPort?.postMessage({ refused: reasonOf(error) });
+    return { refused: reasonOf(error) };
   }
-});
+}

@@ -1,7 +1,6 @@
-// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper.
+// Plain JavaScript: a process that never sees TypeScript does not load the type stripper.
 
-/** The thread that repairs answers: schemas come from strangers, and some take for ever to check. */
-import { parentPort } from 'node:worker_threads';
+/** What the process does that repairs answers: schemas come from strangers, and some take for ever to check. */
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonrepair } from 'jsonrepair';
@@ -129,10 +128,11 @@ function heal({ text, schema }) {
   return { outcome: 'failed' };
 }
 
-parentPort?.on('message', (task) => {
+/** @param {Task} task */
+export default function answer(task) {
   try {
-    parentPort?.postMessage(heal(task));
+    return heal(task);
   } catch {
-    parentPort?.postMessage({ outcome: 'unchecked' });
+    return { outcome: 'unchecked' };
   }
-});
+}

@@ -68,11 +68,11 @@ function withoutPlaces(message: Message): Message {
   return { ...message, annotations };
 }
 
-/** Repairs in a thread of its own, which starts with the first answer that needs it. */
+/** Repairs in a process of its own, which starts with the first answer that needs it. */
 export function createHealing(bounds: { ms_max?: number } = {}): Healing {
   const pool = createWorkerPool({
     script: new URL('./healing-worker.js', import.meta.url),
-    threads_max: 1,
+    processes_max: 1,
     waiting_max: limits.healing_waiting_max,
     waiting_per_owner_max: limits.healing_waiting_per_owner_max,
     wait_ms_max: limits.healing_ms_max,
