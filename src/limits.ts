@@ -82,6 +82,8 @@ export const limits = {
   filter_compile_steps_max: 12_000,
   /** The same for all patterns of one guardrail: they are compiled together, before the first request is answered. */
   guardrail_compile_steps_max: 60_000,
+  /** So many steps are compiled before others are served. */
+  filter_compile_slice_steps: 4_000,
   /** Instructions of patterns that are looked for together, and the memory for the states that they are in. */
   filter_group_size_max: 3_000,
   filter_states_bytes_max: 1024 * 1024,

@@ -1,6 +1,7 @@
-import { RE2Set } from 're2js';
+import { RE2JS, RE2Set } from 're2js';
 import { limits } from '../limits.ts';
-import { compilePattern, translatedPattern } from './pattern.ts';
+import { translatedPattern } from './pattern.ts';
+import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
 import { seenOf } from './unseen.ts';
 
@@ -19,20 +20,62 @@ interface Group {
  * is evaded by what cannot be seen.
  */
 export class CustomPatterns {
-  readonly #programs: readonly PatternProgram[];
+  readonly #programs: PatternProgram[] = [];
   /** Those that are found faster by themselves: by the text that they begin with. */
   readonly #alone: number[] = [];
   readonly #groups: Group[] = [];
+  /** What is still to be compiled, a part at a time; undefined: all is. */
+  #compiling: Iterator<undefined> | undefined;
+  /** Why they cannot be compiled: nothing is found then, which must not be taken for nothing being there. */
+  #fault: { error: unknown } | undefined;
 
   constructor(patterns: readonly string[]) {
-    this.#programs = patterns.map((pattern) => new PatternProgram(compilePattern(pattern)));
-    for (const [index, { size, has_prefix }] of this.#programs.entries()) {
-      if (has_prefix || size > limits.filter_group_size_max) this.#alone.push(index);
-      else this.#group(index, patterns[index]!, size);
+    this.#compiling = this.#compile(patterns);
+  }
+
+  /** Compiles the patterns while others are served. Who finds without it waits for all of them at once. Undefined: there is nothing to do. */
+  prepare(pause: () => Promise<void>): Promise<void> | undefined {
+    return this.#compiling === undefined ? undefined : this.#prepare(pause);
+  }
+
+  async #prepare(pause: () => Promise<void>): Promise<void> {
+    while (this.#goOn()) await pause();
+  }
+
+  /** Compiles a part; whether there is more. */
+  #goOn(): boolean {
+    if (this.#fault !== undefined) throw this.#fault.error;
+    try {
+      if (this.#compiling?.next().done !== false) this.#compiling = undefined;
+    } catch (error) {
+      this.#fault = { error };
+      throw error;
+    }
+    return this.#compiling !== undefined;
+  }
+
+  *#compile(patterns: readonly string[]): Iterator<undefined> {
+    let steps = 0;
+    for (const [index, pattern] of patterns.entries()) {
+      const translated = translatedPattern(pattern);
+      steps += compileSteps(translated);
+      const program = new PatternProgram(RE2JS.compile(translated));
+      this.#programs.push(program);
+      if (program.has_prefix || program.size > limits.filter_group_size_max) this.#alone.push(index);
+      else this.#group(index, translated, program.size);
+      if (steps < limits.filter_compile_slice_steps) continue;
+      steps = 0;
+      yield;
+    }
+    for (const { set } of this.#groups) {
+      yield;
+      // A set is compiled when it is asked first.
+      set.match('');
     }
   }
 
   find(written: string, found: FoundBy): void {
+    while (this.#compiling !== undefined) this.#goOn();
     const seen = seenOf(written);
     if (seen === undefined) {
       this.#find(written, found);
@@ -59,6 +102,7 @@ export class CustomPatterns {
 
   /** The first offset from which a match might still begin or grow when more text comes. */
   heldFrom(written: string): number {
+    while (this.#compiling !== undefined) this.#goOn();
     const seen = seenOf(written);
     const from = this.#heldFrom(written);
     if (seen === undefined) return from;
@@ -73,13 +117,13 @@ export class CustomPatterns {
     for (const { start, end } of this.#programs[index]!.find(text)) found(index, start, end);
   }
 
-  #group(index: number, pattern: string, size: number): void {
+  #group(index: number, translated: string, size: number): void {
     let group = this.#groups.at(-1);
     if (group === undefined || group.size + size > limits.filter_group_size_max) {
       group = { set: new RE2Set(RE2Set.UNANCHORED, 0, limits.filter_states_bytes_max), patterns: [], size: 0 };
       this.#groups.push(group);
     }
-    group.set.add(translatedPattern(pattern));
+    group.set.add(translated);
     group.patterns.push(index);
     group.size += size;
   }

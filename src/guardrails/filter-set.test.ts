@@ -107,6 +107,28 @@ test.each(['Fal\u200bcon 7', 'F\u00adalcon\ufeff 7', '\u2060Falcon 7', 'Falcon \
   },
 );
 
+test('patterns are compiled while others are served, and at once for who does not wait', async () => {
+  const patterns = (salt: string) =>
+    Array.from({ length: 60 }, (_, index) => redact(`\\b(?i)(?:[a-z${salt}]{1,20}\\pL{2,9}|${salt}${index}){1,3}z`));
+  const [waited, hasty] = [setOf([], patterns('q')), setOf([], patterns('w'))];
+  let pauses = 0;
+  const pause = async () => {
+    pauses += 1;
+  };
+  const preparing = hasty.prepare(pause);
+  expect(hasty.find('w7z')).toHaveLength(1);
+  await Promise.all([waited.prepare(pause), preparing]);
+  expect(pauses).toBeGreaterThan(4);
+  expect(waited.prepare(pause)).toBeUndefined();
+  expect(waited.find('q7z')).toHaveLength(1);
+});
+
+test('a pattern that cannot be compiled fails whoever asks, always', async () => {
+  const set = setOf([], [redact('fine'), redact('(')]);
+  await expect(set.prepare(async () => {})).rejects.toThrow();
+  for (let time = 0; time < 2; time += 1) expect(() => set.find('fine')).toThrow();
+});
+
 test('a pattern that matches nothing redacts nothing, and one that matches placeholders ends', () => {
   expect(setOf([], [redact('x*')]).find('abc')).toEqual([]);
   expect(redacted(setOf(all, [redact('[A-Z_]+')]), 'to a@b.com')).toBe('to [EMAIL]');

@@ -30,6 +30,8 @@ export interface FilterSet {
   readonly filters: readonly ActiveFilter[];
   /** Those of `filters` that `find` does not look for: names and addresses, which an analyzer finds. */
   readonly analyzed: readonly number[];
+  /** Makes ready to find, while others are served; undefined: it is. Who finds without it waits for all patterns at once. */
+  prepare(pause: () => Promise<void>): Promise<void> | undefined;
   /**
    * Everything that the other filters find in a text, in order of `start`. Findings whose action is redact do not overlap
    * each other: where several do, one stands for them all. Those that block or flag are told as they were found.
@@ -84,6 +86,7 @@ function activeFilters(guardrails: readonly BoundGuardrail[]): ActiveFilter[] {
 
 /** What finds, without who wants to know: the same for all guardrails with the same filters. */
 interface Engine {
+  prepare(pause: () => Promise<void>): Promise<void> | undefined;
   /** Everything that is found, as it is found; `found` gets the place of the filter in the engine's list. */
   scan(text: string, found: (at: number, start: number, end: number, pattern?: string) => void): void;
   heldFrom(text: string): number;
@@ -96,9 +99,10 @@ function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly 
   const scanned = filters.flatMap(({ slug }) => (slug !== undefined && isScanned(slug) ? [slug] : []));
   const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phone_regions);
   const written = filters.flatMap(({ pattern }, at) => (pattern === undefined ? [] : [{ pattern, at }]));
-  const customs = written.length === 0 ? undefined : new CustomPatterns(written.map(({ pattern }) => pattern));
+  const customs = written.length === 0 ? undefined : customsOf(written.map(({ pattern }) => pattern));
   const injection = places.get('regex-prompt-injection');
   return {
+    prepare: (pause) => customs?.prepare(pause),
     scan(text, found) {
       scanner?.scan(text, (slug, start, end) => found(places.get(slug)!, start, end));
       customs?.find(text, (index, start, end) => found(written[index]!.at, start, end));
@@ -112,16 +116,24 @@ function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly 
   };
 }
 
-/** Engines that were used lately, by what they find. */
-const engines = new Map<string, Engine>();
+/** What was used lately, by what it finds. */
+function kept<T>(): (key: string, create: () => T) => T {
+  const all = new Map<string, T>();
+  return (key, create) => {
+    const one = all.get(key) ?? create();
+    all.delete(key);
+    all.set(key, one);
+    const oldest = all.keys().next();
+    if (all.size > limits.filter_sets_max && !oldest.done) all.delete(oldest.value);
+    return one;
+  };
+}
+const engineOf = kept<Engine>();
+const compiled = kept<CustomPatterns>();
 
-function engineOf(key: string, create: () => Engine): Engine {
-  const engine = engines.get(key) ?? create();
-  engines.delete(key);
-  engines.set(key, engine);
-  const oldest = engines.keys().next();
-  if (engines.size > limits.filter_sets_max && !oldest.done) engines.delete(oldest.value);
-  return engine;
+/** What is looked for in requests and in answers is often the same. */
+function customsOf(patterns: readonly string[]): CustomPatterns {
+  return compiled(JSON.stringify(patterns), () => new CustomPatterns(patterns));
 }
 
 /** Where telephone numbers without a calling code are thought to be of, unless it is said. */
@@ -169,6 +181,7 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
   return {
     filters,
     analyzed,
+    prepare: (pause) => engine().prepare(pause),
     find: (text) => find(text).map((finding) => ({ ...finding })),
     heldFrom(text, known = 0) {
       const from = growsFrom(text, known);

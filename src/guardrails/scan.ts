@@ -20,8 +20,13 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
   const { scan_slice_chars, scan_overlap_chars } = limits;
   const known = new Map<string, Finding[]>();
   let chars = 0;
+  let is_prepared = false;
 
   async function look(text: string): Promise<Finding[]> {
+    if (!is_prepared) {
+      await set.prepare(pause);
+      is_prepared = true;
+    }
     chars += text.length + limits.scan_text_chars;
     if (chars > scan_slice_chars) {
       chars = text.length;
