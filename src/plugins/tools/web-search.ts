@@ -24,6 +24,8 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
   const most = Math.min(wish.max_results ?? limits.web_results_default, wish.max_total_results);
   /** Results of all searches so far, and those that are asked for now. */
   let taken = 0;
+  /** Results that were told, each with its number. */
+  let numbered = 0;
   let stage: Stage | undefined;
   return {
     type: WEB_SEARCH,
@@ -60,7 +62,8 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
         taken -= wanted;
         throw error;
       });
-      const first = taken - wanted + 1;
+      const first = numbered + 1;
+      numbered += results.length;
       taken -= wanted - results.length;
       // One line for all searches of the call.
       if (stage === undefined) {
