@@ -194,3 +194,21 @@ test('a long text with very many matches that comes whole is filtered like any o
   const told = shown([chunk(0, { content: 'a@b.co '.repeat(many) }, text), chunk(0, {}, { close: {} }), end]);
   expect(messageOf(told).content).toBe('[EMAIL] '.repeat(many));
 });
+
+test('in what a model wrote no name is a wire’s, and addresses of pages are read', () => {
+  const block = {
+    type: 'mcp_tool_use',
+    id: 'mcptoolu_4155550100',
+    input: { id: 'bob@mail.example.com', customer_id: 'eve@mail.example.com', data: ['ann@mail.example.com'] },
+    source: { url: 'https://a.example/?to=joe@mail.example.com' },
+    picture: { url: 'data:image/png;base64,AAAA' },
+  };
+  const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block };
+  const told = JSON.stringify(
+    shown([chunk(0, {}, { open: { kind: 'native', native } }), chunk(0, {}, { close: {} }), end]),
+  );
+  expect(told).not.toContain('mail.example.com');
+  expect(told).toContain('mcptoolu_4155550100');
+  expect(told).toContain('https://a.example/?to=[EMAIL]');
+  expect(told).toContain('data:image/png;base64,AAAA');
+});

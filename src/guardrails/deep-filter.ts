@@ -8,8 +8,11 @@ export interface Filtered<T> {
   has_ended: boolean;
 }
 
-/** Names and kinds, which are nobody's words, and addresses of pages. */
-const NAMES = new Set(['id', 'type', 'status', 'role', 'object', 'model', 'format', 'url', 'uri', 'obfuscation']);
+/** Names and kinds, which are nobody's words. */
+const NAMES = new Set(['id', 'type', 'status', 'role', 'object', 'model', 'format', 'obfuscation']);
+/** What a model or a tool wrote by names of its own: in it nothing is a wire's. */
+const WRITTEN = new Set(['input', 'args', 'arguments', 'parameters', 'structured_content', 'structuredContent']);
+const DATA_URL = /^data:[\w.+/-]+[;,]/;
 /** What only its maker can read, or what is no text. */
 const OPAQUE = new Set([
   'encrypted_content',
@@ -23,6 +26,8 @@ const OPAQUE = new Set([
   'result',
 ]);
 const OPAQUE_TEXT = /^[\w+/=.:-]*$/;
+/** As no sealed state is. */
+const NUMBER_TEXT = /^[\d.:/+-]*$/;
 /** Strings that are JSON themselves. */
 const JSON_TEXT = new Set(['arguments', 'partial_json']);
 /** Shorter numbers are nobody's secret. */
@@ -53,7 +58,7 @@ export function filteredTexts(finder: Finder, texts: readonly string[]): Filtere
 
 /**
  * A JSON value whose strings are filtered, keys included: itself where nothing is found. What stands in it by wires' names of ids,
- * kinds, addresses and sealed state stays.
+ * kinds, sealed state and data of pictures stays, but not in what a model wrote.
  */
 export function filteredJson<T extends JsonValue | undefined>(finder: Finder, given: T): Filtered<T> {
   let has_ended = false;
@@ -64,14 +69,17 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     return filtered.value;
   }
 
-  function member(key: string, value: JsonValue): JsonValue {
-    if (typeof value !== 'string') return walk(value);
-    if (NAMES.has(key) || key.endsWith('_id')) return value;
-    if (OPAQUE.has(key) && OPAQUE_TEXT.test(value)) return value;
+  function member(key: string, value: JsonValue, is_written: boolean): JsonValue {
+    if (typeof value !== 'string') return walk(value, is_written || WRITTEN.has(key));
+    if (!is_written) {
+      if (NAMES.has(key) || key.endsWith('_id')) return value;
+      if (OPAQUE.has(key) && OPAQUE_TEXT.test(value) && !NUMBER_TEXT.test(value)) return value;
+      if (DATA_URL.test(value)) return value;
+    }
     return text(value, JSON_TEXT.has(key));
   }
 
-  function walk(value: JsonValue): JsonValue {
+  function walk(value: JsonValue, is_written: boolean): JsonValue {
     if (typeof value === 'string') return text(value);
     if (typeof value === 'number') {
       const told = String(value);
@@ -80,13 +88,13 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     }
     if (typeof value !== 'object' || value === null) return value;
     if (Array.isArray(value)) {
-      const list = value.map(walk);
+      const list = value.map((one) => walk(one, is_written));
       return list.some((one, at) => one !== value[at]) ? list : value;
     }
     let changed: JsonObject | undefined;
     for (const [key, told] of Object.entries(value)) {
       if (told === undefined) continue;
-      const shown = member(key, told);
+      const shown = member(key, told, is_written);
       const name = key.length < NUMBER_CHARS_MIN ? key : text(key);
       if (shown === told && name === key) continue;
       changed ??= { ...value };
@@ -96,6 +104,6 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     return changed ?? value;
   }
 
-  const value = given === undefined ? given : (walk(given) as T);
+  const value = given === undefined ? given : (walk(given, false) as T);
   return { value, has_ended };
 }

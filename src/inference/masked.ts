@@ -1,10 +1,11 @@
 import { GatewayError } from '../errors.ts';
 import { type AnswerFilterOptions, createAnswerFilter } from '../guardrails/answer-filter.ts';
-import { filteredJson, filteredTexts } from '../guardrails/deep-filter.ts';
+import { filteredJson, filteredText, filteredTexts } from '../guardrails/deep-filter.ts';
 import type { ActiveFilter, FilterSet } from '../guardrails/filter-set.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import type { Finding } from '../guardrails/finding.ts';
 import { finderOf, outputFiltersOf } from '../guardrails/output-filters.ts';
+import type { Finder } from '../guardrails/stream-filter.ts';
 import { filterName, filterStages } from '../guardrails/verdict.ts';
 import { METERED } from '../http/metered.ts';
 import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
@@ -40,6 +41,23 @@ function refusalOf({ label, guardrail_id, guardrail_scope, ...filter }: ActiveFi
     message: `Response blocked by content filter: ${label}`,
     metadata: { filter: filterName(filter), label, guardrail_id, guardrail_scope },
   };
+}
+
+/** An error with what its provider says of it filtered: some quote what the model wrote (`failed_generation`). */
+function maskedError<T>(error: T, finder: Finder): T | GatewayError {
+  if (!(error instanceof GatewayError) || error.metadata?.['provider_name'] === undefined) return error;
+  const { status, message, metadata, gateway_metadata, headers, cause } = error;
+  const shown = (text: string) => filteredText(finder, text, /^\s*[[{]/.test(text)).value;
+  const told: Record<string, unknown> = { ...metadata };
+  for (const field of ['raw', 'provider_code']) {
+    if (typeof told[field] === 'string') told[field] = shown(told[field]);
+  }
+  return new GatewayError(status, shown(message), {
+    metadata: told,
+    ...(gateway_metadata === undefined ? {} : { gateway_metadata }),
+    ...(headers === undefined ? {} : { headers }),
+    cause,
+  });
 }
 
 /** The routing as the client sees it, with what was done to the answer after it was written. */
@@ -81,15 +99,21 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
     };
   }
 
+  /** The same filters where what they find is not counted. */
+  const quietFinder = (call: Call, set: FilterSet): Finder => ({ ...tallyOf(call, set).options.finder, settled() {} });
+
   async function masked(call: Call, set: FilterSet): Promise<WholeAnswer> {
     // What was found is told before the answer is settled, so that its record has it.
     let tally: Tally | undefined;
+    let has_ended = false;
     const review = (completion: ChatCompletion) => {
       tally = tallyOf(call, set);
-      filteredAnswer(completion, tally.options);
+      has_ended = filteredAnswer(completion, tally.options).filter.hasEnded();
       tally.tell();
     };
-    const answer = await inner.complete({ ...call, review });
+    const answer = await inner
+      .complete({ ...call, review, isWithheld: () => has_ended })
+      .catch((error: unknown) => Promise.reject(maskedError(error, quietFinder(call, set))));
     const last = tallyOf(call, set);
     const { completion, filter } = filteredAnswer(answer.completion, last.options);
     if (tally === undefined) last.tell();
@@ -112,7 +136,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
   async function* maskedStream(call: Call, set: FilterSet): AsyncGenerator<StreamEvent, void, undefined> {
     const tally = tallyOf(call, set);
     const filter = createAnswerFilter(tally.options);
-    const quiet = { ...tally.options.finder, settled: () => {} };
+    const quiet = quietFinder(call, set);
     let is_open = false;
     let is_over = false;
     const shown = (chunks: ChatChunk[]): ChatChunk[] => {
@@ -124,7 +148,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       if (is_over || chunks.some(({ finish_reason }) => finish_reason != null)) tally.tell();
       return chunks;
     };
-    for await (const event of inner.stream({ ...call, isWithheld: filter.hasEnded })) {
+    for await (const event of failing(inner.stream({ ...call, isWithheld: filter.hasEnded }), quiet)) {
       if (event.type === 'chunks') {
         const chunks = is_over ? [] : shown(filter.take(event.chunks));
         if (chunks.length > 0) yield { type: 'chunks', chunks };
@@ -135,7 +159,11 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       if (event.type === 'end') {
         tally.tell();
         // The answer has its end; that its upstream failed after it is nothing to the client.
-        yield { ...event, metadata: withStages(event.metadata, call), error: is_over ? undefined : event.error };
+        yield {
+          ...event,
+          metadata: withStages(event.metadata, call),
+          error: is_over ? undefined : maskedError(event.error, quiet),
+        };
         continue;
       }
       is_open = true;
@@ -161,7 +189,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       has_ended ||= filtered.has_ended;
       return filtered.value;
     };
-    const answer = await inner.run(call, {
+    const masked: Task<P, A> = {
       ...task,
       async send(prepared, line) {
         tally = tallyOf(call, set);
@@ -169,7 +197,10 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
         tally.tell();
         return retold;
       },
-    });
+    };
+    const answer = await inner
+      .run(call, masked)
+      .catch((error: unknown) => Promise.reject(maskedError(error, quietFinder(call, set))));
     const metadata = withStages(answer.metadata, call);
     if (has_ended) throw refused(tally.ending(), metadata);
     return { ...answer, metadata };
@@ -195,6 +226,15 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       return maskedTask(call, task, task.retell, set);
     },
   };
+}
+
+/** The same events; what they fail with is filtered. */
+async function* failing(events: AsyncIterable<StreamEvent>, finder: Finder): AsyncGenerator<StreamEvent> {
+  try {
+    yield* events;
+  } catch (error) {
+    throw maskedError(error, finder);
+  }
 }
 
 /** The same where what ended the answer was no filter's finding: it might have gone on as a match for ever. */

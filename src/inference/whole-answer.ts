@@ -125,7 +125,8 @@ export function createWholeAnswers({
       throw error;
     }
     const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
-    const usage = await settle(session, outcome, answered, ended.finish_reason);
+    const finish_reason = call.isWithheld?.() === true ? 'content_filter' : ended.finish_reason;
+    const usage = await settle(session, outcome, answered, finish_reason);
     const last = answered?.candidate ?? candidate;
     if (outcome === 'completed') session.home?.keep(last, usage.prompt_tokens_details.cached_tokens);
     const keeper = states.keeper(session.call, last, wireOf(last));

@@ -344,7 +344,9 @@ describe('filters on answers', () => {
       expect(response.status, text).toBe(403);
       expect(text).not.toContain('1172');
       const id = response.headers.get('x-generation-id')!;
-      const record = (await (await filtered.call('GET', `/generation?id=${id}`)).json()) as { data: { total_cost: number } };
+      const record = (await (await filtered.call('GET', `/generation?id=${id}`)).json()) as {
+        data: { total_cost: number };
+      };
       expect(record.data.total_cost).toBeGreaterThan(0);
     } finally {
       await filtered.stop();
