@@ -172,6 +172,43 @@ test('a text is read as what it is, whatever it is declared as', async () => {
   }
 });
 
+test.each([
+  ['https://cdn.example.com/p/4111111111111111.jpg', false],
+  ['https://cdn.example.com/p/4111-1111-1111-1111.jpg', true],
+  ['https://cdn.example.com/p.jpg?card=4111111111111111', true],
+  ['https://cdn.example.com/p.jpg?u=jane.doe%40example.com', true],
+  ['https://cdn.example.com/%zz/p.jpg', false],
+])('an address is refused for what it says, and not for an id in it: %s', async (url, is_refused) => {
+  const both = guardrailOf([
+    { slug: 'email', action: 'redact' },
+    { slug: 'credit-card', action: 'redact' },
+  ]);
+  const messages: Message[] = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }];
+  const { refusal, subject } = await screen(
+    (visit) => requestTexts({ messages }, { visit, keeps_signatures: false }),
+    screenerOf(both),
+  );
+  expect(refusal !== undefined).toBe(is_refused);
+  expect(JSON.stringify(subject)).not.toMatch(/jane|4111-1111|=4111/);
+  if (!is_refused) expect(subject.messages).toBe(messages);
+});
+
+test('what is only flagged stays as it is written', async () => {
+  const flags = guardrailOf([
+    { slug: 'email', action: 'flag' },
+    { slug: 'credit-card', action: 'redact' },
+  ]);
+  const content = 'jane.doe\\u0040example.com';
+  const [first, second] = await messagesOf(
+    [
+      { role: 'user', content },
+      { role: 'assistant', content: '4111 1111 1111 1111' },
+    ],
+    flags,
+  );
+  expect([first?.content, second?.content]).toEqual([content, '[CREDIT_CARD]']);
+});
+
 test('names of fields that are too long a number for one are looked at', async () => {
   const cards = guardrailOf([], [{ pattern: 'CANARY[0-9]{6}', action: 'redact' }]);
   const request = { messages: [], ext: { wire: 'openai-chat', client: 'chat', rest: { bar: { CANARY123456: 1 } } } };

@@ -83,13 +83,14 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   const changing = found.some(({ findings }) => findings.some(redacts));
   if (!changing) return { subject: given, refusal, found, changed: new Map() };
   const changed = await changesOf(found, redacts, screener);
-  const told: string[] = [];
+  /** What stands in place of each; undefined: it stays. */
+  const told: (string | undefined)[] = [];
   for (const unit of units) {
-    told.push(unit.parts === undefined ? (changed.get(unit) ?? unit.text) : jsonOf(unit, unit.parts, changed));
+    told.push(unit.parts === undefined ? changed.get(unit) : jsonOf(unit, unit.parts, changed));
     if (unit.parts !== undefined) await pause();
   }
   let at = 0;
-  const rewritten = subject((text) => (text === '' ? text : told[at++]!));
+  const rewritten = subject((text) => (text === '' ? text : (told[at++] ?? text)));
   return { subject: rewritten, refusal, found, changed };
 }
 
@@ -133,29 +134,54 @@ function jsonOf({ text }: Unit, parts: readonly Part[], changed: ReadonlyMap<Fou
 /** Of JSON, at whatever depth of texts within texts. */
 const UNICODE_ESCAPE = /\\+u([0-9a-f]{4})/gi;
 
-/** Finds what a text says as it stands, or else as a model reads it that knows what is escaped. */
-async function look(unit: Unit, scanner: Scanner): Promise<void> {
-  const { text, kind } = unit;
-  if (text === '') return;
-  unit.findings = [...(await scanner.find(text))];
-  if (kind !== 'text' || !text.includes('\\u')) return;
-  const read = text.replace(UNICODE_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  if (read === text) return;
-  const findings = await scanner.find(read);
-  if (findings.length > 0 && findings.length >= unit.findings.length) {
-    Object.assign(unit, { text: read, findings: [...findings] });
+/** A text as its reader knows it, where it is escaped. */
+function readAs({ text, kind }: Unit): string {
+  if (kind === 'text' && text.includes('\\u')) {
+    return text.replace(UNICODE_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  }
+  if (kind !== 'pinned' || !text.includes('%') || !ADDRESS.test(text)) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 
+const ADDRESS = /^[a-z][a-z\d+.-]*:\/\/[^?#]*/i;
+
+/** Without what are, in the path of an address, the digits of an id and hardly ever those of a card. */
+function withoutIds(findings: readonly Finding[], text: string, { filters }: FilterSet): Finding[] {
+  const path_chars = ADDRESS.exec(text)?.[0].length ?? 0;
+  return findings.filter(({ start, end, filter }) => {
+    const is_number = filters[filter]?.slug === 'credit-card' && /^\d+$/.test(text.slice(start, end));
+    return !is_number || end > path_chars;
+  });
+}
+
+/** Finds what a text says as it stands, or else as its reader knows it. */
+async function look(unit: Unit, scanner: Scanner, set: FilterSet): Promise<void> {
+  const { text, kind } = unit;
+  if (text === '') return;
+  const told = async (read: string) => {
+    const findings = await scanner.find(read);
+    return kind === 'pinned' ? withoutIds(findings, read, set) : [...findings];
+  };
+  unit.findings = await told(text);
+  const read = readAs(unit);
+  if (read === text) return;
+  const findings = await told(read);
+  if (findings.length > 0 && findings.length >= unit.findings.length) Object.assign(unit, { text: read, findings });
+}
+
 /** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. */
-async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<void> {
+async function takeApart(unit: Unit, scanner: Scanner, set: FilterSet, keeps: boolean): Promise<void> {
   const { text, field } = unit;
   const parts: Part[] = [];
   const tokens = jsonTokens(text);
   let read = tokens.next();
   for (; read.done !== true; read = tokens.next()) {
     const part: Part = { field, kind: 'text', text: read.value.text, findings: [], token: read.value };
-    await look(part, scanner);
+    await look(part, scanner, set);
     if (keeps || part.findings.length > 0) parts.push(part);
   }
   if (read.value) {
@@ -163,7 +189,7 @@ async function takeApart(unit: Unit, scanner: Scanner, keeps: boolean): Promise<
     return;
   }
   unit.kind = 'text';
-  await look(unit, scanner);
+  await look(unit, scanner, set);
 }
 
 /** Finds what there is, text by text, until one must not go on. */
@@ -171,8 +197,8 @@ async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener
   const scanner = createScanner(set, pause);
   const analyzes = set.analyzed.length > 0 && analyze !== undefined;
   for (const unit of units) {
-    if (unit.kind === 'json') await takeApart(unit, scanner, analyzes);
-    else await look(unit, scanner);
+    if (unit.kind === 'json') await takeApart(unit, scanner, set, analyzes);
+    else await look(unit, scanner, set);
     for (const one of unit.parts ?? [unit]) {
       const refusal = refusalOf(one, set);
       if (refusal !== undefined) return refusal;

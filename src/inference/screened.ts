@@ -43,8 +43,8 @@ interface Passed {
   values: ReadonlyMap<string, string>;
 }
 
-/** What the inner language calls fields that a client of the prompt form knows by another name. */
-function clientField({ request, fieldName }: Call, field: string): string {
+/** How a client calls the field of its request in which something was found. */
+export function clientField({ request, fieldName }: Pick<Call, 'request' | 'fieldName'>, field: string): string {
   if (request.ext?.client === 'completions') return field.replace(/^messages\[0\]\.content/, 'prompt');
   if (fieldName === undefined) return field;
   const [entry] = /^(?:messages\[\d+\](?:\.content\[\d+\])?|tools\[\d+\]|[a-z_]+)/.exec(field) ?? [field];

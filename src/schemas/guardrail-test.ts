@@ -54,7 +54,7 @@ export const GuardrailTest = Type.Object(
         ),
         label: Type.String(),
         action: Type.Enum(['redact', 'block', 'flag'] as const),
-        field: Type.String({ description: 'Where, by the names of chat completions.' }),
+        field: Type.String({ description: 'Where, by the names of the API that the request is for.' }),
         start: Type.Integer({ description: 'UTF-16 offset in the text of the field.' }),
         end: Type.Integer({ description: 'Exclusive.' }),
         excerpt: Type.String({ description: 'Its first and its last character.' }),

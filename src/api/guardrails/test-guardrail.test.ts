@@ -59,13 +59,13 @@ describe('a draft', () => {
 
   test.each([
     ['chat', { model: 'acme/m', messages: [{ role: 'user', content: `To ${EMAIL}` }] }, 'messages[0].content'],
-    ['responses', { model: 'acme/m', input: `To ${EMAIL}` }, 'messages[0].content'],
+    ['responses', { model: 'acme/m', input: `To ${EMAIL}` }, 'input'],
     [
       'messages',
       { model: 'acme/m', max_tokens: 9, messages: [{ role: 'user', content: `To ${EMAIL}` }] },
       'messages[0].content',
     ],
-    ['completions', { model: 'acme/m', prompt: ['x', `To ${EMAIL}`] }, 'messages[0].content'],
+    ['completions', { model: 'acme/m', prompt: ['x', `To ${EMAIL}`] }, 'prompt'],
   ])('reads a request of %s, and tells which endpoints its restrictions leave', async (api, request, field) => {
     const guardrail = { ...redact, ignored_providers: ['Other'] };
     const { data } = await tried({ guardrail, api, request });

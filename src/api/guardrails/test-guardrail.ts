@@ -13,6 +13,7 @@ import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
 import { type DryRun, dryRun } from '../../inference/dry-run.ts';
 import type { Explanation } from '../../inference/explain.ts';
+import { clientField } from '../../inference/screened.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
 import { limits } from '../../limits.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
@@ -29,7 +30,9 @@ import { callOf } from '../call-of.ts';
 import { type ChatBody, chatRequest } from '../chat/door.ts';
 import { type CompletionRequest, completionRequests } from '../completions/door.ts';
 import { type MessagesRequestBody, messagesRequest } from '../messages/door.ts';
+import { messagesFieldNames } from '../messages/field-names.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../responses/door.ts';
+import { responsesFieldNames } from '../responses/field-names.ts';
 import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
 import { type ReplaySources, replayGuardrail } from './replay-guardrail.ts';
 
@@ -94,6 +97,18 @@ function requestsOf(options: TestGuardrailOptions, body: JsonObject, api: Api, o
   return read(body);
 }
 
+/** How the client of such a request calls a field of the inner language. */
+function fieldNamesOf(body: unknown, api: Api, request: ChatRequest | undefined): (field: string) => string {
+  if (request === undefined) return (field) => field;
+  const named =
+    api === 'responses'
+      ? { fieldName: responsesFieldNames(body as ResponsesRequestBody, 0) }
+      : api === 'messages'
+        ? { fieldName: messagesFieldNames(body as MessagesRequestBody) }
+        : {};
+  return (field) => clientField({ request, ...named }, field);
+}
+
 /** What was found, shown so that whoever asked knows it again, and nobody else does. */
 function masked(text: string, start: number, end: number): string {
   const characters = [...text.slice(start, end)];
@@ -101,7 +116,7 @@ function masked(text: string, start: number, end: number): string {
   return `${characters[0]}${'•'.repeat(Math.min(characters.length - 2, 30))}${characters.at(-1)}`;
 }
 
-function findingsOf({ found, filters }: DryRun<unknown>): GuardrailTest['findings'] {
+function findingsOf({ found, filters }: DryRun<unknown>, nameOf: (field: string) => string): GuardrailTest['findings'] {
   const told = found.flatMap(({ field, text, findings }) =>
     findings.map(({ start, end, filter: index, pattern }) => {
       const { slug, pattern: custom, label, action } = filters[index]!;
@@ -110,7 +125,7 @@ function findingsOf({ found, filters }: DryRun<unknown>): GuardrailTest['finding
         pattern: custom ?? pattern ?? null,
         label,
         action,
-        field,
+        field: nameOf(field),
         start,
         end,
         excerpt: masked(text, start, end),
@@ -211,6 +226,8 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
         phone_regions: options.phone_regions?.(),
       });
       const [first] = wanted;
+      const nameOf = fieldNamesOf(body.request, api, first);
+      const { refusal } = told;
       const unfiltered = [{ ...bound, ...NO_FILTERS }];
       const routed = first && { ...callOf(request, first, clock), wants_metadata: false };
       const explained =
@@ -218,10 +235,16 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       return {
         data: {
           verdict: told.verdict,
-          refusal: told.refusal === undefined ? null : { status: 403, ...refusalTold(told.refusal) },
-          findings: findingsOf(told),
+          refusal:
+            refusal === undefined
+              ? null
+              : { status: 403, ...refusalTold({ ...refusal, field: nameOf(refusal.field) }) },
+          findings: findingsOf(told, nameOf),
           findings_count: told.found.reduce((sum, { findings }) => sum + findings.length, 0),
-          changes: [...told.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({ field, text })),
+          changes: [...told.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({
+            field: nameOf(field),
+            text,
+          })),
           pipeline: told.stages,
           routing: explained === undefined ? null : routingOf(explained),
         },
