@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
 import { htmlText } from './html-text.ts';
 import { decodedText } from './page-text.ts';
 
@@ -64,6 +65,25 @@ test.each([
   [Buffer.from('é'), undefined, 'é'],
   [Buffer.from('é'), 'text/html; charset=no-such-thing', 'é'],
   [Buffer.from([0x61, 0xff]), 'text/plain', 'a\ufffd'],
-])('%j of %s is %s', (bytes, type, text) => {
-  expect(decodedText(bytes, type)).toBe(text);
+])('%j of %s is %s', async (bytes, type, text) => {
+  expect(await decodedText(bytes, type)).toBe(text);
+});
+
+test('a long page is decoded in pieces between which others run, none of them cut through a character', async () => {
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    other = setImmediate(count);
+  };
+  let other = setImmediate(count);
+  const text = `a${'語'.repeat(400_000)}`;
+  const decoded = await decodedText(Buffer.from(text), 'text/plain');
+  clearImmediate(other);
+  expect(decoded === text).toBe(true);
+  expect(turns).toBeGreaterThan(10);
+});
+
+test('a title without an end is cut where titles are', async () => {
+  const { title } = await htmlText(`<title>${'x '.repeat(100_000)}`, { base: 'http://a.example/', chars_max: 100 });
+  expect(title).toHaveLength(limits.web_title_chars_max);
 });

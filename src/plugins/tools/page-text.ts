@@ -23,9 +23,9 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
 
 /**
  * The bytes as text: by their mark, else as the server says, else as the page says of itself (HTML Standard, "Determining the
- * character encoding"), else UTF-8.
+ * character encoding"), else UTF-8. Gives way to others between pieces.
  */
-export function decodedText(bytes: Buffer, content_type: string | undefined): string {
+export async function decodedText(bytes: Buffer, content_type: string | undefined): Promise<string> {
   const head = bytes.subarray(0, limits.page_head_bytes).toString('latin1');
   const marked = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
   const told = /charset\s*=\s*"?([^\s";,]+)/i.exec(content_type ?? '')?.[1];
@@ -33,7 +33,12 @@ export function decodedText(bytes: Buffer, content_type: string | undefined): st
     /<meta[^>]+charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ??
     /<\?xml[^>]+encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
   const decoder = decoderOf(marked) ?? decoderOf(told) ?? decoderOf(own) ?? new TextDecoder();
-  return decoder.decode(bytes);
+  let text = '';
+  for (let at = 0; at < bytes.length; at += limits.page_slice_chars) {
+    if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+    text += decoder.decode(bytes.subarray(at, at + limits.page_slice_chars), { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 /** What a page says, whatever its type; throws `MediaRefused` where it is nothing that can be read. */
@@ -62,7 +67,7 @@ export async function pageText(
       is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not a text`,
     );
   }
-  const text = decodedText(bytes, content_type);
+  const text = await decodedText(bytes, content_type);
   const is_html =
     type === 'text/html' ||
     type === 'application/xhtml+xml' ||

@@ -29,6 +29,20 @@ function cutToTokens(text: string, tokens: number): string {
   return new TextDecoder().decode(bytes.subarray(0, tokens * limits.page_bytes_per_token), { stream: true });
 }
 
+/** What of a text a reader sees, up to about so many characters. Gives way to others between pieces. */
+async function seenText(text: string, chars_max: number): Promise<string> {
+  let seen = '';
+  for (let at = 0; at < text.length && seen.length < chars_max; ) {
+    if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+    const next = at + limits.page_slice_chars;
+    const is_split = (text.charCodeAt(next - 1) & 0xfc00) === 0xd800;
+    const end = is_split ? next - 1 : next;
+    seen += plainText(text.slice(at, end), limits.page_slice_chars);
+    at = end;
+  }
+  return seen;
+}
+
 /** The tool that reads one page of the public web. */
 export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading): ServerTool {
   const wish = fetchWish(parameters, 'parameters');
@@ -65,7 +79,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
         });
         const chars_max = tokens_max * limits.page_bytes_per_token;
         const { title, text } = await pageText(page, { pdfs, chars_max, owner, signal });
-        const content = cutToTokens(plainText(text, chars_max), tokens_max);
+        const content = cutToTokens(await seenText(text, chars_max), tokens_max);
         const shown = plainText(title, limits.web_title_chars_max);
         const told = {
           note: AS_DATA,
