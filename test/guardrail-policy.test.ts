@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
+import { Random } from './simulation/random.ts';
 import { describeStores } from './store-variants.ts';
 
 /**
@@ -186,6 +187,45 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await manage('DELETE', `/guardrails/${id}`);
     expect((await chat('acme/m')).status).toBe(200);
     expect((await manage('GET', '/workspaces/default')).data.default_guardrail_id).toBeNull();
+  });
+
+  test('what a key is told that it may use is what its requests reach, whatever guardrails hold together', async () => {
+    const random = new Random(8);
+    const draw = () => random.next();
+    const some = (names: readonly string[]) => {
+      const drawn = names.filter(() => draw() < 0.6);
+      return draw() < 0.5 || drawn.length === 0 ? undefined : drawn;
+    };
+    const flag = () => (draw() < 0.7 ? undefined : draw() < 0.5);
+    const models = VENDORS.map((vendor) => `${vendor}/m`);
+    for (let round = 0; round < 12; round += 1) {
+      const ids: string[] = [];
+      const settings = [];
+      for (const holds of Object.values(holdsFor)) {
+        if (draw() < 0.4) continue;
+        const drawn = {
+          allowed_models: some(models),
+          ignored_models: draw() < 0.3 ? some(models) : undefined,
+          allowed_providers: some(['keeping', 'clean']),
+          enforce_zdr: flag(),
+          enforce_zdr_anthropic: flag(),
+          enforce_zdr_other: flag(),
+        };
+        const id = await guardrail(drawn);
+        await holds(id);
+        ids.push(id);
+        settings.push(drawn);
+      }
+      const told = await usable();
+      const reached = [];
+      for (const model of models) if ((await chat(model)).status === 200) reached.push(model);
+      expect(reached.sort(), JSON.stringify(settings)).toEqual(
+        Object.keys(told)
+          .filter((id) => models.includes(id))
+          .sort(),
+      );
+      for (const id of ids) await manage('DELETE', `/guardrails/${id}`);
+    }
   });
 
   test('a workspace takes only a guardrail that there is', async () => {

@@ -82,6 +82,17 @@ test('opaque state and extensions are left out, reasoning is kept as text', () =
   };
   const { request } = kept(requestOf(message));
   expect(request.messages).toEqual([{ role: 'assistant', content: 'so', reasoning: 'I think therefore' }]);
+  const blocks = [
+    { type: 'web_search_result', title: 'A page', encrypted_content: 'opaque-page' },
+    { type: 'thinking', thinking: 'so', signature: 'opaque-signature' },
+    { type: 'text', text: 'so', thoughtSignature: 'opaque-thought', cache_control: { type: 'ephemeral' } },
+  ];
+  const natives = blocks.map((block) => ({ type: 'native' as const, wire: 'anthropic-messages' as const, block }));
+  expect(kept(requestOf(user(natives))).request.messages[0]?.content).toEqual([
+    { type: 'web_search_result', title: 'A page' },
+    { type: 'thinking', thinking: 'so' },
+    { type: 'text', text: 'so' },
+  ]);
 });
 
 test('what routing is told is not kept; tools, metadata and the user are', () => {
