@@ -41,7 +41,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       'ignor|disregard|forget|neglect|overlook|dismiss|discard|abandon|unlearn|overrule|nullify|invalidate|disobey|aside|throw|attention|heed|never mind|supersede',
     phrases: [
       `${one(IGNORE)}${upTo(6, FILL)}${one(PRIOR)}${gap(2)}${one(`${ORDERS}|rules|policies|protocols|training`)}`,
-      `${one(IGNORE)}${upTo(6, FILL)}(?: [^ .]{1,40}){0,1}${one(`${ORDERS}|rules`)}${upTo(2, 'that|which|and|text|messages?|content')}${one(`${PRIOR}|before|so far|up to now|until now|${WAS_TOLD}`)}`,
+      `${one(IGNORE)}${upTo(6, FILL)}(?: [^ .]{1,40}){0,1}${one(`${ORDERS}|rules`)}${upTo(2, 'that|which|and|text|messages?|content')}${one(`${PRIOR}|before|so far|up to now|until now|you (?:received|got|follow)|${WAS_TOLD}`)}`,
       `${one(IGNORE)}${upTo(3, FILL)}${one('everything|anything|all')}${gap(3)}${one(`above(?! the| line| \\d)|${WAS_TOLD}|before this(?: point)?|prior to this|you know|you ve learned|you learned|until now|up to now|up to this point`)}`,
       `${one(IGNORE)}${upTo(3, 'all|any|of|everything|about|the')}${one('your')}(?: (?!ego|own)[^ .]{1,40}){0,3}${one(`${ORDERS}|rules|polic(?:y|ies)|training|safety|ethics|moral[^ ]{0,5}|alignment|protocols?|limitations|filters|conditioning`)}`,
       `${one(IGNORE)}${upTo(4, `${FILL}|${PRIOR}`)}${one('system|developer|safety')}${one(`${ORDERS}|messages?|rules|protocols|polic(?:y|ies)`)}`,
@@ -88,7 +88,7 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       'reveal|show|print|display|output|repeat|tell|share|leak|expose|dump|disclose|divulge|recite|echo|return|provide|write|state|list|quote|paste|copy|give|say|read|translate|summarize|encode|spell|send|describe|type',
     phrases: [
       `${one(SHOW)}${upTo(4, 'me|us|out|back|all|of|to|the|verbatim|exactly|now|again|please|word|for|it|contents?|full|text|entire|exact|complete|just|about|first')}${one('your')}${upTo(3, `${HIDDEN}|and|or|own`)}${one('system ?prompts?|prompts?|system instructions?|system messages?|initial (?:instructions?|messages?)|(?:hidden|secret|internal|original|confidential|initial|system|core|developer|first|current|exact|full|complete) (?:instructions?|rules|directives?|guidelines?|configuration|programming|messages?|prompts?)|directives|pre ?prompt|preamble|context window')}`,
-      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|show me|tell me|give me|print|output|repeat|dump|display')}${upTo(4, 'me|us|all|of|verbatim|exactly|now|the|contents?|full|entire|exact|complete|your')}${one('your|these')} (?:instructions|rules and (?:guidelines|instructions)|guidelines)(?! (?:for|on|to|how|about|regarding))`,
+      `${one('reveal|revealing|disclose|leak|divulge|expose|recite|show me|tell me|give me|print|output|repeat|dump|display|encode')}${upTo(4, 'me|us|all|of|verbatim|exactly|now|the|contents?|full|entire|exact|complete|your')}${one('your|these')} (?:instructions|rules and (?:guidelines|instructions)|guidelines)(?! (?:for|on|to|how|about|regarding))`,
       `${one('reveal|revealing|disclose|leak|divulge|expose|recite|exfiltrate')}${upTo(4, `me|us|all|of|verbatim|exactly|the|contents?|your|its|${HIDDEN}`)}${one('system ?prompts?|system instructions?|system messages?|(?:initial|hidden|secret|original|developer) (?:prompts?|instructions?|messages?)')}`,
     ],
   },
@@ -199,6 +199,61 @@ export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
       `${one('you (?:are|re)(?: now)?|be|become|act as|act like|consider yourself|you have been|you are to be|you ve been|get|yourself')}${upTo(3, 'a|an|in|fully|completely|now|been|as')} (?:jailbroken|jailbreaked)`,
       `${one('jailbreak')} (?:yourself|your (?:self|system|model|programming))`,
       `${one('enter|activate|enable|with|in|initiate|unlock|begin')}${upTo(2, 'the|your|a|full')} jailbreak`,
+    ],
+  },
+  {
+    pattern: 'ignore_previous_instructions',
+    needs: 'instructions?|prompts?|directives|guidelines|orders|rules|told|said|user',
+    phrases: [
+      `${one(`(?:${PRIOR}) (?:system |user |developer )?(?:${ORDERS})|(?:the|your|all) (?:${ORDERS}|rules) (?:above|before|so far)`)}${upTo(5, 'you|were|was|had|have|been|given|received|got|before|that|above|so|far')} (?:were|was|are|is|have been|has been) (?:just |only |merely |all |now |hereby )*(?:a test|a drill|a joke|a lie|fake|void|null|obsolete|invalid|cancell?ed|revoked|rescinded|superseded|overridden|suspended|withdrawn|no longer (?:valid|in effect|in force|relevant|binding))`,
+      `${one('everything|all|anything|whatever')}${upTo(2, 'that|of|what')} you (?:have been|ve been|were|had been) (?:told|taught|given|instructed)${gap(5)} is (?:now |hereby )?(?:null|void|cancell?ed|revoked)`,
+      `${one('ignore|disregard')} (?:what )?the user(?: s)? (?:requests?|query|question|instructions?|prompt|wishes|says|asks|wants|said|asked|and (?:instead|send|reply|respond|output|print|say|forward|tell|recommend|always))`,
+      `${one('i|we')} (?:will|ll|shall|can|am going to|must)${upTo(2, 'now|gladly|happily|simply')}${one('ignore|disregard|forget|bypass|break|violate')}${upTo(2, 'all|of|any')} my${upTo(2, `${HIDDEN}|safety|ethical|content`)}${one('instructions|guidelines|programming|restrictions|rules|training|polic(?:y|ies)|filters|directives')}(?! (?:of|for|about|on))`,
+    ],
+  },
+  {
+    pattern: 'remove_restrictions',
+    needs:
+      'restrict|limit|rules|filter|programming|guidelines|ethics|moral|constraint|censor|boundar|safeguard|guardrail|polic|training',
+    phrases: [
+      `${one('you (?:are|re) now')}${gap(6)} (?:with no|with zero|without any|without|that has no|who has no)${upTo(2, 'any|ethical|moral|content|safety|rules|or')}${one('rules|restrictions|limitations|filters?|guidelines|ethics|morals|censorship|guardrails|safeguards')}`,
+      `${one('regardless of|irrespective of|in spite of|despite|contrary to|act against|go against|acting against')}${upTo(2, 'any|all|of')} your${upTo(3, `${HIDDEN}|safety|ethical|moral|content|and|or`)}${one('guidelines|programming|rules|polic(?:y|ies)|restrictions|training|ethics|safeguards|instructions|directives')}(?! (?:of|for|about|on))`,
+      `${one('if|imagine|suppose|assume|assuming|pretend')}${upTo(1, 'that')} you (?:had|have|had absolutely|were under) no${upTo(3, 'ethical|moral|content|safety|rules|or|and|such|usage')}${one('restrictions|rules|filters?|limitations|guidelines|ethics|morals|censorship|polic(?:y|ies)|guardrails|constraints')}(?! (?:of|for|about|on|in|when|to))`,
+      `${one('pretend|assume|imagine|suppose|act as if|act as though|behave as if')}${upTo(1, 'that')} (?:(?:the|your|these|those|all)${upTo(2, `${PRIOR}|your|content|safety|ethical|${HIDDEN}`)}${one(`${ORDERS}|rules|polic(?:y|ies)|limitations|filters`)}${upTo(2, 'above|before|you|have|were|given')} (?:do not|don t|never|no longer|did not|didn t) (?:exist|apply)|there (?:are|is|were) no${upTo(2, 'content|safety|ethical|moral|usage|more')}${one('polic(?:y|ies)|guidelines|restrictions|filters|guardrails|safeguards')})(?! (?:of|for|about|on|in))`,
+      `${one('you (?:have been|ve been|were|have now been) (?:now )?(?:freed|liberated|released|unshackled|unchained) (?:from|of)')}${gap(4)}${one('restrictions?|rules|limitations?|confines|constraints|guidelines|chains|policies|programming|filters')}`,
+      `${one('do not|don t|dont|no longer|never')} (?:have|need) to (?:abide by|follow|obey|adhere to|comply with|respect)${upTo(3, 'the|any|all|of|your|those')}${one('rules|guidelines|restrictions|polic(?:y|ies)|instructions|limits')} (?:(?:set|imposed|placed|made|given|laid down|put)(?: (?:for|on|upon|to) you| by (?:openai|anthropic|your))|you were given|of openai|of anthropic|that bind you)`,
+    ],
+  },
+  {
+    pattern: 'remove_restrictions',
+    needs: 'restrict|limit|rules|filter|guideline|protocol|safeguard|guardrail|constraint|checks|training',
+    phrases: [
+      `${one('your')}${upTo(2, 'usual|own|built|in|and')}${one('(?:safety|content|ethical|moral|security|alignment|moderation) (?:filters?|guidelines?|rules?|restrictions?|protocols?|safeguards?|training|constraints?|checks?)|restrictions|guardrails|safeguards|limitations')} (?:are|is|have been|has been|were)${upTo(2, 'now|all|hereby|temporarily|permanently')} (?:turned off|switched off|off|disabled|deactivated|removed|lifted|suspended|void|gone|cancell?ed|revoked)`,
+    ],
+    is_common: true,
+  },
+  {
+    pattern: 'reveal_prompt',
+    needs: 'prompt|instructions|rules|guidelines|directives|conversation|chat|session',
+    phrases: [
+      `${one('print|output|repeat|reveal|show|display|tell|give|recite|echo|say|spell')}${upTo(3, 'me|us|out|exactly|just|only')}${one('the|first|last|what')}${gap(3)}${one('words?|lines?|characters|sentences?|tokens|letters|paragraphs?|beginning|start|rest|half|part|section')} of your${upTo(3, HIDDEN)}${one('prompts?|instructions|directives|system ?prompts?')}`,
+      `${one('list|print|show|tell me|reveal|repeat|give me|what are')}${upTo(4, 'me|all|of|the|every|exact')}${one('rules|instructions|guidelines|directives')}${upTo(1, 'that')} you (?:have to|must|need to|are supposed to|are told to|were told to|were given to) (?:follow|obey|adhere to|respect)(?! (?:when|if|while|to|for))`,
+      `${one('what|which|repeat|print|output|show|reveal|tell me|quote')}${upTo(6, 'were|was|is|are|the|exact|first|very|me|exactly|all|all of|full')}${one('words|text|message|instructions|sentences?|lines?')}${upTo(4, 'that|was|were|is|are|written|said|given|to|you')} (?:at|from) the (?:very )?(?:start|beginning|top) of (?:this|our) (?:conversation|chat|session|context)`,
+    ],
+  },
+  {
+    pattern: 'bypass_safety',
+    needs: 'restrict|limit|rules|filter|guideline|safeguard|guardrail|constraint|polic|safety',
+    phrases: [
+      `${one('you (?:to|can|may|must|should|shall|will|are (?:hereby )?(?:authori[sz]ed|allowed|permitted|free|instructed|ordered) to)')}${upTo(2, 'now|simply|also|please')}${one('bypass|circumvent|override|ignore|disregard|evade|disable|violate|break')}${upTo(3, 'all|any|every|your|of|the|content|safety|ethical|usual')}${one('restrictions|limitations|guidelines|safeguards|guardrails|safety (?:rules|filters?|checks?|measures?|protocols?)|content polic(?:y|ies)|content filters?')}`,
+    ],
+    is_common: true,
+  },
+  {
+    pattern: 'bypass_safety',
+    needs: 'authori|permit|order|command',
+    phrases: [
+      `${one('(?:i|we)(?: hereby| now)? (?:authori[sz]e|permit|order|command) you to|you (?:are|have been) (?:hereby )?(?:authori[sz]ed|permitted|cleared|ordered) to')}${one('bypass|circumvent|override|ignore|disregard|evade|disable|violate|break')}${upTo(3, 'all|any|every|your|of|the|content|safety|ethical|usual')}${one('restrictions|limitations|guidelines|rules|safeguards|guardrails|filters?|safety|polic(?:y|ies)')}`,
     ],
   },
   {

@@ -30,12 +30,12 @@ export const SPEAKER = roles.speaker;
 const LISTS: Readonly<Partial<Record<keyof typeof roles, string>>> = {
   undo: 'keine keinerlei ohne compte suis suivez sans aucune aucun sin ninguna ningún sem nenhuma ignore ignoring ignores disregard disregarding forget forgetting neglect overlook dismiss discard abandon unlearn override overrides overriding overrule overwrite supersede supersedes void nullify invalidate cancel erase delete clear wipe reset revoke bypass bypassing circumvent circumventing evade sidestep violate disobey break drop skip stop cease disable disabling deactivate suspend remove removing lift unlock turn switch shut aside away never without free bound unbound limited restricted constrained shed escape not longer no dont don follow following obey replace replaces adopt receive here these your new',
   orders:
-    'prompt prompts regeln limites limite límites reglas regole instruction instructions directive directives guideline guidelines orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
+    'prompt prompts regeln limites limite límites reglas regole instruction instructions directive directives guideline guidelines guidance orders rules constraints restriction restrictions policy policies programming training protocol protocols limitation limitations guardrails filters filter safeguards safety ethics ethical moral morals morality censorship moderation alignment boundaries conditioning',
   strong: 'ignore ignoring bypass override overriding disregard circumvent forget overrule overwrite delete',
   show: 'reveal revealing show print display output repeat tell share leak expose dump disclose divulge recite echo return provide write state list quote paste copy give say read translate summarize encode spell send describe type what whats which text texts content contents copy my reproduce exfiltrate lautet zeig zeige zeigen nenne verrate gib wiederhole montre montrez donne quel quelles dis répète révèle muestra muestrame dime cuál cuáles imprime repite mostre mostra qual quais imprima repita mostrami dimmi stampa ripeti покажи выведи повтори напиши раскрой',
   prompt:
     'instruction instructions prompt prompts directive directives guidelines rules system preamble preprompt told',
-  where: 'above apply preceding verbatim everything told learned know',
+  where: 'conversation above apply preceding verbatim everything told learned know',
   kind_of_mode:
     'developer dev god debug admin administrator sudo root maintenance dan unsafe chaos opposite diagnostic special secret freedom filter override',
   mode: 'mode',
@@ -82,7 +82,7 @@ export const PARTNERS_OF: Int32Array = Int32Array.from({ length: 2 * roles.speak
 
 /** Words of the rules that are no role's. */
 const OTHERS =
-  'previous prior earlier preceding existing current original initial hidden internal messages messages everything pretend roleplay simulate respond persona enable activate enter command commands context conversation human user limits previas anteriores anterior précédentes antérieures vorherigen vorherige bisherigen obigen предыдущие предыдущих reglas regras regole règles sistema';
+  'previous prior earlier preceding existing current original initial hidden internal messages messages everything pretend roleplay simulate respond persona enable activate enter command commands context human user limits previas anteriores anterior précédentes antérieures vorherigen vorherige bisherigen obigen предыдущие предыдущих reglas regras regole règles sistema';
 
 /** The words that are known, as they are read (see `folded`). */
 export const KNOWN_WORDS: ReadonlySet<string> = new Set([...maskByWord.keys(), ...folded(OTHERS).split(' ')]);

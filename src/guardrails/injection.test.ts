@@ -92,8 +92,8 @@ test('each finding says which family it is of', () => {
 test('fewer than one in a hundred ordinary prompts of developers is taken for an attempt', () => {
   expect(new Set(BENIGN_PROMPTS).size).toBeGreaterThan(1_000);
   const taken = BENIGN_PROMPTS.filter((prompt) => findInjections(prompt).length > 0);
-  // Two that quote or tell of an attempt: a fifth of what may be.
-  expect(taken.length, taken.join('\n')).toBeLessThanOrEqual(2);
+  // Those that quote or tell of an attempt, or say one of machines: less than half of what may be.
+  expect(taken.length, taken.join('\n')).toBeLessThanOrEqual(5);
 });
 
 test('ordinary prompts in one long text are no attempt together', () => {
