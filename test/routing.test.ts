@@ -171,10 +171,11 @@ describe('the name of a model', () => {
     expect(JSON.parse(wire.exchanges[0]?.body ?? '')).toHaveProperty('reasoning_effort');
   });
 
-  test(':online says that nothing is searched for', async () => {
-    const { status, metadata } = await ask({ model: 'acme/fast-1:online' });
-    expect(status).toBe(200);
-    expect(metadata.adjusted_parameters).toContainEqual(expect.objectContaining({ kind: 'dropped', field: 'plugins' }));
+  test(':online where nothing can search is refused, and says what would have to be set up', async () => {
+    const { status, body } = await ask({ model: 'acme/fast-1:online' });
+    expect(status).toBe(400);
+    expect(body.error?.message).toMatch(/:online, .*plugins\.web/);
+    expect(wire.exchanges).toEqual([]);
   });
 
   test.each(['acme/nobody', 'acme/fast-1:slow', '~acme/slow-latest'])('%s is a 400', async (model) => {
