@@ -53,9 +53,15 @@ export interface Attribution {
 /** Holds texts that a client sends against its filters. */
 export interface Screening {
   /** The texts as they may go on: what is to be redacted is. Rejects with `GatewayError` 403 where one must not go on. */
-  texts(texts: readonly string[]): Promise<string[]>;
+  texts(texts: readonly string[], rules?: ScreeningOf): Promise<string[]>;
   /** The same for messages that a client did not send, but what it lost of them. */
-  messages(messages: readonly Message[]): Promise<Message[]>;
+  messages(messages: readonly Message[], rules?: ScreeningOf): Promise<Message[]>;
+}
+
+/** Of what is screened. */
+export interface ScreeningOf {
+  /** The call goes on without what must not go on, and is told to. */
+  is_spare: boolean;
 }
 
 /** One request for inference, past the door: what is wanted, by whom, under which id. */

@@ -11,10 +11,11 @@ import { METERED } from '../http/metered.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Prepared } from './admission.ts';
 import type { Inference } from './answer.ts';
-import type { Call } from './call.ts';
+import type { Call, ScreeningOf } from './call.ts';
 import { analyzeInTime } from './dry-run.ts';
 import { createRestored } from './restored.ts';
 import type { Task } from './task.ts';
@@ -97,22 +98,29 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
   }
 
   /** Tells what was found, in the call and in the metrics. */
-  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>): void {
+  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare = false): void {
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
-    call.stages.push(...filterStages(set, findings, refusal?.filter));
+    const stages = filterStages(set, findings, refusal?.filter);
+    call.stages.push(...(is_spare ? stages.map(leftOut) : stages));
     const counts = new Map<number, number>();
     for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
     for (const [index, count] of counts) {
       const filter = set.filters[index]!;
-      const action = filter === refusal?.filter ? 'block' : filter.action;
+      // What is left out is kept from the model, and the call goes on.
+      const action = filter !== refusal?.filter ? filter.action : is_spare ? 'redact' : 'block';
       metrics.contentFiltered(filterName(filter), action, count);
     }
   }
 
-  async function screened<T>(call: Call, subject: Subject<T>, screener: Screener): Promise<Screened<T>> {
+  async function screened<T>(
+    call: Call,
+    subject: Subject<T>,
+    screener: Screener,
+    is_spare = false,
+  ): Promise<Screened<T>> {
     const told = await screen(subject, screener);
-    tell(call, screener.set, told);
+    tell(call, screener.set, told, is_spare);
     return told;
   }
 
@@ -130,16 +138,17 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
   /** Texts that come to the call later are held against the same filters, and numbered on. */
   function later(call: Call, screener: Screener): Call['screening'] {
     return {
-      async texts(texts) {
+      async texts(texts, { is_spare } = CLIENTS) {
         const visited: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
-        const told = await screened(call, visited, screener);
+        const told = await screened(call, visited, screener, is_spare);
         await refuse(call, told);
         return told.subject;
       },
-      async messages(messages) {
+      async messages(messages, { is_spare } = CLIENTS) {
         const given: ChatRequest = { messages: [...messages] };
         const rules = { keeps_signatures: keepsSignatures(screener) };
-        const told = await screened(call, (visit) => requestTexts(given, { ...rules, visit }), screener);
+        const subject: Subject<ChatRequest> = (visit) => requestTexts(given, { ...rules, visit });
+        const told = await screened(call, subject, screener, is_spare);
         await refuse(call, told);
         return told.subject.messages;
       },
@@ -236,6 +245,20 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
       if (set === undefined) return inner.run(call, task);
       return passTask(call, task, set).then((passed) => inner.run(passed.call, passed.task));
     },
+  };
+}
+
+/** What a client sent is no spare: the call ends with it. */
+const CLIENTS: ScreeningOf = { is_spare: false };
+
+/** What would have ended the call, had the client sent it. */
+function leftOut(stage: Stage): Stage {
+  if (stage.data?.['action'] !== 'blocked') return stage;
+  const summary = stage.summary?.replace(/^Blocked/, 'Left out');
+  return {
+    ...stage,
+    ...(summary === undefined ? {} : { summary }),
+    data: { ...stage.data, action: 'left_out' },
   };
 }
 

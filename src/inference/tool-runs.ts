@@ -94,7 +94,9 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     if (call.screening === undefined) return { ...outcome, content };
     try {
       // As a tool's result, so that what its strings say is looked at, however it is escaped.
-      const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }]);
+      const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }], {
+        is_spare: true,
+      });
       return { ...outcome, content: clean?.content as string };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;

@@ -235,7 +235,7 @@ async function screened({ screening }: Call, found: readonly SearchResult[]): Pr
   const passed: SearchResult[] = [];
   for (const one of found) {
     try {
-      const [title = '', content = ''] = await screening.texts([one.title, one.content]);
+      const [title = '', content = ''] = await screening.texts([one.title, one.content], { is_spare: true });
       passed.push({ ...one, title, content });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { Inference } from './answer.ts';
+import type { Call } from './call.ts';
+import { createScreened } from './screened.ts';
+
+const guardrails = [
+  { id: 'g', scope: 'api-key', content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filters: null },
+] as unknown as BoundGuardrail[];
+
+/** A call past its screening, and what its metrics were told. */
+async function passed() {
+  const counted: string[] = [];
+  const given = { request: { messages: [] }, principal: { guardrails }, stages: [] } as unknown as Call;
+  const { promise, resolve } = Promise.withResolvers<Call>();
+  const inner = {
+    countTokens: async (call: Call) => resolve(call),
+    routingOf: async () => undefined,
+  } as unknown as Inference;
+  const screened = createScreened(inner, {
+    analyzer: { analyze: async () => [], stop: async () => {} },
+    rules: () => ({ on_failure: 'block', timeout_ms: 1_000, phone_regions: undefined }),
+    metrics: { contentFiltered: (filter, action) => counted.push(`${filter} ${action}`) },
+    log: { warn: () => {} },
+  });
+  await screened.countTokens(given);
+  return { call: await promise, counted };
+}
+
+test.each([
+  [true, 'Left out: 1 match (email)', 'left_out', 'email redact'],
+  [false, 'Blocked: 1 match (email)', 'blocked', 'email block'],
+])(
+  'what comes to a call later and is to spare (%s) is told as what becomes of the call',
+  async (is_spare, summary, action, count) => {
+    const { call, counted } = await passed();
+    await expect(call.screening!.texts(['jane.doe@example.com'], { is_spare })).rejects.toThrow('blocked');
+    expect(call.stages).toMatchObject([{ summary, data: { action } }]);
+    expect(counted).toEqual([count]);
+  },
+);
