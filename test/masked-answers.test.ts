@@ -40,6 +40,55 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     });
     return;
   }
+  if (body['model'] === 'failing') {
+    response.writeHead(400, { 'content-type': 'application/json' });
+    const failed_generation = '{"card": "4111 1111 1111 1111"}';
+    const error = {
+      message: `Failed to call a function: ${failed_generation}`,
+      code: 'tool_use_failed',
+      failed_generation,
+    };
+    response.end(JSON.stringify({ error }));
+    return;
+  }
+  if (body['model'] === 'steps') {
+    const is_last = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
+    const tools = (body['tools'] ?? []) as { function: { name: string } }[];
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const called = {
+      index: 0,
+      id: 'call_1',
+      type: 'function',
+      function: { name: tools[0]?.function.name, arguments: '{}' },
+    };
+    const text = is_last ? 'And 5500-0000-0000-0004.' : 'The card is 4111 1111 1111 1111';
+    response.writeHead(200, { 'content-type': type });
+    response.write(
+      text
+        .match(/.{1,3}/g)!
+        .map((content) => chunk({ content }))
+        .join(''),
+    );
+    response.end(
+      `${is_last ? chunk({}, 'stop') : chunk({ tool_calls: [called] }) + chunk({}, 'tool_calls')}data: [DONE]\n\n`,
+    );
+    return;
+  }
+  if (body['model'] === 'broken') {
+    const message = { role: 'assistant', content: '```json\n{"card": "4111 1111 1111 1111",}\n```' };
+    const usage = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      JSON.stringify({
+        object: 'chat.completion',
+        created: 1,
+        choices: [{ index: 0, message, finish_reason: 'stop' }],
+        usage,
+      }),
+    );
+    return;
+  }
   if (body['model'] === 'echo') {
     const asked = (body['messages'] as { content: string }[]).at(-1)!.content;
     const content = `You said: ${asked} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
@@ -119,7 +168,12 @@ beforeEach(async () => {
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers,
-      models: { ...models, 'acme/endless': at('endless'), 'acme/echo': at('echo') },
+      models: {
+        ...models,
+        ...Object.fromEntries(
+          ['endless', 'echo', 'failing', 'steps', 'broken'].map((name) => [`acme/${name}`, at(name)]),
+        ),
+      },
     }),
   });
   bodies = [];
@@ -242,6 +296,44 @@ test('without the option answers stay as they came', async () => {
   expect(await response.text()).toContain(' 1111 1111 1');
 });
 
+test('what a provider says of an answer that failed is filtered, whole and streamed', async () => {
+  await hold(cards('redact'));
+  for (const stream of [false, true]) {
+    const response = await gateway.call('POST', '/chat/completions', { model: 'acme/failing', messages, stream });
+    const text = await response.text();
+    expect(text).toContain('[CREDIT_CARD]');
+    expect(text).toContain('failed_generation');
+    expect(text).not.toMatch(/4111|1111/);
+  }
+});
+
+test('every step of an answer with tools of the gateway is filtered, and each match counted once', async () => {
+  await hold(cards('redact'));
+  const asked = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
+  const stream = await gateway.call('POST', '/chat/completions', { ...asked, stream: true });
+  const text = await stream.text();
+  expect(bodies).toHaveLength(2);
+  const told = text
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .flatMap((event) => (JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] }).choices)
+    .map(({ delta }) => delta.content ?? '')
+    .join('');
+  expect(told).toBe('The card is [CREDIT_CARD]\n\nAnd [CREDIT_CARD].');
+  expect(text).not.toMatch(/4111|5500/);
+  const record = JSON.stringify(await generation(stream.headers.get('x-generation-id')!));
+  expect(record).toContain('"in":"answer"');
+  expect(record).not.toMatch(/4111 |5500-/);
+});
+
+test('JSON that is mended is filtered as it is mended', async () => {
+  await hold(cards('redact'));
+  const asked = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
+  const response = await gateway.call('POST', '/chat/completions', { ...asked, plugins: [{ id: 'response-healing' }] });
+  const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
+  expect(JSON.parse(choices[0]!.message.content)).toEqual({ card: '[CREDIT_CARD]' });
+});
+
 describe('what is blocked', () => {
   const model = 'acme/endless';
   beforeEach(() => hold(cards('block')));
@@ -297,6 +389,7 @@ describe('what is blocked', () => {
     expect(JSON.stringify(answered)).not.toContain('The card');
     const record = await generation(response.headers.get('x-generation-id')!);
     expect(record['total_cost']).toBeGreaterThan(0);
+    expect(record['finish_reason']).toBe('content_filter');
     expect(JSON.stringify(record)).toContain('blocked');
   });
 });

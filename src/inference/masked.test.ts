@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { Inference } from './answer.ts';
+import type { Call } from './call.ts';
+import { createMasked } from './masked.ts';
+import { NO_USAGE } from './settlement.ts';
+import type { StreamEvent } from './stream-answer.ts';
+
+const guardrail: BoundGuardrail = {
+  id: 'g',
+  scope: 'api-key',
+  allowed_models: null,
+  ignored_models: null,
+  allowed_providers: null,
+  ignored_providers: null,
+  enforce_zdr: null,
+  enforce_zdr_anthropic: null,
+  enforce_zdr_openai: null,
+  enforce_zdr_google: null,
+  enforce_zdr_other: null,
+  content_filter_builtins: [{ slug: 'email', action: 'redact' }],
+  content_filters: null,
+  content_filter_output: true,
+  content_filter_reversible: null,
+};
+
+test('where another endpoint goes on, what it is sent of the answer is shown as the answer is', async () => {
+  const stages: Call['stages'] = [];
+  const opened = (content: string) =>
+    ({
+      type: 'open',
+      served: { model: 'm', provider: 'p' },
+      upstream_bodies: [{ messages: [{ role: 'assistant', content }] }],
+    }) as unknown as StreamEvent;
+  const text = (content: string, n: number): StreamEvent => ({
+    type: 'chunks',
+    chunks: [{ delta: { content }, ext: { slot: { n, open: { kind: 'text' } } } }],
+  });
+  async function* stream(): ReturnType<Inference['stream']> {
+    yield opened('');
+    yield text('Ask bob@mail.example.com or eve@mail', 0);
+    yield opened('Ask bob@mail.example.com or eve@mail');
+    yield text('.example.com.', 0);
+    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+  }
+  const masked = createMasked({ stream } as unknown as Inference, { metrics: { contentFiltered() {} } });
+  const call = { principal: { guardrails: [guardrail] }, stages } as unknown as Call;
+  const events: StreamEvent[] = [];
+  for await (const event of masked.stream(call)) events.push(event);
+  const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
+  expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
+  expect(JSON.stringify(events)).not.toContain('bob@');
+  expect(stages).toHaveLength(1);
+});
