@@ -113,40 +113,56 @@ export function fold(text: string): Folded {
   const { length } = text;
   const first = firstChange(text, units);
   if (first === length) return { text };
-  const out = new Uint16Array(length);
-  const origins = new Uint32Array(length + 1);
+  const parts: string[] = [];
+  let origins: Uint32Array | undefined;
   let count = 0;
-  let is_changed = false;
-  const put = (unit: number, origin: number) => {
-    out[count] = unit;
-    origins[count] = origin;
-    count += 1;
+  /** What is read as it is written stands from here on; before it ends the text as it was folded so far. */
+  let from = 0;
+  let last = -1;
+  const pass = (to: number) => {
+    if (to === from) return;
+    parts.push(text.slice(from, to));
+    if (origins !== undefined) for (let at = from; at < to; at += 1) origins[count + at - from] = at;
+    count += to - from;
+    last = text.charCodeAt(to - 1);
   };
-  for (let at = 0; at < first; at += 1) put(text.charCodeAt(at), at);
+  /** So many units from an offset on are read as another, or as nothing. */
+  const replace = (at: number, width: number, unit: number | undefined) => {
+    pass(at);
+    from = at + width;
+    if (width !== 1 || unit === undefined) origins ??= identity(length + 1, count);
+    if (unit === undefined) return;
+    parts.push(String.fromCharCode(unit));
+    if (origins !== undefined) origins[count] = at;
+    count += 1;
+    last = unit;
+  };
   for (let at = first; at < length; at += 1) {
     const unit = text.charCodeAt(at);
-    const read = unit < 0x80 ? 0 : units[unit]!;
+    if (unit < 0x80) continue;
+    const read = units[unit]!;
     if (read === 0) {
-      const is_dash = unit === VOWEL_MARK && count > 0 && isDigit(out[count - 1]!);
-      is_changed ||= is_dash;
-      put(is_dash ? 0x2d : unit, at);
+      if (unit === VOWEL_MARK && isDigit(from < at ? text.charCodeAt(at - 1) : last)) replace(at, 1, 0x2d);
     } else if (read === SURROGATE) {
       const value = pairOf(unit, text.charCodeAt(at + 1));
-      if (value >= 0) put(ZERO + value, at);
-      if (value !== -1) {
-        is_changed = true;
-        at += 1;
-      } else put(unit, at);
-    } else {
-      is_changed = true;
-      if (read !== SKIPPED) put(read, at);
-    }
+      if (value === -1) continue;
+      replace(at, 2, value < 0 ? undefined : ZERO + value);
+      at += 1;
+    } else replace(at, 1, read === SKIPPED ? undefined : read);
   }
-  if (!is_changed) return { text };
+  if (from === 0) return { text };
+  pass(length);
+  const folded = parts.join('');
+  if (origins === undefined) return { text: folded };
   origins[count] = length;
-  const folded = new TextDecoder('utf-16le', { ignoreBOM: true }).decode(out.subarray(0, count));
-  // A lone surrogate is decoded to U+FFFD: one unit as well.
-  return count === length ? { text: folded } : { text: folded, origins: origins.subarray(0, count + 1) };
+  return { text: folded, origins: origins.subarray(0, count + 1) };
+}
+
+/** Numbers of which the first are their own places. */
+function identity(length: number, known: number): Uint32Array {
+  const numbers = new Uint32Array(length);
+  for (let at = 0; at < known; at += 1) numbers[at] = at;
+  return numbers;
 }
 
 /** Where what stands at an offset of a folded text stood. */
