@@ -49,6 +49,8 @@ const SECRETS = [
   '4111 1111 1111 1111',
   '5500-0000-0000-0004',
   '192.168.10.254',
+  '8.8.4.4',
+  'fe80::a:1',
 ];
 
 /** What a filter shows of a text that comes in these pieces. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
@@ -24,7 +25,7 @@ const guardrail: BoundGuardrail = {
   content_filter_reversible: null,
 };
 
-test('where another endpoint goes on, what it is sent of the answer is shown as the answer is', async () => {
+test('what is sent to an endpoint that goes on, and what one says that broke off, is shown as the answer is', async () => {
   const stages: Call['stages'] = [];
   const opened = (content: string) =>
     ({
@@ -41,7 +42,14 @@ test('where another endpoint goes on, what it is sent of the answer is shown as 
     yield text('Ask bob@mail.example.com or eve@mail', 0);
     yield opened('Ask bob@mail.example.com or eve@mail');
     yield text('.example.com.', 0);
-    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+    const error = new GatewayError(502, 'It broke off at joe@mail.example.com', {
+      metadata: {
+        provider_name: 'p',
+        raw: '{"failed_generation":"joe\\u0040mail.example.com"}',
+        retry_after_seconds: 1,
+      },
+    });
+    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }
   const masked = createMasked({ stream } as unknown as Inference, { metrics: { contentFiltered() {} } });
   const call = { principal: { guardrails: [guardrail] }, stages } as unknown as Call;
@@ -50,5 +58,11 @@ test('where another endpoint goes on, what it is sent of the answer is shown as 
   const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
   expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
   expect(JSON.stringify(events)).not.toContain('bob@');
+  const end = events.at(-1);
+  expect(end?.type === 'end' && end.error).toMatchObject({
+    status: 502,
+    message: 'It broke off at [EMAIL]',
+    metadata: { provider_name: 'p', raw: '{"failed_generation":"[EMAIL]"}', retry_after_seconds: 1 },
+  });
   expect(stages).toHaveLength(1);
 });
