@@ -220,7 +220,7 @@ async function run(plan: Plan, directory: string): Promise<void> {
     `Node ${machine.node}, ${machine.cpu}, ${cores === undefined ? 'not pinned: the figures are worth less' : `servers on core ${cores.server}, the load and its upstream on core ${cores.ends}`}\n\n`,
   );
   const measured = await measureRouting(plan.routing_kinds, { directory, core: cores?.server, full: plan.full, print });
-  if (plan.has_filters) print(measureFilters());
+  if (plan.has_filters) print(await measureFilters());
   if (plan.kinds.length > 0) await runServers(plan, directory, cores);
   const file = join(import.meta.dirname, 'results/latest.json');
   writeFileSync(

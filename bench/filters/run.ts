@@ -2,6 +2,7 @@ import { BuiltinScanner, scannedSlugs } from '../../src/guardrails/detect/builti
 import { type FilterSet, filterSetOf } from '../../src/guardrails/filter-set.ts';
 import { compilePattern, patternFault } from '../../src/guardrails/pattern.ts';
 import { PatternProgram } from '../../src/guardrails/pattern-program.ts';
+import { createNameAnalyzer } from '../../src/inference/name-analyzer.ts';
 import type { BoundGuardrail } from '../../src/schemas/guardrail.ts';
 import { CATASTROPHES } from '../../test/filters/catastrophic.ts';
 import { corpus, LABELLED, LOCALES, score } from '../../test/filters/corpus.ts';
@@ -12,6 +13,7 @@ const EACH = 100;
 const WARM_UP = 20;
 const ROUNDS = 60;
 const CUSTOM_PATTERNS = 100;
+const NAMES_ROUNDS = 5;
 
 function setOf(
   slugs: readonly (typeof scannedSlugs)[number][],
@@ -147,7 +149,30 @@ function table(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
+/** Names and addresses, which a thread looks for: from its start to its first answer, and texts that hold some or none. */
+async function namesTable(): Promise<string> {
+  const analyzer = createNameAnalyzer();
+  const began = performance.now();
+  await analyzer.analyze(['Ask Maria Garcia.']);
+  const start_ms = performance.now() - began;
+  const letter = 'Dear Ms Garcia, John Smith moved to 12 Elm Street, Springfield, IL 62701. Call Anna Nowak. ';
+  const texts = [
+    ...messages(SEED).filter(({ name }) => ['prose', 'code', 'CJK'].includes(name)),
+    { name: 'letters with names', text: letter.repeat(1_000) },
+  ];
+  const rows: string[][] = [];
+  for (const { name, text } of texts) {
+    await analyzer.analyze([text]);
+    const from = performance.now();
+    await analyzer.analyze(Array.from({ length: NAMES_ROUNDS }, () => text));
+    const bytes = Buffer.byteLength(text) * NAMES_ROUNDS;
+    rows.push([name, (bytes / 1_000 / (performance.now() - from)).toFixed(1)]);
+  }
+  await analyzer.stop();
+  return table([['names and addresses', 'MB/s'], ...rows, ['first answer of the thread, ms', start_ms.toFixed(0)]]);
+}
+
 /** How fast filters of content are, how well they find, and that no pattern takes more than its share. */
-export function measureFilters(): string {
-  return [speedTable(), qualityTable(), growthTable()].join('\n\n');
+export async function measureFilters(): Promise<string> {
+  return [speedTable(), qualityTable(), growthTable(), await namesTable()].join('\n\n');
 }
