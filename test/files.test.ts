@@ -419,7 +419,12 @@ describe('the engine that reads pictures', () => {
     expect(ocr.calls).toHaveLength(1);
     expect(ocr.calls[0]).toMatchObject({
       authorization: 'Bearer ocr-secret',
-      body: { model: 'mistral-ocr-latest', document: { type: 'document_url' }, include_image_base64: false },
+      body: {
+        model: 'mistral-ocr-latest',
+        document: { type: 'document_url' },
+        pages: [0],
+        include_image_base64: false,
+      },
     });
     const { prompt_tokens, completion_tokens, cost } = found.body.usage;
     expect(cost).toBeCloseTo((prompt_tokens + completion_tokens) * 1e-6 + 0.003, 9);

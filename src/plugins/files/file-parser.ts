@@ -223,8 +223,9 @@ class CallFiles {
     try {
       await this.#call.room?.take(bytes.length * 2);
       const read = await this.#reader.read(bytes, { owner, signal });
-      const found = fees === undefined ? read : await this.#ocr.read(bytes, read.pages, fees, signal);
-      if (fees !== undefined) this.#engine = 'mistral-ocr';
+      const found =
+        fees === undefined || read.pages === 0 ? read : await this.#ocr.read(bytes, read.pages, fees, signal);
+      if (found !== read) this.#engine = 'mistral-ocr';
       if (found.text !== '') return found;
     } catch (error) {
       if (!(error instanceof PdfRefused)) throw error;

@@ -58,18 +58,21 @@ function failed(reason: string, cause?: unknown): GatewayError {
 export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSettings | undefined): OcrReader {
   async function ask(
     bytes: Buffer,
+    count: number,
     { base_url, api_key, model }: OcrSettings,
     signal: AbortSignal,
   ): Promise<OcrAnswer> {
     const document_url = `data:application/pdf;base64,${bytes.toString('base64')}`;
     const document = { type: 'document_url', document_url };
+    // Those that are paid, whatever else the file holds: it may say that it has fewer than it has.
+    const pages = Array.from({ length: count }, (_, at) => at);
     const asked = services.ask({
       url: `${base_url}/ocr`,
       headers: {
         'content-type': 'application/json',
         ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
       },
-      body: JSON.stringify({ model, document, include_image_base64: false }),
+      body: JSON.stringify({ model, document, pages, include_image_base64: false }),
       bytes_max: limits.ocr_answer_bytes_max,
       timeout_ms: limits.ocr_ms_max,
       signal,
@@ -92,7 +95,7 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
       if (found === undefined) return Promise.reject(failed('it is not set up any more'));
       const fee = { name: 'file_parser', cost_nano_max: pages * found.page_nano };
       return fees.spend(fee, async () => {
-        const { text, pages_billed } = await ask(bytes, found, signal);
+        const { text, pages_billed } = await ask(bytes, pages, found, signal);
         const cost_nano = Math.min(pages, pages_billed ?? pages) * found.page_nano;
         return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano };
       });

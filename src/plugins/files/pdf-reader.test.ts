@@ -65,7 +65,7 @@ describe('within limits', () => {
 
   test.each([
     ['a million pages', 'it has 1000000 pages, of which at most 1000 are read'],
-    ['content of 300 MB in 300 KB', expect.stringMatching(/unpacks to too much|too much memory/)],
+    ['content of 300 MB in 300 KB', expect.stringMatching(/unpacks to too much|too much memory|takes longer/)],
   ])('%s: %s', async (name, message) => {
     expect((await refusal(hostile[name]!())).message).toEqual(message);
   });
@@ -91,6 +91,11 @@ test('more files of one owner than may wait are refused at once, as something th
   const refused = all.filter((one) => one.status === 'rejected');
   expect(refused).toHaveLength(3);
   expect(refused[0]!.reason).toMatchObject({ is_busy: true });
+});
+
+test('a file that says it has less than no pages is refused: pages are paid for', async () => {
+  const owing = pdfOf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count -5 >>']);
+  expect((await refusal(owing)).message).toMatch(/not a whole PDF/);
 });
 
 test('an empty document is a document', async () => {

@@ -95,6 +95,8 @@ async function read(task) {
   });
   try {
     const { numPages } = pdf;
+    // What a file says of itself is multiplied with prices.
+    if (!Number.isSafeInteger(numPages) || numPages < 0) throw new Refusal('it is not a whole PDF, or a broken one');
     if (numPages > pages_max) throw new Refusal(`it has ${numPages} pages, of which at most ${pages_max} are read`);
     const pages = [];
     let left = chars_max;
