@@ -85,6 +85,16 @@ describe('a long text', () => {
     expect(pauses).toBeGreaterThanOrEqual(4);
   });
 
+  test('begins and ends where it does, not where a piece of it does', async () => {
+    const ends = guardrailOf([], [{ pattern: '^zebra|zebra$', action: 'redact' }]);
+    const filler = 'word '.repeat(scan_slice_chars);
+    for (const at of [scan_slice_chars - scan_overlap_chars, scan_slice_chars + scan_overlap_chars - 5]) {
+      const text = `zebra${filler.slice(5, at)}zebra${filler.slice(0, scan_slice_chars)}zebra`;
+      const told = await one(text, screenerOf(ends));
+      expect(told).toBe(`[REDACTED]${text.slice(5, -5)}[REDACTED]`);
+    }
+  });
+
   test('of JSON, or full of what is found, lets others be served as well', async () => {
     const addresses = Array.from({ length: 30_000 }, (_, at) => `a${at}@example.com`);
     for (const [text, kind] of [
@@ -143,6 +153,17 @@ test('a request in which nothing is found is the same object', async () => {
   );
   expect(subject).toBe(request);
   expect(found).toEqual([]);
+});
+
+test('names are looked for in what JSON says', async () => {
+  const names = guardrailOf([{ slug: 'person-name', action: 'redact' }]);
+  const analyze = async (texts: readonly string[]): Promise<Entity[][]> =>
+    texts.map((text) => (text === 'Jane' ? [{ start: 0, end: 4, slug: 'person-name' as const }] : []));
+  const { subject } = await screen(
+    (visit) => visit('{"a": ["J\\u0061ne", "x"]}', { field: 'f', kind: 'json' }),
+    screenerOf(names, { analyze }),
+  );
+  expect(subject).toBe('{"a": ["[PERSON_NAME]", "x"]}');
 });
 
 test('a result of a tool in parts is read as one', async () => {

@@ -173,7 +173,7 @@ async function look(unit: Unit, scanner: Scanner, set: FilterSet): Promise<void>
   if (findings.length > 0 && findings.length >= unit.findings.length) Object.assign(unit, { text: read, findings });
 }
 
-/** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. */
+/** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. `keeps`: strings are looked at again. */
 async function takeApart(unit: Unit, scanner: Scanner, set: FilterSet, keeps: boolean): Promise<void> {
   const { text, field } = unit;
   const parts: Part[] = [];
@@ -182,7 +182,8 @@ async function takeApart(unit: Unit, scanner: Scanner, set: FilterSet, keeps: bo
   for (; read.done !== true; read = tokens.next()) {
     const part: Part = { field, kind: 'text', text: read.value.text, findings: [], token: read.value };
     await look(part, scanner, set);
-    if (keeps || part.findings.length > 0) parts.push(part);
+    const is_string = text[read.value.start] === '"';
+    if (part.findings.length > 0 || (keeps && is_string)) parts.push(part);
   }
   if (read.value) {
     unit.parts = parts;
