@@ -4,6 +4,8 @@ import { createStreamFilter, type Edit, type Finder, type StreamFilter, TextScan
 const QUOTE = '"';
 const BACKSLASH = '\\';
 const STRUCTURE = '{}[],:';
+/** What may stand in JSON besides strings. */
+const SCALAR = /^(?:-?\d[\d.eE+-]*|true|false|null)$/;
 const SHORT: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
 /** A text as it stands between the quotes of JSON. */
@@ -113,7 +115,7 @@ function unescaped(told: string): string | undefined {
 /**
  * Makes the filter of JSON that comes in pieces, such as a tool's arguments: what its strings say is filtered, keys
  * included, however they are escaped, and so are numbers (what stands for one is a string). It stays valid JSON. What is no
- * JSON object or list is filtered as the text that it is.
+ * JSON object or list is filtered as the text that it is, from where that shows.
  */
 export function createJsonFilter(finder: Finder): StreamFilter {
   let literal: Literal | undefined;
@@ -167,6 +169,13 @@ export function createJsonFilter(finder: Finder): StreamFilter {
       }
       const char = text[at]!;
       if (char === QUOTE || STRUCTURE.includes(char)) {
+        if (bare !== '' && (char === ':' || char === QUOTE || !SCALAR.test(bare.trim()))) {
+          // It only began like JSON: what stands between its marks is no value, and a match may reach over them.
+          plain = createStreamFilter(finder);
+          const rest = bare + text.slice(at);
+          bare = '';
+          return out + plain.push(rest);
+        }
         out += takeBare();
         if (has_ended) break;
         out += char;

@@ -230,7 +230,17 @@ describe('the filter of arguments', () => {
 
   test('what is no JSON is filtered as text', () => {
     expect(shown(['call +1 415', ' 555 0134 now'])).toBe('call [PHONE] now');
-    expect(shown(['{"a": bob@mail.', 'example.com}'])).toBe('{"a": "[EMAIL]"}');
+    expect(shown(['{"a": bob@mail.', 'example.com}'])).toBe('{"a": [EMAIL]}');
+    for (const [given, told] of [
+      ['[2001:db8:85a3::8a2e:370:7334]:443', '[[IP_ADDRESS]]:443'],
+      ['{ip: 2001:db8:85a3::8a2e:370:7334, "b": 1}', '{ip: [IP_ADDRESS], "b": 1}'],
+      ['{"a":2001:db8:85a3::8a2e:370:7334}', '{"a":[IP_ADDRESS]}'],
+      ['{"a":1} of 2001:db8:85a3::8a2e:370:7334', '{"a":1} of [IP_ADDRESS]'],
+      ["{'to': 'bob@mail.example.com'}", "{'to': '[EMAIL]'}"],
+    ] as const) {
+      expect(shown([given])).toBe(told);
+      expect(shown([...given])).toBe(told);
+    }
     expect(shown(['{"a":"bob@mail.example.com'])).toBe('{"a":"[EMAIL]');
   });
 });
