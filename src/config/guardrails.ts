@@ -17,7 +17,12 @@ export interface GuardrailsConfig {
 
 /** The same array whenever nothing is said: filters are made once for each. */
 const PHONE_REGIONS: readonly string[] = ['US'];
-const countries = new Intl.DisplayNames(['en'], { type: 'region', fallback: 'none' });
+
+/** Loaded where an operator names countries: their names take 8 MB. */
+function unknownCountry(regions: readonly string[]): number {
+  const countries = new Intl.DisplayNames(['en'], { type: 'region', fallback: 'none' });
+  return regions.findIndex((region) => countries.of(region) === undefined);
+}
 
 /** Reads the section `guardrails`. */
 export function readGuardrails(environment: Environment, file: ReadFile | undefined): GuardrailsConfig {
@@ -26,7 +31,7 @@ export function readGuardrails(environment: Environment, file: ReadFile | undefi
     timeout_ms = limits.analysis_ms,
     phone_regions = PHONE_REGIONS,
   } = file?.value.guardrails ?? {};
-  const unknown = phone_regions.findIndex((region) => countries.of(region) === undefined);
+  const unknown = phone_regions === PHONE_REGIONS ? -1 : unknownCountry(phone_regions);
   if (file !== undefined && unknown !== -1) {
     throw file.wrong(['guardrails', 'phone_regions', unknown], 'is no country of ISO 3166');
   }
