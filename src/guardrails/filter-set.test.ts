@@ -179,6 +179,10 @@ test('what is redacted makes a word of what stands behind it, which is held back
   const set = setOf([], [redact('sk-[a-z0-9]{4}', 'KEY'), redact('\\bin\\b')]);
   expect(redacted(set, 'sk-ab12in')).toBe('[KEY][REDACTED]');
   expect(set.heldFrom('sk-ab12i')).toBe(7);
+  const growing = setOf([], [redact('sk-[a-z0-9]{4}', 'KEY'), redact('\\bin\\b.{0,6}')]);
+  expect(growing.find('sk-ab12in')).toHaveLength(2);
+  expect(growing.heldFrom('sk-ab12in')).toBe(7);
+  expect(growing.heldFrom('insk-ab12')).toBe(0);
 });
 
 test('next to nothing of ordinary text is held back', () => {

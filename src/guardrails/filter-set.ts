@@ -4,7 +4,7 @@ import { CustomPatterns } from './custom-patterns.ts';
 import { BuiltinScanner, type ScannedSlug, scannedSlugs } from './detect/builtins.ts';
 import type { Finding } from './finding.ts';
 import { findInjections } from './injection.ts';
-import { Redacted, settled } from './settled.ts';
+import { type Redacted, settled } from './settled.ts';
 
 export type FilterSlug = BuiltinFilter['slug'];
 export type FilterAction = BuiltinFilter['action'];
@@ -139,6 +139,14 @@ function customsOf(patterns: readonly string[]): CustomPatterns {
 /** Where telephone numbers without a calling code are thought to be of, unless it is said. */
 const PHONE_REGIONS: readonly string[] = ['US'];
 
+/** A text that was read: what was found, and as what it was read again, round by round. */
+interface Read {
+  text: string;
+  findings: readonly Finding[];
+  readings: readonly Redacted[];
+}
+const NOTHING_READ: Read = { text: '', findings: [], readings: [] };
+
 function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readonly string[]): FilterSet {
   const analyzed: number[] = [];
   for (const [index, { slug }] of filters.entries()) {
@@ -146,11 +154,10 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
   }
   const key = JSON.stringify([phone_regions, filters.map(({ slug, pattern }) => [slug, pattern])]);
   const engine = () => engineOf(key, () => createEngine(filters, phone_regions));
-  const isRedaction = ({ filter }: Finding) => filters[filter]?.action === 'redact';
   /** What was read last: who looks up to where a text is final finds in it next. */
-  let last = { text: '', findings: [] as readonly Finding[] };
-  const find = (text: string): readonly Finding[] => {
-    if (text === last.text) return last.findings;
+  let last = NOTHING_READ;
+  const read = (text: string): Read => {
+    if (text === last.text) return last;
     const { scan } = engine();
     const raw = (read: string) => {
       const findings: Finding[] = [];
@@ -159,10 +166,12 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
       });
       return findings;
     };
-    const findings = settled(text, raw, filters);
+    const readings: Redacted[] = [];
+    const findings = settled(text, raw, filters, (reading) => readings.push(reading));
+    const found = { text, findings, readings };
     // A long text is not kept for the sake of the next.
-    last = text.length > limits.filter_held_chars_max ? { text: '', findings: [] } : { text, findings };
-    return findings;
+    last = text.length > limits.filter_held_chars_max ? NOTHING_READ : found;
+    return found;
   };
   /** What is redacted shows what stands before it in another light: from here back nothing touches it any more. */
   const growsFrom = (text: string, known: number): number => {
@@ -182,14 +191,15 @@ function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readon
     filters,
     analyzed,
     prepare: (pause) => engine().prepare(pause),
-    find: (text) => find(text).map((finding) => ({ ...finding })),
+    find: (text) => read(text).findings.map((finding) => ({ ...finding })),
     heldFrom(text, known = 0) {
       const from = growsFrom(text, known);
       if (from <= known) return from;
-      const redactions = find(text).filter(isRedaction);
-      if (redactions.length === 0) return from;
-      const read = new Redacted(text, redactions, filters);
-      return Math.min(from, read.origin(growsFrom(read.text, 0), 'start'));
+      // What was found beside others alone may go on as well: each text counts that was read.
+      return read(text).readings.reduce(
+        (least, reading) => Math.min(least, reading.origin(growsFrom(reading.text, 0), 'start')),
+        from,
+      );
     },
     growsFrom,
     context_chars: limits.filter_context_chars,

@@ -12,9 +12,14 @@ const ROUNDS_MAX = 4;
 /**
  * What is found in a text, in order, once nothing more is: what stands in place of a finding may show another beside it that
  * was a part of something longer before. Redactions that overlap become one, which reaches over them all and is of the
- * longest; what blocks or flags is told as it was found.
+ * longest; what blocks or flags is told as it was found. `seen` hears of each text that was read again.
  */
-export function settled(text: string, find: (text: string) => Finding[], filters: readonly Acting[]): Finding[] {
+export function settled(
+  text: string,
+  find: (text: string) => Finding[],
+  filters: readonly Acting[],
+  seen?: (reading: Redacted) => void,
+): Finding[] {
   const found = find(text);
   if (found.length === 0) return found;
   const redacts = ({ filter }: Finding) => filters[filter]?.action === 'redact';
@@ -22,6 +27,7 @@ export function settled(text: string, find: (text: string) => Finding[], filters
   let redactions = merged(found.filter(redacts));
   for (let round = 0; round < ROUNDS_MAX && redactions.length > 0; round += 1) {
     const reading = new Redacted(text, redactions, filters);
+    seen?.(reading);
     const more = find(reading.text).flatMap((finding) => reading.original(finding) ?? []);
     const isTold = amongOf(told);
     const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));
