@@ -100,6 +100,7 @@ export const messagesAdditions = {
   session_id: { value: 's', goes: 'to the gateway', inner: ['session_id', 's'] },
   trace: { value: { a: 'b' }, goes: 'to the gateway', inner: ['trace', { a: 'b' }] },
   user: { value: 'u', goes: 'on', own: ['metadata.user_id', hashUser('u')], other: ['user', hashUser('u')] },
+  max_tool_calls: { value: 3, goes: 'to the gateway', inner: ['max_tool_calls', 3] },
   stop_server_tools_when: {
     value: [{ type: 'step_count_is', step_count: 2 }],
     goes: 'to the gateway',

@@ -32,6 +32,7 @@ describeStores('workspaces', ({ open }) => {
       is_data_discount_logging_enabled: false,
       is_observability_broadcast_enabled: false,
       is_observability_io_logging_enabled: false,
+      default_guardrail_id: null,
     });
   });
 
