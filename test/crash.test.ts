@@ -77,7 +77,10 @@ async function pause(one: Running, other: Running): Promise<void> {
     const before = keys(other);
     for (let waits = 0; waits < 20 && keys(other) === before; waits++) await sleep(50);
     if (keys(other) > before) return;
+    const told = one.said().length;
     one.child.kill('SIGCONT');
+    // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
+    await expect.poll(() => one.said().length, { timeout: 20_000 }).toBeGreaterThan(told);
     await sleep(Math.random() * 50);
   }
 }
