@@ -10,6 +10,7 @@ import { openDatabase } from '../src/storage/database.ts';
 import { keyStore } from '../src/storage/keys.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
 import { organizationStore } from '../src/storage/organizations.ts';
+import { isUnavailable } from '../src/storage/unavailable.ts';
 import { generation, noHold } from './generation-fixture.ts';
 
 const [data_dir = '', round = '', database_url] = process.argv.slice(2);
@@ -70,23 +71,28 @@ async function call(client: number): Promise<never> {
 async function makeKeys(): Promise<never> {
   for (;;) {
     const { hash, label } = createSecret();
-    await keyStore(database.queries).insert({
-      hash,
-      label,
-      organization_id: home.organization_id,
-      workspace_id: home.default_workspace_id,
-      creator_user_id: home.owner_user_id,
-      name: 'made in a hurry',
-      is_management: false,
-      disabled: false,
-      limit_nano: null,
-      limit_reset: null,
-      include_byok_in_limit: false,
-      expires_at: null,
-      created_at: new Date().toISOString(),
-      updated_at: null,
-    });
-    say(`key ${hash}`);
+    const made = await keyStore(database.queries)
+      .insert({
+        hash,
+        label,
+        organization_id: home.organization_id,
+        workspace_id: home.default_workspace_id,
+        creator_user_id: home.owner_user_id,
+        name: 'made in a hurry',
+        is_management: false,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: new Date().toISOString(),
+        updated_at: null,
+      })
+      .catch((error: unknown) => {
+        // SQLite's lock is not given out in turns: where all write as fast as they can, one may wait in vain.
+        if (!isUnavailable(error)) throw error;
+      });
+    if (made !== undefined) say(`key ${hash}`);
   }
 }
 

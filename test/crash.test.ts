@@ -69,14 +69,15 @@ const outcomes = ({ said }: Running) => said().filter((line) => line.startsWith(
 const keys = ({ said }: Running) => said().filter((line) => line.startsWith('key')).length;
 
 /** Pauses a process where it does not hold up the others: what stops inside a transaction keeps its lock. */
-async function pause(one: Running, other: Running): Promise<void> {
+async function pause(one: Running, others: readonly Running[]): Promise<void> {
+  const made = () => others.reduce((sum, other) => sum + keys(other), 0);
   for (;;) {
     one.child.kill('SIGSTOP');
-    // What the other had said before arrives.
+    // What the others had said before arrives.
     await sleep(100);
-    const before = keys(other);
-    for (let waits = 0; waits < 20 && keys(other) === before; waits++) await sleep(50);
-    if (keys(other) > before) return;
+    const before = made();
+    for (let waits = 0; waits < 20 && made() === before; waits++) await sleep(50);
+    if (made() > before) return;
     const told = one.said().length;
     one.child.kill('SIGCONT');
     // It gets out of its transaction, however slow the machine is: the others wait for its lock only so long.
@@ -114,9 +115,10 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     const more = database_url ? [database_url] : [];
     const paused = run([data_dir, 'a', ...more]);
     const other = run([data_dir, 'b', ...more]);
-    const all = [paused, other, run([data_dir, 'c', ...more])];
+    const third = run([data_dir, 'c', ...more]);
+    const all = [paused, other, third];
     for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
-    await pause(paused, other);
+    await pause(paused, [other, third]);
     // Whoever starts now finds the paused one's slot taken, and leaves its journal alone.
     const late = run([data_dir, 'd', ...more]);
     await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
