@@ -1,6 +1,8 @@
 /** What filters on answers cost for each chunk of a stream, and how much of a text they hold back: `node bin/launch.cjs bench/answers.ts`. */
+
 import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/filter-set.ts';
+import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
 import { finderOf } from '../src/guardrails/output-filters.ts';
 import type { BoundGuardrail, CustomFilter } from '../src/schemas/guardrail.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
@@ -9,15 +11,7 @@ const slugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
 const guardrail = (content_filters: CustomFilter[] | null): BoundGuardrail => ({
   id: 'g',
   scope: 'api-key',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
+  ...UNRESTRICTED,
   content_filter_builtins: slugs.map((slug) => ({ slug, action: 'redact' as const })),
   content_filters,
   content_filter_output: true,

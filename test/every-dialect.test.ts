@@ -228,7 +228,7 @@ const UNMENDED: Partial<Record<Wire, (messages: readonly Message[]) => boolean>>
 };
 
 test.each(wires)(
-  '%s: any conversation becomes one that the provider accepts',
+  '%s: each conversation becomes one that the provider accepts',
   async (wire) => {
     const property = fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 7 }), async (messages) => {
       const last = messages.at(-1)!.role;

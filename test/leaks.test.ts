@@ -2,6 +2,7 @@
  * The leak corpus: secrets of every kind in the reasoning, the text and the arguments of streams of every wire, cut at every
  * place, through every client's encoder. Nothing of them comes out, and everything else does.
  */
+
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
@@ -11,6 +12,7 @@ import { createMessagesStream } from '../src/api/messages/stream.ts';
 import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/filter-set.ts';
 import { filteredAnswer } from '../src/guardrails/filtered-answer.ts';
+import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
 import { finderOf } from '../src/guardrails/output-filters.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
@@ -52,15 +54,7 @@ const PATTERNS: CustomFilter[] = [
 const guardrail = (action: 'redact' | 'block'): BoundGuardrail => ({
   id: 'g',
   scope: 'api-key',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
+  ...UNRESTRICTED,
   content_filter_builtins: SLUGS.map((slug): BuiltinFilter => ({ slug, action })),
   content_filters: PATTERNS.map((one) => ({ ...one, action })),
   content_filter_output: true,

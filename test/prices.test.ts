@@ -82,7 +82,7 @@ function atto(text: unknown): bigint {
   return BigInt(`${sign}${whole}${fraction.padEnd(18, '0')}`);
 }
 
-/** Every line comes out, and all of them come to the cost; in exact arithmetic, as any reader can do it. */
+/** Every line comes out, and all of them come to the cost; in exact arithmetic, as a reader can do it. */
 function expectExact(record: JsonObject): JsonObject[] {
   const lines = array(record['charges']).map(object);
   for (const { units, unit_price, discount, amount } of lines) {

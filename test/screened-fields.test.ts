@@ -3,6 +3,7 @@
  * block and tool in the lists of `fields/` once is the secret, and the request passes its door, the filters and the encoders
  * of all wires.
  */
+
 import type { TObject } from 'typebox';
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
@@ -11,6 +12,7 @@ import { type MessagesRequestBody, messagesRequest } from '../src/api/messages/d
 import { type ResponsesRequestBody, responsesRequest } from '../src/api/responses/door.ts';
 import { GatewayError } from '../src/errors.ts';
 import { filterSetOf } from '../src/guardrails/filter-set.ts';
+import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
 import { createNumbering } from '../src/guardrails/redaction.ts';
 import { requestTexts } from '../src/guardrails/request-texts.ts';
 import { screen } from '../src/guardrails/screen.ts';
@@ -43,15 +45,7 @@ const wires: Wire[] = [
 const guardrail: BoundGuardrail = {
   id: 'g',
   scope: 'api-key',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
+  ...UNRESTRICTED,
   content_filter_builtins: [
     { slug: 'email', action: 'redact' },
     { slug: 'credit-card', action: 'redact' },

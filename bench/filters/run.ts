@@ -1,5 +1,6 @@
 import { BuiltinScanner, scannedSlugs } from '../../src/guardrails/detect/builtins.ts';
 import { type FilterSet, filterSetOf } from '../../src/guardrails/filter-set.ts';
+import { UNRESTRICTED } from '../../src/guardrails/guardrail.ts';
 import { compilePattern, patternFault } from '../../src/guardrails/pattern.ts';
 import { PatternProgram } from '../../src/guardrails/pattern-program.ts';
 import { createNameAnalyzer } from '../../src/inference/name-analyzer.ts';
@@ -24,15 +25,7 @@ function setOf(
   const guardrail: BoundGuardrail = {
     id: 'bench',
     scope: 'api-key',
-    allowed_models: null,
-    ignored_models: null,
-    allowed_providers: null,
-    ignored_providers: null,
-    enforce_zdr: null,
-    enforce_zdr_anthropic: null,
-    enforce_zdr_openai: null,
-    enforce_zdr_google: null,
-    enforce_zdr_other: null,
+    ...UNRESTRICTED,
     content_filter_builtins: [
       ...content_filter_builtins,
       ...(injection ? [{ slug: 'regex-prompt-injection' as const, action: 'flag' as const }] : []),

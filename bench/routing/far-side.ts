@@ -11,7 +11,7 @@ export interface ProviderFacts {
   /** How far it spreads: the standard deviation of its logarithm. */
   spread: number;
   tokens_per_second: number;
-  /** Requests it takes in each minute of the clock. Absent: any number. */
+  /** Requests it takes in each minute of the clock. Absent: as many as come. */
   requests_per_minute?: number;
   /** Whether it tells with a 429 how long to wait. */
   tells_retry_after?: boolean;

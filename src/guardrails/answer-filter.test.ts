@@ -4,21 +4,14 @@ import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.
 import type { JsonObject } from '../schemas/json.ts';
 import { createAnswerFilter } from './answer-filter.ts';
 import { filterSetOf } from './filter-set.ts';
+import { UNRESTRICTED } from './guardrail.ts';
 import { finderOf } from './output-filters.ts';
 
 const set = filterSetOf([
   {
     id: 'g',
     scope: 'api-key',
-    allowed_models: null,
-    ignored_models: null,
-    allowed_providers: null,
-    ignored_providers: null,
-    enforce_zdr: null,
-    enforce_zdr_anthropic: null,
-    enforce_zdr_openai: null,
-    enforce_zdr_google: null,
-    enforce_zdr_other: null,
+    ...UNRESTRICTED,
     content_filter_builtins: [{ slug: 'email', action: 'redact' }],
     content_filters: null,
     content_filter_output: true,

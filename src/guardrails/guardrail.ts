@@ -1,7 +1,13 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { resolveEntries } from '../schemas/entries.ts';
-import type { BuiltinFilter, CustomFilter, Guardrail, UpdateGuardrailBody } from '../schemas/guardrail.ts';
+import type {
+  BoundGuardrail,
+  BuiltinFilter,
+  CustomFilter,
+  Guardrail,
+  UpdateGuardrailBody,
+} from '../schemas/guardrail.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
 import { patternFault, translatedPattern } from './pattern.ts';
@@ -39,6 +45,23 @@ export interface StoredGuardrail {
 export type GuardrailSettings = Partial<
   Omit<StoredGuardrail, 'id' | 'seq' | 'version' | 'organization_id' | 'workspace_id' | 'created_at' | 'updated_at'>
 >;
+
+/** What a guardrail holds that says nothing of its own. */
+export const UNRESTRICTED: Readonly<Omit<BoundGuardrail, 'id' | 'scope'>> = {
+  allowed_models: null,
+  ignored_models: null,
+  allowed_providers: null,
+  ignored_providers: null,
+  enforce_zdr: null,
+  enforce_zdr_anthropic: null,
+  enforce_zdr_openai: null,
+  enforce_zdr_google: null,
+  enforce_zdr_other: null,
+  content_filter_builtins: null,
+  content_filters: null,
+  content_filter_output: null,
+  content_filter_reversible: null,
+};
 
 /** How names in a body become those that are stored; undefined: there is no such thing. */
 export interface Names {

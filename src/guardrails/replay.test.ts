@@ -2,25 +2,16 @@ import { expect, test } from 'vitest';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { filterSetOf } from './filter-set.ts';
+import { UNRESTRICTED } from './guardrail.ts';
 import { replay } from './replay.ts';
 
 function setOf(content_filter_builtins: BuiltinFilter[], content_filters: CustomFilter[] = []) {
   const draft: BoundGuardrail = {
     id: 'draft',
     scope: 'workspace',
-    allowed_models: null,
-    ignored_models: null,
-    allowed_providers: null,
-    ignored_providers: null,
-    enforce_zdr: null,
-    enforce_zdr_anthropic: null,
-    enforce_zdr_openai: null,
-    enforce_zdr_google: null,
-    enforce_zdr_other: null,
+    ...UNRESTRICTED,
     content_filter_builtins,
     content_filters,
-    content_filter_output: null,
-    content_filter_reversible: null,
   };
   const set = filterSetOf([draft]);
   if (set === undefined) throw new Error('a draft without filters');

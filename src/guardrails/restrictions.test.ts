@@ -1,17 +1,10 @@
 import { expect, test } from 'vitest';
+import { UNRESTRICTED } from './guardrail.ts';
 import { type Restriction, restricted } from './restrictions.ts';
 
 const nothing: Restriction = {
   id: 'g',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
+  ...UNRESTRICTED,
 };
 const endpoint = { canonical_slug: 'openai/gpt-5-20250807', provider_slug: 'azure', keeps_nothing: false };
 const own = endpoint.canonical_slug;

@@ -5,6 +5,7 @@ import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/gua
 import type { ChatRequest, Message } from '../schemas/inner.ts';
 import type { Entity } from './analyzer.ts';
 import { filterSetOf } from './filter-set.ts';
+import { UNRESTRICTED } from './guardrail.ts';
 import { createNumbering } from './redaction.ts';
 import { requestTexts } from './request-texts.ts';
 import { type Screener, screen } from './screen.ts';
@@ -15,18 +16,9 @@ function guardrailOf(builtins: BuiltinFilter[], custom: CustomFilter[] = [], rev
   return {
     id: 'g',
     scope: 'api-key',
-    allowed_models: null,
-    ignored_models: null,
-    allowed_providers: null,
-    ignored_providers: null,
-    enforce_zdr: null,
-    enforce_zdr_anthropic: null,
-    enforce_zdr_openai: null,
-    enforce_zdr_google: null,
-    enforce_zdr_other: null,
+    ...UNRESTRICTED,
     content_filter_builtins: builtins,
     content_filters: custom,
-    content_filter_output: null,
     content_filter_reversible: reversible,
   };
 }

@@ -4,6 +4,7 @@ import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { filteredText } from './deep-filter.ts';
 import { type ActiveFilter, filterSetOf } from './filter-set.ts';
+import { UNRESTRICTED } from './guardrail.ts';
 import { createJsonFilter } from './json-filter.ts';
 import { finderOf } from './output-filters.ts';
 import { createStreamFilter, type Finder } from './stream-filter.ts';
@@ -12,19 +13,10 @@ function guardrail(builtins: BuiltinFilter[], custom: CustomFilter[] = []): Boun
   return {
     id: 'g',
     scope: 'api-key',
-    allowed_models: null,
-    ignored_models: null,
-    allowed_providers: null,
-    ignored_providers: null,
-    enforce_zdr: null,
-    enforce_zdr_anthropic: null,
-    enforce_zdr_openai: null,
-    enforce_zdr_google: null,
-    enforce_zdr_other: null,
+    ...UNRESTRICTED,
     content_filter_builtins: builtins,
     content_filters: custom,
     content_filter_output: true,
-    content_filter_reversible: null,
   };
 }
 

@@ -81,7 +81,7 @@ export interface Call {
   cancellation: Cancellation;
   /** Where what is read for it is counted. Absent: nowhere. */
   room?: Room | undefined;
-  /** Why an endpoint is not what this call is for. Absent: any is. */
+  /** Why an endpoint is not what this call is for. Absent: all are. */
   refuses?: (candidate: Candidate) => string | undefined;
   /** How its client calls a field of the inner language. Absent: by the same name. */
   fieldName?: (field: string) => string;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
+import { UNRESTRICTED } from '../guardrails/guardrail.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
@@ -10,15 +11,7 @@ import type { StreamEvent } from './stream-answer.ts';
 const guardrail: BoundGuardrail = {
   id: 'g',
   scope: 'api-key',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
+  ...UNRESTRICTED,
   content_filter_builtins: [{ slug: 'email', action: 'redact' }],
   content_filters: null,
   content_filter_output: true,

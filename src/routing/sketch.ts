@@ -10,7 +10,7 @@ const KEY_MIN = mapping.key(VALUE_MIN);
 const KEY_MAX = mapping.key(VALUE_MAX);
 
 /**
- * How values are spread: any quantile, to one percent of the value. Sketches of several minutes or nodes merge into the one
+ * How values are spread: each quantile, to one percent of the value. Sketches of several minutes or nodes merge into the one
  * that all their values together would have made.
  */
 export class Sketch {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type Static, type TSchema } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer } from '../../guardrails/analyzer.ts';
-import { checkGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import { checkGuardrail, guardrailSettings, UNRESTRICTED } from '../../guardrails/guardrail.ts';
 import type { Replay } from '../../guardrails/replay.ts';
 import { requestTexts } from '../../guardrails/request-texts.ts';
 import type { Subject } from '../../guardrails/screen.ts';
@@ -52,23 +52,7 @@ export interface TestGuardrailOptions extends NameSources {
 type Api = 'chat' | 'responses' | 'messages' | 'completions';
 
 /** A guardrail that does nothing. */
-const EMPTY: BoundGuardrail = {
-  id: 'draft',
-  scope: 'api-key',
-  allowed_models: null,
-  ignored_models: null,
-  allowed_providers: null,
-  ignored_providers: null,
-  enforce_zdr: null,
-  enforce_zdr_anthropic: null,
-  enforce_zdr_openai: null,
-  enforce_zdr_google: null,
-  enforce_zdr_other: null,
-  content_filter_builtins: null,
-  content_filters: null,
-  content_filter_output: null,
-  content_filter_reversible: null,
-};
+const EMPTY: BoundGuardrail = { ...UNRESTRICTED, id: 'draft', scope: 'api-key' };
 
 /** No filter restricts, and no restriction filters: each is looked at by itself. */
 const NO_FILTERS = { content_filter_builtins: null, content_filters: null };

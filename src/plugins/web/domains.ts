@@ -16,7 +16,7 @@ export interface DomainRule {
   host: string;
   /** The host itself does not fit, only those below it. */
   below_alone: boolean;
-  /** Starts with a slash and does not end in one; empty: any. */
+  /** Starts with a slash and does not end in one; empty: all paths. */
   path: string;
 }
 

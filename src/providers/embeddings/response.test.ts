@@ -145,7 +145,7 @@ function damaged(value: JsonValue, next: () => number): JsonValue {
 }
 
 describe('rubbish', () => {
-  test.each(embeddingWires)('%s: any JSON is an answer or an UpstreamError', (wire) => {
+  test.each(embeddingWires)('%s: whatever JSON comes is an answer or an UpstreamError', (wire) => {
     const check = (body: JsonValue) => {
       try {
         const { vectors } = decode(wire, body);

@@ -7,7 +7,7 @@ export const WIRE = 'openai-responses' satisfies Wire;
 /** The form of reasoning items where a provider's row names no other. */
 export const OPENAI_FORMAT = 'openai-responses-v1';
 
-/** The form of items that a client of this API sends without saying whose they are: any upstream of this wire may read them. */
+/** The form of items that a client of this API sends without saying whose they are: each upstream of this wire may read them. */
 export const UNTOLD_FORMAT = 'responses-v1';
 
 /** Any item of `input` or `output`: its kind is all that is known (https://platform.openai.com/docs/api-reference/responses). */
