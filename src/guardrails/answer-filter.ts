@@ -12,6 +12,7 @@ import type {
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { filteredJson } from './deep-filter.ts';
 import { createJsonFilter } from './json-filter.ts';
+import { piecesOf, splitChunk, withText } from './split-chunk.ts';
 import { createStreamFilter, type Finder, type StreamFilter } from './stream-filter.ts';
 import { type Held, type Places, TextLane } from './text-lane.ts';
 
@@ -513,72 +514,4 @@ function reasoningOf(was: string, before: readonly ReasoningDetail[], shown: rea
   const told = joinReasoning(before) ?? '';
   const lead = was.endsWith(told) ? was.slice(0, was.length - told.length) : '';
   return (lead.trim() === '' ? lead : '') + (joinReasoning(shown) ?? '');
-}
-
-/** The chunk, unless it has nothing to tell any more. */
-function withText(
-  chunk: ChatChunk,
-  kind: 'content' | 'refusal' | 'reasoning',
-  is_bare: boolean,
-): ChatChunk | undefined {
-  if (!is_bare) return chunk;
-  const { [kind]: _, ...delta } = chunk.delta;
-  const slot = chunk.ext?.slot;
-  const is_news =
-    Object.keys(delta).length > 0 ||
-    chunk.finish_reason != null ||
-    chunk.error !== undefined ||
-    chunk.ext?.response !== undefined ||
-    (slot?.open ?? slot?.raw ?? slot?.close) !== undefined;
-  return is_news ? { ...chunk, delta } : undefined;
-}
-
-/** A chunk in two: the first opens its block, the second has all that stands beside its text. */
-function splitChunk(chunk: ChatChunk, head: Delta, rest: Delta): { head: ChatChunk; rest: ChatChunk } {
-  const slot = chunk.ext?.slot;
-  const { role, ...delta } = chunk.delta;
-  const opening = slot?.open === undefined ? {} : { open: slot.open };
-  const first: ChatChunk = { delta: role === undefined ? head : { role, ...head } };
-  if (slot !== undefined) first.ext = { slot: { n: slot.n, ...opening } };
-  const second: ChatChunk = { ...chunk, delta: { ...delta, ...rest } };
-  if (slot?.open !== undefined) {
-    const { open: _, ...others } = slot;
-    second.ext = { ...chunk.ext, slot: others };
-  }
-  return { head: first, rest: second };
-}
-
-/** A chunk that says several things, as one for each, in the order in which blocks stand. */
-function piecesOf(chunk: ChatChunk): readonly ChatChunk[] {
-  const { delta } = chunk;
-  const { content, refusal, reasoning, reasoning_details, tool_calls, audio, ...others } = delta;
-  const deltas: Delta[] = [];
-  if (reasoning || reasoning_details?.length) {
-    deltas.push({
-      ...(reasoning == null ? {} : { reasoning }),
-      ...(reasoning_details === undefined ? {} : { reasoning_details }),
-    });
-  }
-  if (content) deltas.push({ content });
-  if (refusal) deltas.push({ refusal });
-  if (audio !== undefined) deltas.push({ audio });
-  for (const call of tool_calls ?? []) deltas.push({ tool_calls: [call] });
-  const ends = chunk.finish_reason != null && deltas.length > 0;
-  if (deltas.length < 2 && !ends) return [chunk];
-  const slot = chunk.ext?.slot;
-  const made = deltas.map((told, at): ChatChunk => {
-    const opening = at === 0 && slot?.open !== undefined ? { open: slot.open } : {};
-    return { delta: told, ...(slot === undefined ? {} : { ext: { slot: { n: slot.n, ...opening } } }) };
-  });
-  const likely = made.find((one) => one.delta.content);
-  const last: ChatChunk = { ...chunk, delta: others };
-  if (likely !== undefined && chunk.logprobs !== undefined) {
-    likely.logprobs = chunk.logprobs;
-    delete last.logprobs;
-  }
-  if (slot?.open !== undefined) {
-    const { open: _, ...rest } = slot;
-    last.ext = { ...chunk.ext, slot: rest };
-  }
-  return [...made, last];
 }
