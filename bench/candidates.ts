@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange, requestBytes, type Target } from './connection.ts';
@@ -99,16 +99,21 @@ async function gatewayTarget(port: number): Promise<Target> {
   return { port, path: '/api/v1/chat/completions', headers: { authorization: `Bearer ${key}` } };
 }
 
+/** What `npm start` gives to Node. */
+function startArguments(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } };
+  return scripts.start.split(' ').slice(1);
+}
+
 function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe {
   const data = options.data_directory ?? join(site.directory, `data-${port}`);
   mkdirSync(data, { recursive: true });
   const config = join(data, 'bench.yaml');
   writeFileSync(config, gatewayConfig(site));
-  const launcher = join(ROOT, 'bin/model-gateway.cjs');
   const flags = options.node_flags ?? [];
-  const program = flags.length === 0 && existsSync(launcher) ? launcher : join(ROOT, 'src/main.ts');
   return {
-    args: [...flags, program, 'serve'],
+    args: flags.length === 0 ? startArguments() : [...flags, join(ROOT, 'src/main.ts'), 'serve'],
+    cwd: ROOT,
     env: {
       GATEWAY_HOST: '127.0.0.1',
       GATEWAY_PORT: String(port),
@@ -177,6 +182,7 @@ export async function start(name: CandidateName, site: Site, options: StartOptio
     log: join(site.directory, `${name}-${port}.log`),
     core: site.core,
     ...(how.env === undefined ? {} : { env: how.env }),
+    ...(how.cwd === undefined ? {} : { cwd: how.cwd }),
   });
   const ready_ms = await program.ready(port, how.ready.path, how.ready.isReady);
   await sleep(options.idle_ms ?? 0);

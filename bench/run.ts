@@ -45,6 +45,8 @@ const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
 
 const STREAMS_OPEN = 200;
 const MEMORY_STREAMS = 1_000;
+/** Whole answers, then streams, for so long each: at two thousand requests a second V8 compiles for some ten seconds. */
+const WARM_MS = 10_000;
 const WATCHDOG_MS = { quick: 15 * 60_000, full: 90 * 60_000 };
 
 interface Plan {
@@ -202,7 +204,7 @@ async function startAll(plan: Plan, site: Site, upstream: Candidate): Promise<Ca
     if (!wanted || missing(name) !== undefined) continue;
     const candidate = name === 'direct' ? upstream : await start(name, site);
     candidates.push(candidate);
-    await warm(candidate, 6_000);
+    await warm(candidate, WARM_MS);
   }
   return candidates;
 }

@@ -109,12 +109,13 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     unread.push(bytes);
     wake?.();
   }
-  async function read(): Promise<Buffer | undefined> {
-    while (unread.length === 0 && !is_whole && failure === undefined) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
+  function coming(): Promise<void> | undefined {
+    if (unread.length > 0 || is_whole || failure !== undefined) return undefined;
+    return new Promise((resolve) => {
+      wake = resolve;
+    });
+  }
+  function take(): Buffer | undefined {
     const next = unread.shift();
     if (next === undefined && failure !== undefined) throw failure;
     return next;
@@ -130,14 +131,14 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     after(reply.after_ms, () => {
       come(Buffer.from('{"error":{"message":"not now"}}'));
       const told = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
-      answered.resolve({ status: status ?? 0, headers: { 'content-type': 'application/json', ...told }, read });
+      answered.resolve({ status: status ?? 0, headers: { 'content-type': 'application/json', ...told }, coming, take });
       stop();
     });
   } else if (reply.is === 'stream') {
     const { first_ms, total_ms, dies_ms } = reply;
     after(first_ms, () => {
       come(firstOf(text));
-      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, read });
+      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, coming, take });
     });
     after(dies_ms ?? total_ms, () => {
       far.end();
