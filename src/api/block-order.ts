@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { deltasOf } from '../schemas/chunks.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../schemas/inner.ts';
 
 /** Hands out the chunks of a turn block by block, in the order in which the blocks opened. */
@@ -29,24 +30,12 @@ function isOfBlock(delta: Delta): boolean {
 /** A chunk that says several things without saying of which block, as one chunk for each, in the order in which blocks stand. */
 function piecesOf(chunk: ChatChunk): ChatChunk[] {
   const { delta, logprobs } = chunk;
-  const { content, refusal, reasoning, reasoning_details, tool_calls, images, audio, ...rest } = delta;
-  const deltas: Delta[] = [];
-  if (reasoning || reasoning_details?.length) {
-    deltas.push({
-      ...(reasoning == null ? {} : { reasoning }),
-      ...(reasoning_details === undefined ? {} : { reasoning_details }),
-    });
-  }
-  if (content) deltas.push({ content });
-  if (refusal) deltas.push({ refusal });
-  if (images?.length) deltas.push({ images });
-  if (audio !== undefined) deltas.push({ audio });
-  for (const call of tool_calls ?? []) deltas.push({ tool_calls: [call] });
+  const { told: deltas, rest } = deltasOf(delta);
   if (deltas.length < 2) return [chunk];
   const likely = logprobs === undefined ? {} : { logprobs };
   const pieces = deltas.map((told): ChatChunk => ({ delta: told, ...(told.content ? likely : {}) }));
   const last = { ...chunk, delta: rest };
-  if (content) delete last.logprobs;
+  if (delta.content) delete last.logprobs;
   return [...pieces, last];
 }
 

@@ -1,3 +1,4 @@
+import { deltasOf } from '../schemas/chunks.ts';
 import type { ChatChunk, Delta } from '../schemas/inner.ts';
 
 /** The chunk, unless it has nothing to tell any more. */
@@ -35,19 +36,10 @@ export function splitChunk(chunk: ChatChunk, head: Delta, rest: Delta): { head: 
 
 /** A chunk that says several things, as one for each, in the order in which blocks stand. */
 export function piecesOf(chunk: ChatChunk): readonly ChatChunk[] {
-  const { delta } = chunk;
-  const { content, refusal, reasoning, reasoning_details, tool_calls, audio, ...others } = delta;
-  const deltas: Delta[] = [];
-  if (reasoning || reasoning_details?.length) {
-    deltas.push({
-      ...(reasoning == null ? {} : { reasoning }),
-      ...(reasoning_details === undefined ? {} : { reasoning_details }),
-    });
-  }
-  if (content) deltas.push({ content });
-  if (refusal) deltas.push({ refusal });
-  if (audio !== undefined) deltas.push({ audio });
-  for (const call of tool_calls ?? []) deltas.push({ tool_calls: [call] });
+  const { images, ...delta } = chunk.delta;
+  const { told: deltas, rest: others } = deltasOf(delta);
+  // Nothing is looked for in pictures: they stay where they are.
+  if (images !== undefined) others.images = images;
   const ends = chunk.finish_reason != null && deltas.length > 0;
   if (deltas.length < 2 && !ends) return [chunk];
   const slot = chunk.ext?.slot;

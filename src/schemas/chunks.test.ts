@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { accumulate } from './accumulate.ts';
-import { chunksOf } from './chunks.ts';
+import { chunksOf, deltasOf } from './chunks.ts';
 import type { ChatChunk, ChatCompletion, Message } from './inner.ts';
 
 const answer = (message: Partial<Message>, more: Partial<ChatCompletion['choices'][0]> = {}): ChatCompletion => ({
@@ -100,4 +100,36 @@ test('a refusal that was told in two blocks is told once', () => {
   });
   const told = chunksOf(accumulate([said(0, 'no'), said(1, ', never')], 0));
   expect(told.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
+});
+
+test('a delta that tells of several blocks comes apart in the order of blocks, and nothing is lost', () => {
+  const call = (index: number) => ({
+    index,
+    id: `call_${index}`,
+    type: 'function' as const,
+    function: { name: 'f', arguments: '{}' },
+  });
+  const audio = { id: 'audio_1', data: 'AAAA' };
+  const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } }];
+  const delta = {
+    role: 'assistant' as const,
+    content: 'c',
+    refusal: 'r',
+    reasoning: 't',
+    images,
+    audio,
+    tool_calls: [call(0), call(1)],
+  };
+  expect(deltasOf(delta)).toEqual({
+    told: [
+      { reasoning: 't' },
+      { content: 'c' },
+      { refusal: 'r' },
+      { images },
+      { audio },
+      { tool_calls: [call(0)] },
+      { tool_calls: [call(1)] },
+    ],
+    rest: { role: 'assistant' },
+  });
 });

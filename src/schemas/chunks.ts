@@ -143,3 +143,21 @@ function citedTexts(
     return own.length === 0 ? {} : { annotations: own };
   };
 }
+
+/** What a delta tells of blocks, each for itself, in the order in which blocks stand; `rest` tells of none. */
+export function deltasOf(delta: Delta): { told: Delta[]; rest: Delta } {
+  const { content, refusal, reasoning, reasoning_details, tool_calls, images, audio, ...rest } = delta;
+  const told: Delta[] = [];
+  if (reasoning || reasoning_details?.length) {
+    told.push({
+      ...(reasoning == null ? {} : { reasoning }),
+      ...(reasoning_details === undefined ? {} : { reasoning_details }),
+    });
+  }
+  if (content) told.push({ content });
+  if (refusal) told.push({ refusal });
+  if (images?.length) told.push({ images });
+  if (audio !== undefined) told.push({ audio });
+  for (const call of tool_calls ?? []) told.push({ tool_calls: [call] });
+  return { told, rest };
+}
