@@ -37,12 +37,11 @@ import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError } from './errors.ts';
-import { logRequests } from './http/access-log.ts';
+import { requestLog } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
 import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
-import { trackRunning } from './http/running.ts';
 import { createServer, type Server } from './http/server.ts';
 import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
@@ -170,7 +169,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     memory,
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock),
-    observe: (server) => logRequests(server, log, metrics),
+    observe: requestLog(log, metrics),
   });
   server.addHook('onRequest', (request, _reply, done) => {
     const refused = draining && !request.url.startsWith('/health');
@@ -182,7 +181,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         : undefined,
     );
   });
-  const running = trackRunning(server);
+  const { running } = server;
   await collectOpenApi(server);
 
   const ownCredentials = createOwnCredentials({

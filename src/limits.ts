@@ -710,9 +710,9 @@ export const limits = {
   journal_record_bytes_max: 4 * 1024 * 1024,
   journal_unflushed_records_max: 50_000,
   flush_interval_ms: 100,
-  flush_batch_records_max: 200,
+  flush_batch_records_max: 500,
   /** So many outcomes are flushed without waiting for `flush_interval_ms`. */
-  flush_eager_records: 200,
+  flush_eager_records: 500,
   /** After a failed flush: doubled from the first to the last. */
   flush_retry_ms: 100,
   flush_retry_ms_max: 5_000,

@@ -94,7 +94,7 @@ function bodyWith(dialect: ChatDialect, upstream_model: string, message: Message
 
 async function recalled(states: TurnStates, sent: Sent): Promise<Message> {
   const body = { messages: [{ role: 'user', content: 'Q' }, sent, { role: 'user', content: 'And?' }] };
-  const { call } = await states.recall(callOf(chatRequest(JSON.parse(JSON.stringify(body)) as ChatBody)), true);
+  const { call } = await states.recall(callOf(chatRequest(JSON.parse(JSON.stringify(body)) as ChatBody)), () => true);
   return call.request.messages[1]!;
 }
 

@@ -236,7 +236,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
       const is_whole = options.keeps || is_own || isSealed(shown);
       if (options.keeps && !message.tool_calls?.length) continue;
       compared += 1;
-      const { call } = await states.recall(callOf(client.next(sent)), true);
+      const { call } = await states.recall(callOf(client.next(sent)), () => true);
       const there = turnsOf(dialect, upstream_model, call.request);
       const wanted = turnsOf(dialect, upstream_model, conversationWith(message));
       const isEqual = is_whole
@@ -287,7 +287,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
           metadata: undefined,
         } as unknown as WholeAnswer;
         const content = asBlocks(responsesClient.whole(told));
-        const { call } = await states.recall(callOf(messagesClient.next({ content })), true);
+        const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
         const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
         expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
         compared += 1;

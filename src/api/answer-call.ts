@@ -44,29 +44,29 @@ export interface AnswerOptions {
 export const COMMENT_HEARTBEAT = ': GATEWAY PROCESSING\n\n';
 
 /** Answers a call that is in the inner language, whole or as a stream, as its request asks. Errors before the 200 are thrown. */
-export async function answerCall(
+export function answerCall(
   request: FastifyRequest,
   reply: FastifyReply,
   call: Call,
   answer: ClientAnswer,
   options: AnswerOptions,
-): Promise<FastifyReply> {
+): Promise<void> {
   const { model, stream } = call.request;
   reply.header('x-generation-id', call.generation_id);
   request.log_facts = { generation_id: call.generation_id, model, streamed: stream === true };
   if (stream !== true) {
-    return answerWhole(reply, call, async () => answer.whole(await options.inference.complete(call)));
+    return answerWhole(reply, call, () => options.inference.complete(call).then((told) => answer.whole(told)));
   }
   return streamed(request, reply, call, answer, options);
 }
 
-async function streamed(
+function streamed(
   request: FastifyRequest,
   reply: FastifyReply,
   call: Call,
   answer: ClientAnswer,
   { inference, heartbeat_first_ms, heartbeat_ms }: AnswerOptions,
-): Promise<FastifyReply> {
+): Promise<void> {
   const encoder = answer.stream();
   const echoes = call.request.debug?.echo_upstream_body === true;
   const logFault = (fault: GatewayError) =>
@@ -84,7 +84,7 @@ async function streamed(
         return encoder.end(event);
     }
   };
-  await sendEventStream(request, reply, {
+  return sendEventStream(request, reply, {
     events: inference.stream(call),
     encode,
     encodeFailure(error) {
@@ -98,5 +98,4 @@ async function streamed(
     heartbeat_first_ms,
     heartbeat_ms,
   });
-  return reply;
 }

@@ -8,19 +8,16 @@ export async function answerWhole(
   call: { cancellation: Pick<Cancellation, 'cancel'> },
   answer: () => Promise<string>,
   content_type = 'application/json; charset=utf-8',
-): Promise<FastifyReply> {
-  const leave = () => {
-    if (!reply.raw.writableFinished) call.cancellation.cancel();
-  };
-  reply.raw.once('close', leave);
+): Promise<void> {
+  reply.request.on_leave = () => call.cancellation.cancel();
   try {
     const text = await answer();
-    return reply.header('content-type', content_type).send(text);
+    void reply.header('content-type', content_type).send(text);
   } catch (error) {
     if (!(error instanceof ClientGone)) throw error;
     // Nobody is there to answer.
-    return reply.hijack();
+    reply.hijack();
   } finally {
-    reply.raw.off('close', leave);
+    reply.request.on_leave = undefined;
   }
 }

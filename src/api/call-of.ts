@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { headerOf } from '../http/aliases.ts';
@@ -7,14 +8,14 @@ import { type Attribution, type Call, type Clock, createCancellation } from '../
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
 /** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const CATEGORIES_MAX = 10;
 const CATEGORY_CHARS_MAX = 30;
 
 const ID_CHARS = 20;
-/** Random bytes are drawn in stock: one call to the system for many ids. */
+/** Random characters are drawn in stock: one call to the system for many ids. */
 const stock = Buffer.alloc(ID_CHARS * 256);
 let drawn = stock.length;
 
@@ -22,31 +23,33 @@ let drawn = stock.length;
 export function generationId(now_ms: number): string {
   if (drawn + ID_CHARS > stock.length) {
     randomFillSync(stock);
+    for (let at = 0; at < stock.length; at += 1) stock[at] = ALPHABET[stock[at]! % ALPHABET.length]!;
     drawn = 0;
   }
-  let id = `gen-${Math.floor(now_ms / 1000)}-`;
-  for (let index = drawn; index < drawn + ID_CHARS; index += 1) id += ALPHABET[(stock[index] ?? 0) % ALPHABET.length];
   drawn += ID_CHARS;
-  return id;
+  return `gen-${Math.floor(now_ms / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
 }
 
 function cut(value: string | undefined): string | null {
   return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
 }
 
-function attributionOf(request: FastifyRequest): Attribution {
-  const { headers } = request.raw;
-  const categories = headerOf(headers, 'x-gateway-categories') ?? '';
+function categoriesOf(told: string | undefined): string[] {
+  if (told === undefined) return [];
+  return told
+    .split(',')
+    .map((category) => category.trim())
+    .filter((category) => category !== '' && category.length <= CATEGORY_CHARS_MAX)
+    .slice(0, CATEGORIES_MAX);
+}
+
+function attributionOf(headers: IncomingHttpHeaders): Attribution {
   const traceparent = headerOf(headers, 'traceparent');
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
   return {
     http_referer: cut(headerOf(headers, 'http-referer') ?? headerOf(headers, 'referer')),
     title: cut(headerOf(headers, 'x-gateway-title')),
-    categories: categories
-      .split(',')
-      .map((category) => category.trim())
-      .filter((category) => category !== '' && category.length <= CATEGORY_CHARS_MAX)
-      .slice(0, CATEGORIES_MAX),
+    categories: categoriesOf(headerOf(headers, 'x-gateway-categories')),
     user_agent: cut(headerOf(headers, 'user-agent')),
     traceparent: traced ? traceparent : undefined,
     tracestate: traced ? (cut(headerOf(headers, 'tracestate')) ?? undefined) : undefined,
@@ -62,19 +65,20 @@ export function callOf(
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
-  const session = headerOf(request.raw.headers, 'x-session-id');
+  const { headers } = request.raw;
+  const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
   const accepted_ms = clock.now_ms();
-  const shown = headerOf(request.raw.headers, 'x-gateway-experimental-metadata');
+  const shown = headerOf(headers, 'x-gateway-experimental-metadata');
   return {
     ...kind,
     request: body,
     generation_id: generationId(accepted_ms),
     request_id: request.id,
     principal,
-    attribution: attributionOf(request),
+    attribution: attributionOf(headers),
     accepted_ms,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: createCancellation(),

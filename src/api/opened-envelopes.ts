@@ -31,19 +31,25 @@ export function openEnvelopes(message: Message, envelope: Envelope): Message {
   return changed;
 }
 
+function bringsDetails({ role, reasoning_details }: Message): boolean {
+  return role === 'assistant' && reasoning_details != null;
+}
+
 /**
- * The same of a message of the chat API, whose clients are shown no envelopes: only those that a client brought from another
+ * The same of the messages of the chat API, whose clients are shown no envelopes: only those that a client brought from another
  * API are opened. What does not verify is a provider's, which may be a gateway itself, or a seal.
  */
-export function openBroughtEnvelopes(message: Message, { wrap, unwrap }: Envelope): Message {
-  if (message.role !== 'assistant') return message;
-  return openEnvelopes(message, {
+export function openBroughtEnvelopes(messages: Message[], envelope: () => Envelope): Message[] {
+  if (!messages.some(bringsDetails)) return messages;
+  const { wrap, unwrap } = envelope();
+  const brought: Envelope = {
     wrap,
     unwrap(text) {
       const carried = unwrap(text);
       return carried?.length ? carried : undefined;
     },
-  });
+  };
+  return messages.map((message) => (bringsDetails(message) ? openEnvelopes(message, brought) : message));
 }
 
 /** What a detail carried; undefined where it is the wire's own. */

@@ -109,7 +109,8 @@ export function buildCatalog(sources: CatalogSources): Catalog {
       find: (id) => byId.get(id) ?? anyModel(id, providers, sources.created_default),
       models: () => models,
       endpoints: () => endpoints,
-      provider: (slugOrName) => byName.get(slugOrName.toLowerCase()),
+      // Endpoints name their provider as it is known; clients do in letters of any case.
+      provider: (slugOrName) => byName.get(slugOrName) ?? byName.get(slugOrName.toLowerCase()),
       providers: () => sources.providers,
     };
   };
@@ -122,8 +123,10 @@ function dated(models: readonly Model[], among: (models: readonly Model[]) => Om
   const ends = models.flatMap(({ expiration_date }) => (expiration_date === null ? [] : [expiresAt(expiration_date)]));
   const moments = [...new Set([...changes.map(({ from_ms }) => from_ms), ...ends])].sort((a, b) => a - b);
   const at = (now_ms: number): Catalog => {
+    if (kept.from_ms <= now_ms && now_ms < kept.until_ms) return kept.catalog;
     const passed = moments.findLastIndex((moment) => moment <= now_ms);
-    if (passed !== kept.passed) {
+    let catalog = first;
+    if (passed !== -1) {
       const repriced = models.map((model) => ({
         ...model,
         ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= now_ms
@@ -131,13 +134,22 @@ function dated(models: readonly Model[], among: (models: readonly Model[]) => Om
           : {}),
         endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, now_ms)),
       }));
-      kept = { passed, catalog: passed === -1 ? first : { ...among(repriced), at } };
+      catalog = { ...among(repriced), at };
     }
-    return kept.catalog;
+    kept = { ...stretch(passed), catalog };
+    return catalog;
   };
   const first: Catalog = { ...among(models), at };
-  let kept = { passed: -1, catalog: first };
+  let kept = { ...stretch(-1), catalog: first };
   return first;
+
+  /** From the last moment that has passed until the next. */
+  function stretch(passed: number): { from_ms: number; until_ms: number } {
+    return {
+      from_ms: moments[passed] ?? Number.NEGATIVE_INFINITY,
+      until_ms: moments[passed + 1] ?? Number.POSITIVE_INFINITY,
+    };
+  }
 }
 
 interface MergeContext extends Pick<CatalogSources, 'created_default' | 'modelQuirks'> {

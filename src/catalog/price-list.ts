@@ -1,5 +1,5 @@
 import type { Prices } from '../schemas/prices.ts';
-import type { DatedPrices, Endpoint, EndpointPrices, PriceList } from './model.ts';
+import type { DatedPrices, Endpoint, EndpointPrices, PriceList, PriceTier } from './model.ts';
 
 /** What decides which of an endpoint's price lists applies. */
 export interface PricedCall {
@@ -35,15 +35,19 @@ export function pricesFor(endpoint: EndpointPrices, { prompt_tokens, service_tie
  * pay for each of them.
  */
 export function pricesInReach(endpoint: EndpointPrices, { prompt_tokens, service_tier }: PricedCall): Prices[] {
-  const lists: PriceList[] = [endpoint];
-  if (service_tier === 'auto') lists.push(...Object.values(endpoint.service_tiers ?? {}));
+  const found: Prices[] = [];
+  const add = ({ pricing, price_tiers }: PriceList) => {
+    found.push(pricing);
+    for (const tier of price_tiers ?? NO_TIERS) if (prompt_tokens > tier.prompt_tokens_over) found.push(tier.price);
+  };
+  add(endpoint);
+  if (service_tier === 'auto') for (const list of Object.values(endpoint.service_tiers ?? {})) add(list);
   const asked = ofTier(endpoint, service_tier);
-  if (asked !== undefined) lists.push(asked);
-  return lists.flatMap(({ pricing, price_tiers }) => [
-    pricing,
-    ...(price_tiers ?? []).filter((tier) => prompt_tokens > tier.prompt_tokens_over).map(({ price }) => price),
-  ]);
+  if (asked !== undefined) add(asked);
+  return found;
 }
+
+const NO_TIERS: readonly PriceTier[] = [];
 
 /** Tiers that never cost more than the plain prices. */
 const harmlessTiers: ReadonlySet<string> = new Set([

@@ -4,15 +4,12 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { hasLongIntegers, parseJson } from '../schemas/json.ts';
 import { type Claim, type Memory, structureBytes } from './memory.ts';
-import { followHandlers } from './running.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** What it holds of the memory that all share. Made when first asked for: see `claimOf`. */
     claim: Claim | undefined;
-    /** Its handler is at work, and gives the claim back where its client has left. */
-    is_handled: boolean;
   }
   interface FastifyInstance {
     memory: Memory | undefined;
@@ -51,16 +48,15 @@ function counted(claim: Claim, taken_bytes: number, bytes_max: number): Transfor
   });
 }
 
-/** A handler is done; where its answer is not out yet, the close of it gives the claim back. */
-function endHandler(request: FastifyRequest, { raw }: FastifyReply): void {
-  request.is_handled = false;
+/** At the end of its handler; where its answer is not out yet, the close of it gives the claim back. */
+export function releaseClaim(request: FastifyRequest, { raw }: FastifyReply): void {
   // An injected request has no connection that closes.
   if (raw.writableFinished || raw.destroyed) request.claim?.release();
 }
 
 /** How long a body may be: of those who show no key it is small, so that they cannot have the memory of those who do. */
-function bytesMax({ principal, routeOptions }: FastifyRequest): number {
-  return principal === undefined ? limits.form_bytes_max : (routeOptions.bodyLimit ?? limits.body_bytes_max);
+function bytesMax({ principal, route }: FastifyRequest): number {
+  return principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
 }
 
 /** Runs what may throw or wait, then `done` with what went wrong. */
@@ -75,14 +71,14 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
 }
 
 /** Whether a body is read twice: for the integers that a number does not hold, where its operation wants them. */
-function isRegained({ routeOptions }: FastifyRequest, text: string): boolean {
-  return routeOptions.config.regain !== undefined && hasLongIntegers(text);
+function isRegained({ route }: FastifyRequest, text: string): boolean {
+  return route.config.regain !== undefined && hasLongIntegers(text);
 }
 
 function regained(request: FastifyRequest, parsed: unknown, text: string): unknown {
   // The first reading passes a byte order mark over.
   if (parsed !== undefined && isRegained(request, text))
-    request.routeOptions.config.regain?.(parsed, parseJson(text.replace(/^\uFEFF/, '')));
+    request.route.config.regain?.(parsed, parseJson(text.replace(/^\uFEFF/, '')));
   return parsed;
 }
 
@@ -92,7 +88,6 @@ function regained(request: FastifyRequest, parsed: unknown, text: string): unkno
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorateRequest('claim', undefined);
-  server.decorateRequest('is_handled', false);
   server.decorate('memory', memory);
   if (memory === undefined) return;
 
@@ -112,9 +107,6 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
     }
     // Whoever has left already, while its key was asked for, is not heard of again.
     if (reply.raw.destroyed) claim.release();
-    reply.raw.once('close', () => {
-      if (!request.is_handled) claim.release();
-    });
     const first_bytes = length ?? Math.min(limits.counted_bytes_step, bytes_max);
     whenTaken(
       () => claim.take(limits.request_bytes + first_bytes * limits.body_copies),
@@ -140,16 +132,5 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
         else done(error);
       },
     );
-  });
-
-  followHandlers(server, (request, reply) => {
-    request.is_handled = true;
-    // What has no body may still hold something by what it reads for its answer.
-    if (request.claim === undefined) {
-      reply.raw.once('close', () => {
-        if (!request.is_handled) request.claim?.release();
-      });
-    }
-    return () => endHandler(request, reply);
   });
 }

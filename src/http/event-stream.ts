@@ -67,31 +67,34 @@ export async function sendEventStream<T>(
   socket.on('error', leave);
   if (socket.destroyed || request.raw.socket.destroyed) leave();
 
-  /** The next event as text; undefined at the end. The source hears of what cannot be written, so that it can end as it should. */
-  const nextText = async (): Promise<string | undefined> => {
-    const next = await stream.events.next();
-    if (next.done) return undefined;
+  /** The source hears of what cannot be written, so that it can end as it should. */
+  const refused = async (error: unknown): Promise<string> => {
+    const last = await stream.events.throw?.(error);
+    if (!committed || last === undefined || last.done) throw error;
+    return stream.encode(last.value);
+  };
+  const encoded = (event: T): string | Promise<string> => {
     try {
-      const text = stream.encode(next.value);
-      return typeof text === 'string' ? text : await text;
+      const text = stream.encode(event);
+      return typeof text === 'string' ? text : text.catch(refused);
     } catch (error) {
-      const last = await stream.events.throw?.(error);
-      if (!committed || last === undefined || last.done) throw error;
-      return stream.encode(last.value);
+      return refused(error);
     }
   };
 
   try {
     for (;;) {
-      let text: string | undefined;
+      let text: string;
       try {
-        text = await nextText();
+        const next = await stream.events.next();
+        if (next.done) break;
+        const encoding = encoded(next.value);
+        text = typeof encoding === 'string' ? encoding : await encoding;
       } catch (error) {
         if (!committed && !gone) throw error;
         write(stream.encodeFailure(error));
         break;
       }
-      if (text === undefined) break;
       if (text !== '' && !write(text) && !(await drained(socket))) leave();
     }
   } finally {

@@ -153,6 +153,7 @@ class SharedMemory implements Memory {
 
   /** In the order in which they came, so that large ones get their turn; who has too much already is passed over. */
   #serve(): void {
+    if (this.#waiting.size === 0) return;
     let is_blocked = false;
     for (const waiter of this.#waiting) {
       const { claim, bytes } = waiter;

@@ -2,6 +2,13 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Server } from './server.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Its handler is at work. */
+    is_handled: boolean;
+  }
+}
+
 /** What a server has under way: handlers that have not come to their end yet, also without their client, and connections. */
 export interface Running {
   /** Resolves when none is running. */
@@ -10,15 +17,29 @@ export interface Running {
   closeIdleConnections(): void;
 }
 
-/** Calls `begin` before the handler of each route that is registered after it, and what that returns at the handler's end, also without its client. */
-export function followHandlers(
-  server: Server,
-  begin: (request: FastifyRequest, reply: FastifyReply) => () => void,
-): void {
+/** Follows the handlers of all routes that are registered after it, and tells of the end of each, also without its client. */
+export function trackRunning(server: Server, told: (request: FastifyRequest, reply: FastifyReply) => void): Running {
+  const sockets = new Set<Socket>();
+  server.server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  let running = 0;
+  let waiting: (() => void)[] = [];
+  server.decorateRequest('is_handled', false);
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {
-      const ended = begin(request, reply);
+      running += 1;
+      request.is_handled = true;
+      const ended = () => {
+        request.is_handled = false;
+        told(request, reply);
+        running -= 1;
+        if (running > 0) return;
+        for (const resolve of waiting) resolve();
+        waiting = [];
+      };
       try {
         const answer: unknown = handler.call(this, request, reply);
         if (answer instanceof Promise) answer.then(ended, ended);
@@ -29,27 +50,6 @@ export function followHandlers(
         throw error;
       }
     };
-  });
-}
-
-/** Follows the handlers of all routes that are registered after it. */
-export function trackRunning(server: Server): Running {
-  const sockets = new Set<Socket>();
-  server.server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  let running = 0;
-  let waiting: (() => void)[] = [];
-  const ended = () => {
-    running -= 1;
-    if (running > 0) return;
-    for (const resolve of waiting) resolve();
-    waiting = [];
-  };
-  followHandlers(server, () => {
-    running += 1;
-    return ended;
   });
   return {
     idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),

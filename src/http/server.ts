@@ -15,14 +15,15 @@ import type { Static, TSchema } from 'typebox';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { boundBodies } from './bounded-bodies.ts';
+import { boundBodies, releaseClaim } from './bounded-bodies.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
+import { type Running, trackRunning } from './running.ts';
 import { serializerCompiler } from './serialization.ts';
-import { boundUnread } from './unread.ts';
+import { boundUnreadSoon } from './unread.ts';
 import { validatorCompiler } from './validation.ts';
 
 interface TypeBoxProvider extends FastifyTypeProvider {
@@ -57,7 +58,14 @@ declare module 'fastify' {
     /** Takes into a body, before it is validated, what `exact` has of it: the same with integers beyond 2^53 as they were written. */
     regain?: (body: unknown, exact: JsonValue) => void;
   }
+  interface FastifyInstance {
+    running: Running;
+  }
   interface FastifyRequest {
+    /** What its route says. Fastify makes `routeOptions` anew each time it is asked for them. */
+    route: FastifyRequest['routeOptions'];
+    /** Called when its client leaves before the answer is out. One who puts something here takes it away again. */
+    on_leave: (() => void) | undefined;
     principal: Principal | undefined;
     /** Facts that an operation adds to the request's one log line. */
     log_facts: Record<string, unknown> | undefined;
@@ -74,8 +82,8 @@ export interface ServerOptions {
   translate?: ((error: unknown) => GatewayError | undefined) | undefined;
   /** Counts a management request of a caller; throws when it is one too many. */
   limitManagement?: ((caller: string) => void) | undefined;
-  /** Adds hooks that see every request, those included that authentication refuses. */
-  observe?: ((server: Server) => void) | undefined;
+  /** Told of every request at its end, also when its client left, those included that authentication refuses. */
+  observe?: ((request: FastifyRequest, reply: FastifyReply, ms: number) => void) | undefined;
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -121,7 +129,7 @@ function identify(
   request: FastifyRequest,
   done: (error?: Error) => void,
 ): void {
-  const access = accessOf(request.routeOptions.config) ?? 'open';
+  const access = accessOf(request.route.config) ?? 'open';
   if (access === 'open') {
     done();
     return;
@@ -194,11 +202,13 @@ function routesAt(
  * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
  */
 export function createServer(options: ServerOptions): Server {
+  const { logger } = options;
   const server = fastify({
-    ...(options.logger === false ? { logger: false } : { loggerInstance: options.logger }),
+    // With a logger of its own Fastify would listen to the end of each answer, though it is to log none: it gets ours below.
+    logger: false,
     logController: new LogController({ disableRequestLogging: true }),
     // Lines name their request themselves; a logger of its own for each request would be made and hardly ever used.
-    childLoggerFactory: (logger) => logger,
+    ...(logger === false ? {} : { childLoggerFactory: () => logger }),
     bodyLimit: options.body_bytes_max,
     // While it closes, requests on open connections get our envelope, from the hook that refuses them.
     return503OnClosing: false,
@@ -229,33 +239,40 @@ export function createServer(options: ServerOptions): Server {
       );
     },
   }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
+  if (logger !== false) server.log = logger;
 
   // Only JSON: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
   server.setValidatorCompiler(validatorCompiler);
   server.setSerializerCompiler(serializerCompiler);
-  const { translate } = options;
+  const { translate, observe } = options;
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
+  server.decorateRequest('route');
+  server.decorateRequest('on_leave', undefined);
   server.decorateRequest('principal', undefined);
   server.decorateRequest('log_facts', undefined);
   server.addHook('onRoute', requireAccess);
+  server.decorate('running', trackRunning(server, releaseClaim));
 
   server.addHook('onRequest', (request, reply, done) => {
+    const begun_ms = performance.now();
+    request.route = request.routeOptions;
+    // The one listener for all who want to know: Node copies its list of them at every change.
+    reply.raw.on('close', () => {
+      observe?.(request, reply, performance.now() - begun_ms);
+      if (!request.is_handled) request.claim?.release();
+      if (!reply.raw.writableFinished) request.on_leave?.();
+    });
     reply.header('x-request-id', request.id);
     // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
-    if (accessOf(request.routeOptions.config) !== 'open') reply.header('cache-control', 'private, no-store');
+    if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    done();
+    answerBrowsers(request, reply, done);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
-    boundUnread(reply.raw);
+    boundUnreadSoon(reply.raw);
     done();
   });
-  options.observe?.(server);
-  server.addHook('onRequest', answerBrowsers);
-  server.addHook('onRequest', (request, _reply, done) => identify(options, request, done));
-  boundBodies(server, options.memory);
-
   const known = new Map<string, KnownRoute>();
   server.addHook('onRoute', ({ url, method, config }) => {
     const { methods, skin } = known.get(url) ?? { methods: new Set(), skin: undefined };
@@ -272,10 +289,11 @@ export function createServer(options: ServerOptions): Server {
     return sendError(new GatewayError(405, message, { headers }), request, reply, skin);
   };
   server.setNotFoundHandler(sendNotFound);
-  // A body that nobody wants is not read.
   server.addHook('onRequest', (request, reply, done) => {
+    // A body that nobody wants is not read.
     if (request.is404) sendNotFound(request, reply);
-    else done();
+    else identify(options, request, done);
   });
+  boundBodies(server, options.memory);
   return server;
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../../test/wire-server.ts';
 import { limits } from '../limits.ts';
+import { createServer } from './server.ts';
 
 const stall_ms_max = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);
@@ -88,4 +89,43 @@ test('an answer that is read slowly is read to its end', { timeout: 30_000 }, as
   await vi.waitFor(() => expect(ended()).toMatchObject({ status: 200 }), { timeout: 20_000 });
   await vi.waitFor(() => expect(bytes).toBeGreaterThan(PIECES * PIECE.length), { timeout: 20_000 });
   expect(ended()).not.toHaveProperty('client_left');
+});
+
+test('an answer behind another on its connection that nobody reads ends it after a while', {
+  timeout: 30_000,
+}, async () => {
+  const authenticate = () => Promise.reject(new Error());
+  const { promise: turn, resolve: go } = Promise.withResolvers<void>();
+  const ends: [string, boolean][] = [];
+  const server = createServer({
+    authenticate,
+    logger: false,
+    body_bytes_max: 1000,
+    observe: ({ url }, { raw }) => void ends.push([url, raw.writableFinished]),
+  });
+  const sent = Promise.withResolvers<void>();
+  server.get('/first', { config: { access: 'open' } }, async () => {
+    await turn;
+    return 'small';
+  });
+  server.get('/second', { config: { access: 'open' } }, (_request, reply) => {
+    void reply.send(PIECE.repeat(PIECES));
+    setImmediate(sent.resolve);
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  const pipelining = connect(Number(new URL(url).port), '127.0.0.1');
+  pipelining.on('error', () => {}).pause();
+  try {
+    pipelining.write('GET /first HTTP/1.1\r\nhost: x\r\n\r\nGET /second HTTP/1.1\r\nhost: x\r\n\r\n');
+    await sent.promise;
+    go();
+    const both = [
+      ['/first', true],
+      ['/second', false],
+    ];
+    await vi.waitFor(() => expect(ends).toEqual(both), { timeout: 5_000 });
+  } finally {
+    pipelining.destroy();
+    await server.close();
+  }
 });

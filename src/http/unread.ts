@@ -10,3 +10,15 @@ export function boundUnread({ socket }: ServerResponse): void {
   // An injected request has no connection.
   if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
 }
+
+/**
+ * The same of an answer that is about to be sent, unless the system takes all of it at once, as it does with most. One that
+ * must wait for the answers before it, on a connection that was told several requests at once, has none yet.
+ */
+export function boundUnreadSoon(answer: ServerResponse): void {
+  process.nextTick(() => {
+    if (answer.writableEnded && answer.writableLength === 0) return;
+    if (answer.socket === null) answer.once('socket', () => boundUnread(answer));
+    else boundUnread(answer);
+  });
+}

@@ -26,9 +26,19 @@ export type Adapter = (call: Call) => CallAdapter | undefined;
 
 /** All adapters of one call as one, in order; undefined where none has anything to do. */
 export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapter | undefined {
-  const found = adapters.flatMap((adapter) => adapter(call) ?? []);
-  const [first, ...others] = found;
-  if (first === undefined || others.length === 0) return first;
+  let first: CallAdapter | undefined;
+  let all: CallAdapter[] | undefined;
+  for (const adapter of adapters) {
+    const one = adapter(call);
+    if (one === undefined) continue;
+    if (first === undefined) first = one;
+    else if (all === undefined) all = [first, one];
+    else all.push(one);
+  }
+  return all === undefined ? first : inOrder(all);
+}
+
+function inOrder(found: readonly CallAdapter[]): CallAdapter {
   return {
     ready(candidate, is_beside) {
       let waiting: Promise<void> | undefined;

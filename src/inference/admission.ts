@@ -49,7 +49,7 @@ export interface Measured {
   /** For sure. */
   exposure: Exposure;
   /** What it may still cost if `count` found the least. */
-  floor: Exposure;
+  floor(): Exposure;
   /** The smallest output bound that the request makes sense with. */
   least_tokens: number;
   /** Knows it better, at a price; undefined: cannot. */
@@ -127,26 +127,33 @@ export function createAdmission({
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
     const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
     const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, needed));
-    const reserve = async (exposure: Exposure) => {
+    const askFor = (exposure: Exposure) => {
       const full_nano = costOf(exposure, full_tokens);
       const least_nano = costOf(exposure, least_tokens);
-      const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
-      const hold = await recorder.reserve(ask, held);
-      return { hold, exposure, is_full: hold.granted_nano >= full_nano };
+      return { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
     };
-    let reserved: Awaited<ReturnType<typeof reserve>>;
+    let exposure = sure;
+    let ask = askFor(sure);
+    let hold: Hold;
     try {
-      reserved = await reserve(sure);
+      const reserved = recorder.reserve(ask, held);
+      hold = reserved instanceof Promise ? await reserved : reserved;
     } catch (error) {
-      const counted = mayHelp(error, costOf(floor, least_tokens)) ? await count() : undefined;
+      const counted = mayHelp(error, costOf(floor(), least_tokens)) ? await count() : undefined;
       if (counted === undefined) throw error;
-      reserved = await reserve(counted);
+      exposure = counted;
+      ask = askFor(counted);
+      hold = await recorder.reserve(ask, held);
     }
-    if (!reserved.is_full && reserved.exposure === sure) {
+    if (exposure === sure && hold.granted_nano < ask.full_nano) {
       const counted = await count();
-      if (counted !== undefined) reserved = await reserve(counted);
+      if (counted !== undefined) {
+        exposure = counted;
+        ask = askFor(counted);
+        hold = await recorder.reserve(ask, held);
+      }
     }
-    const { hold, exposure, is_full } = reserved;
+    const is_full = hold.granted_nano >= ask.full_nano;
     const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
     const grant = { exposure, output_tokens, paid_tokens, mode };
     if (is_full || is_sliced) return { prepared, hold, grant };

@@ -75,10 +75,14 @@ export function createInference(options: InferenceOptions): Inference {
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
   const parts = { ...options, settlement, admission, attempts, steps, chat, loop };
   const answerStream = createStreaming(parts);
-  const answerWhole = createWholeAnswers(parts);
 
-  async function open(call: Call): Promise<Session> {
-    const session = await steps.open(call, work.wanted(call));
+  /** Plans a call: at once, where nothing has to be waited for. */
+  function open(call: Call): Session | Promise<Session> {
+    const opening = steps.open(call, work.wanted(call));
+    return opening instanceof Promise ? opening.then(fitted) : fitted(opening);
+  }
+
+  function fitted(session: Session): Session {
     session.call.fees = feesOf(session, pay);
     session.call.sources = [];
     try {
@@ -92,7 +96,7 @@ export function createInference(options: InferenceOptions): Inference {
 
   return {
     [METERED]: true,
-    complete: async (call) => answerWhole(await open(call)),
+    complete: createWholeAnswers({ ...parts, open }),
 
     explain: createExplain(options, steps, work, measure),
 
@@ -100,10 +104,8 @@ export function createInference(options: InferenceOptions): Inference {
 
     routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
 
-    run: (call, task) => runTask(call, task, { ...options, ...steps, note, settle }),
+    run: (call, task) => runTask(call, task, { ...options, ...steps, ...attempts, note, settle }),
 
-    async *stream(call) {
-      yield* answerStream(await open(call));
-    },
+    stream: (call) => answerStream(() => open(call)),
   };
 }

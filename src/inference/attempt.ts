@@ -4,7 +4,6 @@ import { limits } from '../limits.ts';
 import {
   type AttemptState,
   type ChatDialect,
-  type DialectEndpoint,
   type EncodedRequest,
   type Media,
   type Report,
@@ -96,30 +95,18 @@ export function withOptions(
   dialect: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
   report: Report[],
 ): JsonObject {
-  if (request.provider?.options && isDeep(request.provider.options, limits.option_levels_max)) {
+  const given = request.provider?.options;
+  if (!given) return body;
+  if (isDeep(given, limits.option_levels_max)) {
     throw new GatewayError(400, `provider.options is nested deeper than ${limits.option_levels_max} levels`);
   }
   const { slug, name } = candidate.provider;
   const names = [slug, name.toLowerCase()];
-  const given = Object.entries(request.provider?.options ?? {});
-  const options = given.find(([key]) => names.includes(key.toLowerCase()))?.[1];
+  const options = Object.entries(given).find(([key]) => names.includes(key.toLowerCase()))?.[1];
   if (!options) return body;
   return merge(body, options as JsonObject, candidate, dialect, (field, reason) => {
     report.push({ kind: 'dropped', field: `provider.options.${slug}.${field}`, reason });
   });
-}
-
-/** What a dialect is told of the endpoint. */
-export function factsOf({ endpoint }: Candidate): DialectEndpoint {
-  return {
-    model: endpoint.model,
-    provider: endpoint.provider,
-    upstream_model: endpoint.upstream_model,
-    max_completion_tokens: endpoint.max_completion_tokens,
-    context_length: endpoint.context_length,
-    input_modalities: endpoint.input_modalities,
-    quirks: endpoint.quirks,
-  };
 }
 
 /** Encodes a request for one endpoint. Pure but for the request it is given. */
@@ -132,8 +119,9 @@ export function prepareAttempt(
   media = NO_MEDIA,
 ): PreparedAttempt {
   const fitted = fitRequest(request, candidate.endpoint, spend);
-  const encoded = dialect.encodeRequest(fitted.request, factsOf(candidate), { media, strip_state });
-  const report = [...fitted.report, ...encoded.report];
+  const encoded = dialect.encodeRequest(fitted.request, candidate.endpoint, { media, strip_state });
+  const { report } = fitted;
+  append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
   const payload = serialize(encoded.body);
@@ -153,8 +141,9 @@ export function serialize(body: JsonObject): string {
 }
 
 function outgoingOf({ candidate, dialect, encoded, payload }: PreparedAttempt, { request }: Call): Outgoing {
+  const { method, path, headers } = encoded;
   const accept = request.stream ? 'text/event-stream' : 'application/json';
-  return { ...encoded, candidate, dialect, payload, accept };
+  return { candidate, dialect, method, path, headers, payload, accept };
 }
 
 /** What the decoders know of the attempt: what the encoder left for them, and the answer's headers. */
@@ -168,25 +157,23 @@ function stateOf(
   return { ...encoded.state, generation_id, headers: response.headers };
 }
 
-async function readWhole(
+function decodeWhole(
   prepared: PreparedAttempt,
   response: UpstreamResponse,
+  body: JsonValue,
   context: AttemptContext,
-): Promise<ChatCompletion> {
-  const { call } = context;
-  const body = await readJson(prepared.dialect, response, call);
-  return prepared.dialect.decodeResponse(
-    body,
-    stateOf(prepared, response, context),
-    Math.floor(call.accepted_ms / 1000),
-  );
+): ChatCompletion {
+  const created = Math.floor(context.call.accepted_ms / 1000);
+  return prepared.dialect.decodeResponse(body, stateOf(prepared, response, context), created);
 }
 
 /** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
 export async function attemptWhole(prepared: PreparedAttempt, context: AttemptContext): Promise<ChatCompletion> {
   const held = start(outgoingOf(prepared, context.call), context);
   try {
-    return await readWhole(prepared, await headersOf(prepared.dialect, held), context);
+    const response = await headersOf(prepared.dialect, held);
+    const body = await readJson(prepared.dialect, response, context.call);
+    return decodeWhole(prepared, response, body, context);
   } finally {
     held.release();
   }
@@ -222,17 +209,20 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
  * its failure is none and it is not waited for long.
  */
 async function readTail(response: UpstreamResponse): Promise<Buffer | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, limits.upstream_tail_ms_max, undefined);
-  });
+  const coming = response.coming();
+  if (coming !== undefined) {
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.upstream_tail_ms_max);
+    });
+    await Promise.race([coming, over]);
+    clearTimeout(timer);
+  }
   try {
-    return await Promise.race([response.read(), over]);
+    return response.take();
   } catch (error) {
     if (error instanceof UpstreamError) return undefined;
     throw error;
-  } finally {
-    clearTimeout(timer);
   }
 }
 
@@ -293,7 +283,12 @@ function createAnswerReader(
     if (ended) return undefined;
     let value: Buffer | undefined;
     try {
-      value = decoder.isWhole() ? await readTail(response) : await response.read();
+      if (decoder.isWhole()) value = await readTail(response);
+      else {
+        const coming = response.coming();
+        if (coming !== undefined) await coming;
+        value = response.take();
+      }
     } catch (error) {
       const rest = endOf(error);
       ended = true;
@@ -338,9 +333,10 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
     const response = await headersOf(prepared.dialect, held);
     await refuseForeign(response, prepared.dialect);
     if (isJsonAnswer(response)) {
-      const chunks = chunksOf(await readWhole(prepared, response, context));
+      const body = await readJson(prepared.dialect, response, context.call);
+      const chunks = chunksOf(decodeWhole(prepared, response, body, context));
       held.started();
-      return { first: chunks, next: async () => undefined, close: held.release };
+      return { first: chunks, next: async () => undefined, close: () => held.release() };
     }
     const { next, begun } = createAnswerReader(prepared, response, context);
     const first: ChatChunk[] = [];
@@ -352,7 +348,7 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
     }
     begun();
     held.started();
-    return { first, next, close: held.release };
+    return { first, next, close: () => held.release() };
   } catch (error) {
     held.release();
     throw error;

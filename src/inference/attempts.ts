@@ -1,4 +1,5 @@
 import { GatewayError } from '../errors.ts';
+import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
@@ -7,13 +8,13 @@ import { wasNeverSent } from '../providers/upstream.ts';
 import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
-import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
+import type { Admission, Measure, Prepared } from './admission.ts';
 import type { Cancellation } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
 import { openRecord } from './generation.ts';
-import { createHedges, Final, type HedgesOptions, type UnderWay } from './hedged-send.ts';
+import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 import type { Session, Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
 
@@ -107,20 +108,27 @@ export function sofarOf({ attempts, fees }: Session): Pick<GenerationRecord, 'at
   return { attempts, ...(fees.length === 0 ? {} : { fees }) };
 }
 
+/** What the journal is told of the session's next attempt before it is sent. */
+function openAttempt(session: Session, candidate: Candidate, hold: Hold): Parameters<Recorder['attempt']>[0] {
+  const record = openRecord(session.call, candidate, session);
+  const id = session.call.generation_id;
+  return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold };
+}
+
 /** Whether the client gave the order: nothing that happens meanwhile changes it. */
 function isOrdered({ call }: Session): boolean {
   return (call.request.provider?.order?.length ?? 0) > 0;
 }
 
 export function createAttempts(
-  options: { recorder: Recorder; traffic: Traffic } & HedgesOptions,
+  options: { traffic: Traffic } & HedgesOptions,
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
   const { clock, health, recorder, traffic } = options;
   const { admit } = admission;
   const { note } = settlement;
-  const hedges = createHedges(options, admission, settlement, { makeDurable, failed });
+  const hedges = createHedges(options, admission, settlement, { openAttempt, failed });
 
   /** Encodes for an endpoint, sets aside what the attempt may cost, and makes it durable. */
   async function begin<P extends Prepared, T>(
@@ -135,49 +143,30 @@ export function createAttempts(
     if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
-    const admitted = await admit({
+    const admitting = admit({
       call,
       hold: session.hold,
       is_byok: candidate.own !== undefined,
       prepare: (spend) => work.prepare(candidate, strip_state, spend),
       measure: work.measure,
     });
-    session.hold = admitted.hold;
-    session.grant = admitted.grant;
+    const { prepared, hold, grant } = admitting instanceof Promise ? await admitting : admitting;
+    session.hold = hold;
+    session.grant = grant;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    Object.assign(session, await makeDurable(session, candidate, admitted), {
-      waited_ms: clock.monotonic_ms() - begun_ms,
-      is_sent: true,
-    });
+    const attempt = openAttempt(session, candidate, hold);
+    await recorder.attempt(attempt);
+    session.record = attempt.record;
+    session.report = prepared.report;
+    session.service_tier = prepared.service_tier;
+    session.granted_nano = undefined;
+    session.assumed_at = undefined;
+    session.is_hedge = false;
+    session.sent_ms = clock.monotonic_ms();
+    session.waited_ms = session.sent_ms - begun_ms;
+    session.is_sent = true;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    return admitted.prepared;
-  }
-
-  /** Writes an attempt to the journal; what comes back is what the session knows of it from now on. */
-  async function makeDurable<P extends Prepared>(
-    session: Session,
-    candidate: Candidate,
-    { prepared, hold, grant }: Admitted<P>,
-  ): Promise<UnderWay> {
-    const record = openRecord(session.call, candidate);
-    await recorder.attempt({
-      id: session.call.generation_id,
-      attempt: attemptNumber(session),
-      endpoint: candidate.endpoint.id,
-      record: { ...record, ...sofarOf(session) },
-      hold,
-    });
-    return {
-      record,
-      grant,
-      report: prepared.report,
-      service_tier: prepared.service_tier,
-      sent_ms: clock.monotonic_ms(),
-      waited_ms: 0,
-      granted_nano: undefined,
-      assumed_at: undefined,
-      is_hedge: false,
-    };
+    return prepared;
   }
 
   async function tryEach<P extends Prepared, T>(
@@ -199,10 +188,10 @@ export function createAttempts(
         session.is_sent = false;
         /** Who is waited for: a hedge, perhaps, in the end. */
         let last = candidate;
-        let hear = () => {};
+        let silence: NodeJS.Timeout | undefined;
         try {
           const prepared = await begin(session, candidate, strip_state, work);
-          hear = listen(session, candidate);
+          if (session.call.request.stream === true) silence = listen(session, candidate);
           const hedge = turn === 'open' && !strip_state ? hedges.plan(session, order, at, work) : undefined;
           const reached =
             hedge === undefined
@@ -211,8 +200,10 @@ export function createAttempts(
                   last = other;
                   order = order.filter((one, nth) => nth <= at || one !== other);
                 });
-          health.heard(healthId(reached.candidate), sentAt(session));
-          if (work.goes_on !== true) credit(session, reached.candidate);
+          const sent_ms = sentAt(session);
+          const answered = healthId(reached.candidate);
+          health.heard(answered, sent_ms);
+          if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
           return reached;
         } catch (error) {
           if (error instanceof Final) return error.ended;
@@ -232,7 +223,7 @@ export function createAttempts(
           if (is_again) continue;
           break;
         } finally {
-          hear();
+          if (silence !== undefined) clearTimeout(silence);
         }
       }
     }
@@ -265,18 +256,16 @@ export function createAttempts(
 
   /**
    * An endpoint that is silent for much longer than it ever was gets no further calls for a while, unless it answers others. The
-   * call goes on waiting: its own time limit is for those that think long. What comes back is called when there is an answer, or none any more.
+   * call goes on waiting: its own time limit is for those that think long. What comes back is cleared when there is an answer, or none any more.
    */
-  function listen(session: Session, candidate: Candidate): () => void {
-    if (session.call.request.stream !== true) return () => {};
+  function listen(session: Session, candidate: Candidate): NodeJS.Timeout | undefined {
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
-    if (latency_ms === null || is_latency_thin) return () => {};
+    if (latency_ms === null || is_latency_thin) return undefined;
     const sent_ms = sentAt(session);
-    const silent = setTimeout(
+    return setTimeout(
       () => health.silent(healthId(candidate), clock.now_ms(), sent_ms),
       Math.max(limits.silence_ms_min, latency_ms.p99 * limits.silence_factor),
     );
-    return () => clearTimeout(silent);
   }
 
   /** When the last attempt was sent, by the wall clock of now. */

@@ -83,6 +83,7 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
  */
 export function boundConversation(messages: readonly Message[], report: Report[]): Message[] {
   const given = messages as Message[];
+  if (!given.some(mayBring)) return given;
   const bounded = given.map((message, i): Message => {
     const field = `messages[${i}]`;
     const { content, ext } = message;
@@ -99,6 +100,11 @@ export function boundConversation(messages: readonly Message[], report: Report[]
     };
   });
   return isSame(given, bounded) ? given : bounded;
+}
+
+/** Whether a message has blocks of a wire's own. */
+function mayBring({ content, ext }: Message): boolean {
+  return ext?.natives !== undefined || (Array.isArray(content) && content.some(({ type }) => type === 'native'));
 }
 
 /** Holds the place of a block that is not sent: natives are found by their places. */
@@ -146,19 +152,25 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
  */
 export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
   const brought: JsonObject[] = [];
-  const blocks = (Array.isArray(messages) ? messages : []).flatMap((message): JsonValue[] => {
-    const content = isObject(message) ? message['content'] : undefined;
-    return Array.isArray(content) ? content : [];
-  });
-  for (const block of blocks.filter(isObject)) {
-    const changes = Array.isArray(block['tool_changes']) ? block['tool_changes'] : [];
-    for (const { tool } of [block, ...changes.filter(isObject)]) {
-      if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
+  const define = ({ tool }: JsonObject) => {
+    if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
+  };
+  for (const message of listOf(messages)) {
+    for (const block of listOf(isObject(message) ? message['content'] : undefined)) {
+      if (!isObject(block)) continue;
+      define(block);
+      for (const change of listOf(block['tool_changes'])) if (isObject(change)) define(change);
     }
   }
-  for (const item of (Array.isArray(input) ? input : []).filter(isObject)) {
-    const is_bringing = item['type'] === 'additional_tools' || item['type'] === 'tool_search_output';
-    if (is_bringing && Array.isArray(item['tools'])) append(brought, item['tools'].filter(isObject));
+  for (const item of listOf(input)) {
+    if (!isObject(item) || (item['type'] !== 'additional_tools' && item['type'] !== 'tool_search_output')) continue;
+    append(brought, listOf(item['tools']).filter(isObject));
   }
   return brought;
+}
+
+const NO_VALUES: readonly JsonValue[] = [];
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : NO_VALUES;
 }

@@ -20,23 +20,33 @@ export interface Cancellation {
   onCancel(listener: () => void): () => void;
 }
 
+/** A class and not closures: every call has one. */
+class CallCancellation implements Cancellation {
+  cancelled = false;
+  #listeners: (() => void)[] = [];
+
+  cancel(): void {
+    if (this.cancelled) return;
+    this.cancelled = true;
+    const listeners = this.#listeners;
+    this.#listeners = [];
+    for (const listener of listeners) listener();
+  }
+
+  onCancel(listener: () => void): () => void {
+    if (this.cancelled) listener();
+    else this.#listeners.push(listener);
+    return () => this.#forget(listener);
+  }
+
+  #forget(listener: () => void): void {
+    const at = this.#listeners.indexOf(listener);
+    if (at !== -1) this.#listeners.splice(at, 1);
+  }
+}
+
 export function createCancellation(): Cancellation {
-  const listeners = new Set<() => void>();
-  const cancellation = {
-    cancelled: false,
-    cancel() {
-      if (cancellation.cancelled) return;
-      cancellation.cancelled = true;
-      for (const listener of [...listeners]) listener();
-      listeners.clear();
-    },
-    onCancel(listener: () => void) {
-      if (cancellation.cancelled) listener();
-      else listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-  };
-  return cancellation;
+  return new CallCancellation();
 }
 
 /** What a client tells of itself (specification, app-identification headers). */

@@ -1,13 +1,15 @@
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatCompletion, ChatRequest } from '../schemas/inner.ts';
+import type { ChatCompletion, ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { attemptNumber, type Work } from './attempts.ts';
 import type { Cancellation } from './call.ts';
 import type { ChatWork } from './chat-work.ts';
-import { type Fitting, type FittingOptions, fittingOf } from './fitting.ts';
+import type { AttemptContext } from './exchange.ts';
+import type { SpendBound } from './fit-request.ts';
+import { Fitting, type FittingOptions } from './fitting.ts';
 import { NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
 import type { Session } from './settlement.ts';
@@ -49,6 +51,112 @@ function requireSubstance(meter: Meter): void {
   }
 }
 
+function meteredCompletion(completion: ChatCompletion): MeteredCompletion {
+  const meter = createMeter();
+  meter.completion(completion);
+  requireSubstance(meter);
+  return { completion, meter };
+}
+
+function meteredStream(stream: OpenStream): MeteredStream {
+  const meter = createMeter();
+  for (const chunk of stream.first) meter.chunk(chunk);
+  try {
+    requireSubstance(meter);
+  } catch (error) {
+    stream.close();
+    throw error;
+  }
+  return { stream, meter };
+}
+
+/** What all attempts share, whichever call they are of. */
+interface Parts {
+  chat: ChatWork;
+  measure: Measure<PreparedAttempt>;
+  fittingFor(session: Session): Fitting;
+  contextOf(session: Session, cancellation?: Cancellation): AttemptContext;
+}
+
+/** How attempts of one step are got ready and encoded, however they are answered. A class and not closures: there is one for every call. */
+abstract class ChatTries {
+  readonly measure: Measure<PreparedAttempt>;
+  protected readonly session: Session;
+  protected readonly parts: Parts;
+  readonly #request: ChatRequest;
+  readonly #fitting: Fitting;
+  readonly #adapt: Adapt | undefined;
+  /** What the attempt under way needs. */
+  #media: Media = NO_MEDIA;
+  #asked = 0;
+
+  constructor(session: Session, parts: Parts, adapt?: Adapt) {
+    this.measure = parts.measure;
+    this.session = session;
+    this.parts = parts;
+    this.#request = session.call.request;
+    this.#fitting = parts.fittingFor(session);
+    this.#adapt = adapt;
+  }
+
+  ready(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined {
+    this.#media = NO_MEDIA;
+    this.#asked += 1;
+    const nth = this.#asked;
+    const waiting = this.#fitting.adapter?.ready?.(candidate, is_beside);
+    return waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
+  }
+
+  #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
+    const { adapter } = this.#fitting;
+    const fitted = adapter === undefined ? this.#request : adapter.fit(this.#request, candidate).request;
+    const needs = this.parts.chat.needs(fitted, candidate);
+    if (needs.length === 0) return undefined;
+    return this.#fitting.gather(needs).then((found) => {
+      // A hedge does not wait for it: it may come when another attempt is got ready.
+      if (nth === this.#asked) this.#media = found;
+    });
+  }
+
+  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): PreparedAttempt {
+    const { chat } = this.parts;
+    const { adapter, tools } = this.#fitting;
+    const encoding = { strip_state, spend, media: this.#media };
+    const adapted = this.#adapt === undefined ? this.#request : this.#adapt(this.#request, candidate);
+    const fitted = adapter?.fit(adapted, candidate);
+    const request = fitted?.request ?? adapted;
+    const prepared = chat.prepare(tools?.declare(request) ?? request, candidate, encoding);
+    if (fitted === undefined || fitted.report.length === 0) return prepared;
+    return { ...prepared, report: [...fitted.report, ...prepared.report] };
+  }
+
+  /** What is sent is shown to a client that asks for it. */
+  protected echo({ encoded }: PreparedAttempt): void {
+    if (this.#request.debug?.echo_upstream_body === true) this.session.bodies.push(encoded.body);
+  }
+}
+
+class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
+  send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
+    this.echo(prepared);
+    return attemptWhole(prepared, this.parts.contextOf(this.session)).then(meteredCompletion);
+  }
+}
+
+class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
+  readonly goes_on = true;
+
+  send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
+    this.echo(prepared);
+    return attemptStream(prepared, this.parts.contextOf(this.session, cancellation)).then(meteredStream);
+  }
+
+  discard({ stream, meter }: MeteredStream, { request }: PreparedAttempt): TokenClasses | null {
+    stream.close();
+    return meter.usage(request);
+  }
+}
+
 export function createChatAttempts(
   options: ChatAttemptsOptions,
   chat: ChatWork,
@@ -57,95 +165,22 @@ export function createChatAttempts(
   const { upstream, first_token_ms_max, total_ms_max } = options;
 
   function fittingFor(session: Session): Fitting {
-    session.fitting ??= fittingOf(session.call, options);
+    session.fitting ??= new Fitting(session.call, options);
     return session.fitting;
   }
 
-  function workOf<T>(
-    session: Session,
-    send: (prepared: PreparedAttempt, cancellation?: Cancellation) => Promise<T>,
-    adapt: Adapt = (request) => request,
-  ): Work<PreparedAttempt, T> {
-    const { call } = session;
-    const { request } = call;
-    const { adapter, tools, fetched } = fittingFor(session);
-    /** What the attempt under way needs. */
-    let media: Media = NO_MEDIA;
-    let asked = 0;
-    const gather = (candidate: Candidate, nth: number): Promise<void> | undefined => {
-      const fitted = adapter === undefined ? request : adapter.fit(request, candidate).request;
-      const needs = chat.needs(fitted, candidate);
-      if (needs.length === 0) return undefined;
-      return fetched.gather(needs).then((found) => {
-        // A hedge does not wait for it: it may come when another attempt is got ready.
-        if (nth === asked) media = found;
-      });
-    };
-    return {
-      ready(candidate, is_beside) {
-        media = NO_MEDIA;
-        asked += 1;
-        const nth = asked;
-        const waiting = adapter?.ready?.(candidate, is_beside);
-        return waiting === undefined ? gather(candidate, nth) : waiting.then(() => gather(candidate, nth));
-      },
-      prepare(candidate, strip_state, spend) {
-        const adapted = adapt(request, candidate);
-        if (adapter === undefined && tools === undefined) {
-          return chat.prepare(adapted, candidate, { strip_state, spend, media });
-        }
-        const fitted = adapter?.fit(adapted, candidate) ?? { request: adapted, report: [] };
-        const declared = tools?.declare(fitted.request) ?? fitted.request;
-        const prepared = chat.prepare(declared, candidate, { strip_state, spend, media });
-        return fitted.report.length === 0 ? prepared : { ...prepared, report: [...fitted.report, ...prepared.report] };
-      },
-      measure,
-      send(prepared, cancellation) {
-        if (request.debug?.echo_upstream_body === true) session.bodies.push(prepared.encoded.body);
-        return send(prepared, cancellation);
-      },
-    };
-  }
-
-  function contextOf(session: Session, cancellation?: Cancellation) {
+  function contextOf(session: Session, cancellation?: Cancellation): AttemptContext {
     const call = cancellation === undefined ? session.call : { ...session.call, cancellation };
     return { upstream, call, attempt: attemptNumber(session), step: session.step, first_token_ms_max, total_ms_max };
   }
 
+  const parts: Parts = { chat, measure, fittingFor, contextOf };
+
   return {
     fittingFor,
 
-    whole: (session) =>
-      workOf(session, async (prepared) => {
-        const completion = await attemptWhole(prepared, contextOf(session));
-        const meter = createMeter();
-        meter.completion(completion);
-        requireSubstance(meter);
-        return { completion, meter };
-      }),
+    whole: (session) => new WholeAttempts(session, parts),
 
-    streamed: (session, adapt) => ({
-      ...workOf(
-        session,
-        async (prepared, cancellation) => {
-          const stream = await attemptStream(prepared, contextOf(session, cancellation));
-          const meter = createMeter();
-          for (const chunk of stream.first) meter.chunk(chunk);
-          try {
-            requireSubstance(meter);
-          } catch (error) {
-            stream.close();
-            throw error;
-          }
-          return { stream, meter };
-        },
-        adapt,
-      ),
-      goes_on: true,
-      discard({ stream, meter }, { request }) {
-        stream.close();
-        return meter.usage(request);
-      },
-    }),
+    streamed: (session, adapt) => new StreamedAttempts(session, parts, adapt),
   };
 }

@@ -4,11 +4,11 @@ import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { Preparation } from './adapters.ts';
-import { factsOf, type PreparedAttempt, prepareAttempt } from './attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
 import type { Call, Clock } from './call.ts';
 import { defaultModel, type RoutingRules } from './caller-defaults.ts';
 import type { SpendBound } from './fit-request.ts';
-import { homeOf } from './homes.ts';
+import { ConversationHome } from './homes.ts';
 import { leftOut } from './left-out.ts';
 import { requestedModels } from './requested-models.ts';
 import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
@@ -51,6 +51,16 @@ function suited({ call, report, issuer }: Recalled): Suited {
   return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
 }
 
+/** Whether an endpoint that a call may go to can take back opaque state. */
+function mayCarry({ models, catalog }: Known): boolean {
+  return models.some(({ endpoints }) =>
+    endpoints.some((endpoint) => {
+      const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
+      return wire !== undefined && carriesState(wire, { endpoint });
+    }),
+  );
+}
+
 /** No tokens at all fill a prompt cache, in the Messages API (documentation page "Prompt caching"); other wires read 0 as no bound. */
 function refuseSilence(wire: Wire): void {
   if (wire === 'anthropic-messages') return;
@@ -74,19 +84,23 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   }
 
   /** The models that a call names, and where its conversation is at home. */
-  function namedBy(call: Call): Pick<Wanted, 'models' | 'home'> {
-    const home = homeOf(call, stickiness, clock);
-    const rules = options.routing();
-    const default_model = defaultModel(call.principal, rules, options.default_model);
+  function wanted(call: Call): Wanted {
+    const home = new ConversationHome(call, stickiness, clock);
+    const routers = options.routing();
+    const default_model = defaultModel(call.principal, routers, options.default_model);
+    const homeAt = (router: string) => home.ofRouter(router);
     return {
       home,
       models: (catalog) =>
-        requestedModels(call.request, { catalog, default_model, routers: rules, draw: chance, home: home.ofRouter }),
+        requestedModels(call.request, { catalog, default_model, routers, draw: chance, home: homeAt }),
+      refuses: call.refuses,
+      recall,
     };
   }
 
   /** What came back of former turns is the client's as well: it may be older than the filters that hold now. */
-  async function screened(recalled: Recalled, given: Call): Promise<Recalled> {
+  async function screened(found: Recalled | Promise<Recalled>, given: Call): Promise<Recalled> {
+    const recalled = await found;
     const { messages } = recalled.call.request;
     const back = messages.filter((message, at) => message !== given.request.messages[at]);
     if (given.screening === undefined || back.length === 0) return recalled;
@@ -97,36 +111,32 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   }
 
   /** What its client lost of former turns is back, and what the gateway changes of it is changed. */
-  function recall(given: Call, { models, catalog }: Known): Suited | Promise<Suited> {
-    const may_carry = models.some(({ endpoints }) =>
-      endpoints.some((endpoint) => {
-        const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
-        return wire !== undefined && carriesState(wire, { endpoint });
-      }),
-    );
-    const ready = (recalled: Recalled): Suited | Promise<Suited> => {
-      const found = suited(recalled);
-      const prepared = options.prepareCall?.(found.call, models) ?? found.call;
-      if (prepared instanceof Promise) return prepared.then((call) => ({ ...found, call }));
-      return prepared === found.call ? found : { ...found, call: prepared };
-    };
-    const recalled = states.recall(given, may_carry);
-    if (recalled instanceof Promise) return recalled.then((one) => screened(one, given)).then(ready);
-    return given.screening === undefined ? ready(recalled) : screened(recalled, given).then(ready);
+  function recall(given: Call, known: Known): Suited | Promise<Suited> {
+    const recalled = states.recall(given, () => mayCarry(known));
+    if (!(recalled instanceof Promise) && given.screening === undefined) return ready(recalled, known);
+    return screened(recalled, given).then((clean) => ready(clean, known));
+  }
+
+  function ready(recalled: Recalled, { models }: Known): Suited | Promise<Suited> {
+    const found = suited(recalled);
+    const prepared = options.prepareCall?.(found.call, models) ?? found.call;
+    if (prepared instanceof Promise) return prepared.then((call) => ({ ...found, call }));
+    return prepared === found.call ? found : { ...found, call: prepared };
   }
 
   return {
-    wanted: (call) => ({ ...namedBy(call), refuses: call.refuses, recall }),
+    wanted,
 
-    needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, factsOf(candidate)),
+    needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, candidate.endpoint),
 
     prepare(request, candidate, { strip_state, spend, media }) {
       if (request.max_tokens === 0) refuseSilence(wireOf(candidate));
       const { sends } = candidate;
       const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
       const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
-      const told = [...fit.report, ...leftOut(request, wireOf(candidate))];
-      return told.length === 0 ? prepared : { ...prepared, report: [...told, ...prepared.report] };
+      const left = leftOut(request, wireOf(candidate));
+      if (fit.report.length === 0 && left.length === 0) return prepared;
+      return { ...prepared, report: [...fit.report, ...left, ...prepared.report] };
     },
   };
 }

@@ -16,7 +16,7 @@ import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
-import { factsOf, serialize, withOptions } from './attempt.ts';
+import { serialize, withOptions } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
@@ -135,8 +135,7 @@ function prepare(
 ): PreparedEmbeddings {
   const dialect = embeddingDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} makes no embeddings`);
-  const facts = factsOf(candidate);
-  const bounds = dialect.batch(facts, request.inputs);
+  const bounds = dialect.batch(candidate.endpoint, request.inputs);
   let report: Report[] = [];
   const divided = divide(request.inputs, bounds);
   if (divided.length > limits.embedding_requests_max) {
@@ -144,7 +143,7 @@ function prepare(
     throw new GatewayError(400, `At this endpoint so many inputs take ${least}`);
   }
   const batches = divided.map((inputs, index): Batch => {
-    const encoded = dialect.encodeRequest({ ...request, inputs }, facts, media);
+    const encoded = dialect.encodeRequest({ ...request, inputs }, candidate.endpoint, media);
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report, ...leftOut(request, dialect)];
     const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
@@ -197,14 +196,14 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
   if (mode === 'soft') {
     const { in_uncached = 0, in_image = 0 } = estimateInputs(batches.flatMap((batch) => batch.inputs));
     const exposure = exposureFor(prepared, Math.ceil(in_uncached * ESTIMATE_MARGIN), images, in_image);
-    return { exposure, floor: exposure, least_tokens, count: async () => undefined };
+    return { exposure, floor: () => exposure, least_tokens, count: async () => undefined };
   }
   const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const added = inputs * limits.embedding_template_tokens_max;
   const of = (text: number) => exposureFor(prepared, text + added, images, image);
   return {
     exposure: of(bytes),
-    floor: of(Math.floor(bytes / TOKEN_BYTES_MAX)),
+    floor: () => of(Math.floor(bytes / TOKEN_BYTES_MAX)),
     least_tokens,
     async count() {
       // Digits of tokens, and base64, are no text of the model's.

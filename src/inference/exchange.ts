@@ -85,44 +85,73 @@ function shownFor(
  * it does not, the answer is read on for a bounded time, so that what is billed is known.
  */
 export function start(outgoing: Outgoing, context: AttemptContext): Grip {
-  const { upstream, call, first_token_ms_max, total_ms_max } = context;
   const { own, provider } = outgoing.candidate;
   const credential = own === undefined ? provider.credential : own.secret();
   const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
   const url = base_url + outgoing.path;
-  const { method, payload } = outgoing;
-  const send = (shown: string | undefined): Exchange => {
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    return upstream.send({ method, url, payload, headers: headersFor(outgoing, url, shown, context) });
-  };
   const shown = shownFor(outgoing, credential, context);
-  const exchange = shown instanceof Promise ? deferExchange(shown, send) : send(shown);
-  let drain: NodeJS.Timeout | undefined;
-  const off = call.cancellation.onCancel(() => {
-    if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
-    else drain = setTimeout(() => exchange.abort(new ClientGone({ may_be_billed: true })), limits.drain_ms_max);
-  });
-  const began_ms = performance.now();
-  const late = () => exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
-  const silent = () =>
-    exchange.abort(new UpstreamError('timeout', 'The provider did not send anything of an answer in time'));
-  // One timer at a time: until something meaningful has come the shorter limit counts.
-  let timer =
-    first_token_ms_max < total_ms_max ? setTimeout(silent, first_token_ms_max) : setTimeout(late, total_ms_max);
-  return {
-    exchange,
-    started() {
-      if (first_token_ms_max >= total_ms_max) return;
-      clearTimeout(timer);
-      timer = setTimeout(late, Math.max(0, total_ms_max - (performance.now() - began_ms)));
-    },
-    release() {
-      clearTimeout(timer);
-      clearTimeout(drain);
-      off();
-      if (!exchange.ended) exchange.abort(new ClientGone({ may_be_billed: false }));
-    },
-  };
+  const exchange =
+    shown instanceof Promise
+      ? deferExchange(shown, (token) => send(outgoing, url, token, context))
+      : send(outgoing, url, shown, context);
+  return new Held(exchange, outgoing, context);
+}
+
+function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
+  const { method, payload } = outgoing;
+  if (context.call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+  return context.upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
+}
+
+function endLate(exchange: Exchange): void {
+  exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
+}
+
+function endSilent(exchange: Exchange): void {
+  exchange.abort(new UpstreamError('timeout', 'The provider did not send anything of an answer in time'));
+}
+
+function endDrained(exchange: Exchange): void {
+  exchange.abort(new ClientGone({ may_be_billed: true }));
+}
+
+/** A class and not closures: there is one for every attempt. */
+class Held implements Grip {
+  readonly exchange: Exchange;
+  readonly #total_ms_max: number;
+  readonly #began_ms = performance.now();
+  readonly #is_first_timed: boolean;
+  readonly #off: () => void;
+  /** One at a time: until something meaningful has come the shorter limit counts. */
+  #timer: NodeJS.Timeout;
+  #drain: NodeJS.Timeout | undefined = undefined;
+
+  constructor(exchange: Exchange, outgoing: Outgoing, { call, first_token_ms_max, total_ms_max }: AttemptContext) {
+    this.exchange = exchange;
+    this.#total_ms_max = total_ms_max;
+    this.#is_first_timed = first_token_ms_max < total_ms_max;
+    this.#timer = this.#is_first_timed
+      ? setTimeout(endSilent, first_token_ms_max, exchange)
+      : setTimeout(endLate, total_ms_max, exchange);
+    this.#off = call.cancellation.onCancel(() => {
+      if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
+      else this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
+    });
+  }
+
+  started(): void {
+    if (!this.#is_first_timed) return;
+    clearTimeout(this.#timer);
+    const left_ms = this.#total_ms_max - (performance.now() - this.#began_ms);
+    this.#timer = setTimeout(endLate, Math.max(0, left_ms), this.exchange);
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    if (this.#drain !== undefined) clearTimeout(this.#drain);
+    this.#off();
+    if (!this.exchange.ended) this.exchange.abort(new ClientGone({ may_be_billed: false }));
+  }
 }
 
 /** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
@@ -153,7 +182,6 @@ function headersFor(
 ) {
   const { provider, own } = candidate;
   const told = own === undefined ? provider.headers : withoutAccount(provider.headers);
-  const betas = [told[BETA], own_headers[BETA]].filter((beta) => beta !== undefined);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept,
@@ -162,8 +190,9 @@ function headersFor(
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
     ...told,
     ...own_headers,
-    ...(betas.length > 1 ? { [BETA]: betas.join(',') } : {}),
   };
+  const betas = told[BETA];
+  if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
   const signable = { method, url, headers, payload };

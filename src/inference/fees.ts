@@ -48,7 +48,7 @@ export function createPay({
       session.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, session.hold);
     }
     // Kept in the session: what was paid for is settled though no attempt follows.
-    const record = session.record ?? openRecord(call, candidate);
+    const record = session.record ?? openRecord(call, candidate, session);
     await recorder.attempt({
       id: call.generation_id,
       attempt: attemptNumber(session),

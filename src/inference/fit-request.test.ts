@@ -152,5 +152,9 @@ describe("Anthropic's own tools, where a spend limit counts", () => {
       'changed messages[2].max_uses',
     ]);
     expect(fitRequest({ messages, max_tokens: 5 }, endpoint).request.messages).toBe(messages);
+    for (const message of messages.slice(1)) {
+      const alone = fitRequest({ messages: [message], max_tokens: 5 }, endpoint, { default_tokens: 5 });
+      expect(alone.report).toHaveLength(2);
+    }
   });
 });

@@ -1,18 +1,10 @@
+import type { Media, MediaNeed } from '../providers/dialect.ts';
 import type { MediaFetcher } from '../providers/fetch-media.ts';
 import { type Adapter, adapterFor, type CallAdapter } from './adapters.ts';
 import type { Call } from './call.ts';
 import { type DeclaredTools, declareTools } from './declared-tools.ts';
 import { type CallMedia, createCallMedia } from './media.ts';
 import type { ServerTools } from './server-tools.ts';
-
-/** What makes one call's requests fit the endpoints that it is tried at, whichever of its steps they are of. */
-export interface Fitting {
-  adapter: CallAdapter | undefined;
-  /** The gateway's own tools; undefined: none are asked for. */
-  tools: DeclaredTools | undefined;
-  /** What was fetched for it. */
-  fetched: CallMedia;
-}
 
 export interface FittingOptions {
   /** Fetches what an upstream does not fetch itself. */
@@ -23,13 +15,28 @@ export interface FittingOptions {
   server_tools: ServerTools;
 }
 
-/** Looks at a call once. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
-export function fittingOf(call: Call, { media, adapters, server_tools }: FittingOptions): Fitting {
-  const { tools } = call.request;
-  const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
-  return {
-    adapter: adapterFor(call, adapters),
-    tools: own && declareTools(call.request, own),
-    fetched: createCallMedia(call, media),
-  };
+/** What makes one call's requests fit the endpoints that it is tried at, whichever of its steps they are of. */
+export class Fitting {
+  readonly adapter: CallAdapter | undefined;
+  /** The gateway's own tools; undefined: none are asked for. */
+  readonly tools: DeclaredTools | undefined;
+  readonly #call: Call;
+  readonly #media: MediaFetcher;
+  #fetched: CallMedia | undefined;
+
+  /** Looks at a call once. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
+  constructor(call: Call, { media, adapters, server_tools }: FittingOptions) {
+    const { tools } = call.request;
+    const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
+    this.adapter = adapterFor(call, adapters);
+    this.tools = own && declareTools(call.request, own);
+    this.#call = call;
+    this.#media = media;
+  }
+
+  /** See `CallMedia.gather`: each address is fetched once for the call. */
+  gather(needs: readonly MediaNeed[]): Promise<Media> {
+    this.#fetched ??= createCallMedia(this.#call, this.#media);
+    return this.#fetched.gather(needs);
+  }
 }

@@ -49,6 +49,19 @@ test.each<[string, TokenClasses, number]>([
   expect(price(usage)).toBe(nano);
 });
 
+const NOTHING = { attempts: [], fees: [] };
+
+test('a record tells its moment as a date does, whatever was told before', () => {
+  const moments = [
+    0, 7, 1_795_311_141_152, 1_795_311_141_009, 1_795_311_142_000, 1_795_311_141_999.9, 253_402_300_800_001,
+  ];
+  for (const accepted_ms of moments) {
+    const call = { request, principal: {}, attribution: {}, accepted_ms } as unknown as Call;
+    const { created_at } = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate, NOTHING);
+    expect(created_at).toBe(new Date(accepted_ms).toISOString());
+  }
+});
+
 test('the record counts what the request holds besides text, and bounds the words of an upstream', () => {
   const content: InnerPart[] = [
     { type: 'text', text: 'x' },
@@ -61,7 +74,7 @@ test('the record counts what the request holds besides text, and bounds the word
     attribution: {},
     accepted_ms: 0,
   } as unknown as Call;
-  const open = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate);
+  const open = openRecord(call, { ...candidate, model: { id: 'm' } } as unknown as Candidate, NOTHING);
   expect(open).toMatchObject({ num_media_prompt: 2, num_input_audio_prompt: 1 });
   const meter = createMeter();
   meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'x'.repeat(10_000) });

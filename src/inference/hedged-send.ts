@@ -1,9 +1,11 @@
 import { GatewayError } from '../errors.ts';
+import type { Hold } from '../ledger/hold.ts';
+import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { servedId } from '../routing/candidate.ts';
 import type { Health } from '../routing/health.ts';
 import { type Candidate, healthId } from '../routing/plan.ts';
-import type { Admission, Admitted, Prepared } from './admission.ts';
+import type { Admission, Prepared } from './admission.ts';
 import type { Ended, Reached, Work } from './attempts.ts';
 import type { Clock } from './call.ts';
 import { abortStopsBilling } from './exchange.ts';
@@ -12,7 +14,7 @@ import { createHedgeShare, first, lateAfter, type Runner, run, within } from './
 import type { Session, Settlement } from './settlement.ts';
 
 /** What a session knows of an attempt that was sent. */
-export type UnderWay = Pick<
+type UnderWay = Pick<
   Session,
   'record' | 'grant' | 'report' | 'service_tier' | 'sent_ms' | 'waited_ms' | 'granted_nano' | 'assumed_at' | 'is_hedge'
 >;
@@ -48,14 +50,15 @@ function orThrow<T>(sent: { value: T } | { error: unknown }): { value: T } {
 export interface HedgesOptions {
   clock: Clock;
   health: Health;
+  recorder: Recorder;
   /** Whether calls that do not say so are hedged, and which share of them at most. */
   hedging(): { hedge: boolean; hedge_share_max: number };
 }
 
 /** What hedges share with every other attempt. */
 interface Ways {
-  /** Writes an attempt to the journal; what comes back is what the session knows of it from now on. */
-  makeDurable<P extends Prepared>(session: Session, candidate: Candidate, admitted: Admitted<P>): Promise<UnderWay>;
+  /** What the journal is told of the session's next attempt before it is sent. */
+  openAttempt(session: Session, candidate: Candidate, hold: Hold): Parameters<Recorder['attempt']>[0];
   /** Notes an attempt that was sent and did not answer; what comes back ends the call. */
   failed<P extends Prepared, T>(
     session: Session,
@@ -94,10 +97,10 @@ export interface Hedges {
 }
 
 export function createHedges(
-  { clock, health, hedging }: HedgesOptions,
+  { clock, health, recorder, hedging }: HedgesOptions,
   { admitBeside }: Pick<Admission, 'admitBeside'>,
   { note, assume, unassume }: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
-  { makeDurable, failed }: Ways,
+  { openAttempt, failed }: Ways,
 ): Hedges {
   const share = createHedgeShare(() => hedging().hedge_share_max);
 
@@ -178,11 +181,24 @@ export function createHedges(
       if (admitted !== undefined) {
         one.under_way.granted_nano ??= granted_nano;
         one.under_way.assumed_at = at;
-        const under_way = await makeDurable(session, next, admitted);
-        Object.assign(under_way, { waited_ms: clock.monotonic_ms() - begun_ms, is_hedge: true });
+        const { prepared, grant } = admitted;
+        const attempt = openAttempt(session, next, admitted.hold);
+        await recorder.attempt(attempt);
         if (one.runner.sent === undefined && !call.cancellation.cancelled) {
-          const runner = run(call.cancellation, (own) => work.send(admitted.prepared, own));
-          return { runner, candidate: next, prepared: admitted.prepared, under_way };
+          const sent_ms = clock.monotonic_ms();
+          const under_way: UnderWay = {
+            record: attempt.record,
+            grant,
+            report: prepared.report,
+            service_tier: prepared.service_tier,
+            sent_ms,
+            waited_ms: sent_ms - begun_ms,
+            granted_nano: undefined,
+            assumed_at: undefined,
+            is_hedge: true,
+          };
+          const runner = run(call.cancellation, (own) => work.send(prepared, own));
+          return { runner, candidate: next, prepared, under_way };
         }
       }
     } catch (error) {
@@ -225,10 +241,10 @@ export function createHedges(
   async function giveUp<P extends Prepared, T>(
     session: Session,
     { runner, candidate, prepared, under_way }: Beside<P, T>,
-    { discard }: Work<P, T>,
+    work: Work<P, T>,
     failure = 'hedge_lost',
   ): Promise<void> {
-    const used = await runner.abandon((value) => discard?.(value, prepared) ?? null);
+    const used = await runner.abandon((value) => work.discard?.(value, prepared) ?? null);
     Object.assign(session, under_way);
     note(session, candidate, { status: null, failure, used });
   }

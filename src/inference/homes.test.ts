@@ -5,7 +5,7 @@ import type { Candidate } from '../routing/candidate.ts';
 import { createStickiness } from '../routing/stickiness.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Call } from './call.ts';
-import { type CallHome, homeOf } from './homes.ts';
+import { type CallHome, ConversationHome } from './homes.ts';
 
 const candidateAt = (provider: string, input_cache_read?: number): Candidate => {
   const pricing = { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) };
@@ -25,7 +25,7 @@ function conversation() {
   const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
   const next = (more: Partial<ChatRequest> = {}, organization_id = 'o'): CallHome => {
     const request = { messages: [{ role: 'user', content: 'x' }], ...more } as ChatRequest;
-    return homeOf({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
+    return new ConversationHome({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
   };
   return { clock, next };
 }

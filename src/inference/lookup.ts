@@ -82,7 +82,7 @@ export function createLookup({ catalog, providers }: { catalog: Catalog; provide
     const known = catalog.at(Date.parse(record.created_at)).find(record.model);
     const asks = known?.endpoints.find((one) => one.id === endpoint);
     if (asks === undefined) return undefined;
-    const prices = pricesFor(asks, { prompt_tokens: inputTokens(usage), service_tier: record.service_tier });
+    const prices = pricesFor(asks, { prompt_tokens: inputTokens(usage), service_tier: null });
     const images = (record.num_media_prompt ?? 0) - (record.num_input_audio_prompt ?? 0);
     const { cost_nano, lines, is_unpriced } = charge([{ usage, prices, images }]);
     return is_unpriced ? undefined : { usage, cost_nano, charges: lines, upstream_id: id };

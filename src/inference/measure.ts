@@ -29,7 +29,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
       const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, output_tokens);
-      return { exposure, floor: exposure, least_tokens, count: async () => undefined };
+      return { exposure, floor: () => exposure, least_tokens, count: async () => undefined };
     }
     const media = mediaOf(prepared);
     const exposureFor = (text_tokens: number) =>
@@ -39,7 +39,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
     return {
       exposure,
       least_tokens,
-      floor: exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
+      floor: () => exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
       async count(): Promise<Exposure | undefined> {
         const tokens = await tokenizer.count(textOf(prepared, media), prepared.candidate);
         return tokens === undefined || tokens >= bytes ? undefined : exposureFor(tokens);

@@ -123,17 +123,18 @@ class AnswerMeter implements Meter {
 
   completion({ choices: [choice], service_tier, ext }: ChatCompletion): void {
     const { message } = choice;
-    this.#delta({
+    const delta: Delta = {
       content: joinText(message.content),
       refusal: message.refusal ?? null,
       reasoning: message.reasoning ?? null,
-      ...(message.reasoning_details?.length ? { reasoning_details: message.reasoning_details } : {}),
-      ...(message.tool_calls?.length
-        ? { tool_calls: message.tool_calls.map((call, index) => ({ index, function: call.function })) }
-        : {}),
-      ...(message.images ? { images: message.images } : {}),
-      ...(message.audio ? { audio: message.audio } : {}),
-    });
+    };
+    if (message.reasoning_details?.length) delta.reasoning_details = message.reasoning_details;
+    if (message.tool_calls?.length) {
+      delta.tool_calls = message.tool_calls.map((call, index) => ({ index, function: call.function }));
+    }
+    if (message.images) delta.images = message.images;
+    if (message.audio) delta.audio = message.audio;
+    this.#delta(delta);
     this.finish_reason = choice.finish_reason;
     this.native_finish_reason = choice.native_finish_reason;
     this.service_tier = service_tier ?? null;
@@ -213,10 +214,17 @@ export function createMeter(): Meter {
 
 /** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */
 export function believable(usage: TokenClasses): TokenClasses | undefined {
-  const { counts, extra, estimated: _, ...classes } = usage;
-  const told = [...Object.values(classes), ...Object.values(counts ?? {})];
-  const sane = told.every((count) => Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max);
-  return sane && (extra ?? []).every((other) => believable(other.classes)) ? usage : undefined;
+  let name: keyof TokenClasses;
+  for (name in usage) {
+    if (name !== 'counts' && name !== 'extra' && name !== 'estimated' && !isCount(usage[name])) return undefined;
+  }
+  const { counts, extra } = usage;
+  if (counts !== undefined && !Object.values(counts).every(isCount)) return undefined;
+  return extra === undefined || extra.every((other) => believable(other.classes)) ? usage : undefined;
+}
+
+function isCount(told: number | undefined): boolean {
+  return Number.isInteger(told) && told! >= 0 && told! <= limits.usage_count_max;
 }
 
 /** An upstream that told the input but not yet the output (the stream was cut) has not told its usage. */

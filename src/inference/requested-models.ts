@@ -35,7 +35,7 @@ export interface Requested {
   /** Absent: by their own names. */
   strategy?: Strategy | undefined;
   /** The request with what the names add to it; absent: nothing. */
-  request?: ChatRequest;
+  request?: ChatRequest | undefined;
 }
 
 /** What a name is looked up with. */
@@ -158,7 +158,7 @@ function fitting(wish: Wish, request: ChatRequest): Wish {
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
   const named = namesOf(request, lookup.default_model);
   const models = new Map<string, Model>();
-  const wishes = new Map<Model, Wish>();
+  let wishes: Map<Model, Wish> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
   let is_online = false;
@@ -179,22 +179,28 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
       }
       if (models.has(model.id)) continue;
       models.set(model.id, model);
-      if (found.wish !== undefined) wishes.set(model, fitting(found.wish, request));
+      if (found.wish === undefined) continue;
+      wishes ??= new Map();
+      wishes.set(model, fitting(found.wish, request));
     }
   }
   const list = [...models.values()];
   if (list.length === 0 && nothing !== undefined) throw nothing;
   checkBound(request, list);
-  const plugins = request.plugins ?? [];
-  const has_web = plugins.some(({ id }) => id === 'web');
   return {
     models: list,
     requested: named[0]?.name ?? '',
     names,
-    wishes: wishes.size === 0 ? undefined : wishes,
+    wishes,
     strategy: named.length > 1 && list.length > 1 ? 'fallback' : strategy,
-    ...(is_online && !has_web ? { request: { ...request, plugins: [...plugins, ONLINE] } } : {}),
+    request: is_online ? online(request) : undefined,
   };
+}
+
+/** The request with the plugin that `:online` means; undefined: it has it. */
+function online(request: ChatRequest): ChatRequest | undefined {
+  const plugins = request.plugins ?? [];
+  return plugins.some(({ id }) => id === 'web') ? undefined : { ...request, plugins: [...plugins, ONLINE] };
 }
 
 /** An output bound must be below the context length of a model that is to answer (specification, section Limits). */
@@ -202,8 +208,8 @@ function checkBound(request: ChatRequest, models: Model[]): void {
   for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
     const bound = request[field];
     if (typeof bound !== 'number') continue;
-    const contexts = models.map((model) => model.context_length ?? Number.POSITIVE_INFINITY);
-    const largest = Math.max(...contexts);
+    let largest = Number.NEGATIVE_INFINITY;
+    for (const { context_length = Number.POSITIVE_INFINITY } of models) largest = Math.max(largest, context_length);
     if (bound >= largest) {
       throw new GatewayError(400, `${field} must be less than ${largest}, the model's context length`);
     }

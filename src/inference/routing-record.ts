@@ -25,16 +25,17 @@ function recorded(candidate: Candidate, call: Call, model: string, expected: Exp
 
 /** Who was left out at which step, as far as a record has room. */
 function exclusions(candidates: readonly Candidate[], model: string): RoutingRecord['excluded'] {
-  const excluded: Record<string, string[]> = {};
+  let excluded: Record<string, string[]> | undefined;
   let room: number = limits.routing_recorded_max;
   for (const candidate of candidates) {
     if (candidate.excluded === undefined) continue;
     if (room === 0) break;
     room -= 1;
+    excluded ??= {};
     excluded[candidate.excluded.step] ??= [];
     excluded[candidate.excluded.step]?.push(shortId(candidate, model));
   }
-  return room === limits.routing_recorded_max ? undefined : excluded;
+  return excluded;
 }
 
 /** How a call was routed, as short as its generation's record keeps it. */
@@ -44,19 +45,20 @@ export function routingRecord(
   usage: TokenClasses | null,
 ): RoutingRecord {
   const expected = expectedTokens(call, usage);
-  const attempts = plan.attempts.filter(({ excluded }) => excluded === undefined).slice(0, limits.routing_recorded_max);
-  const told: RoutingRecord = {
-    strategy: plan.strategy,
-    total: plan.candidates.length,
-    plan: attempts.map((candidate) => recorded(candidate, call, model, expected)),
-  };
+  const planned: RecordedEndpoint[] = [];
+  for (const candidate of plan.attempts) {
+    if (planned.length === limits.routing_recorded_max) break;
+    if (candidate.excluded === undefined) planned.push(recorded(candidate, call, model, expected));
+  }
+  const told: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };
   if (plan.sort !== undefined) told.sort = plan.sort;
   const excluded = exclusions(plan.candidates, model);
   if (excluded !== undefined) told.excluded = excluded;
-  const counted = hold.lines.filter(({ granted }) => granted > 0);
-  if (counted.length > 0) {
+  for (const { budget, granted } of hold.lines) {
+    if (granted <= 0) continue;
     told.hold_nano = hold.granted_nano;
-    told.held_in = counted.map(({ budget: { scope, reset_interval } }) => `${scope} ${reset_interval}`);
+    told.held_in ??= [];
+    told.held_in.push(`${budget.scope} ${budget.reset_interval}`);
   }
   if (call.stages.length > 0) told.pipeline = call.stages;
   return told;

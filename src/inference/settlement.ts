@@ -1,7 +1,7 @@
 import type { Charge } from '../ledger/charge.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { AttemptRecord, FeeRecord, GenerationRecord, RoutingRecord } from '../ledger/records.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
@@ -54,7 +54,7 @@ export interface Session {
   /** As its record keeps it, and what was used, once the call has ended. */
   routing: RoutingRecord | undefined;
   usage: TokenClasses | null;
-  record: GenerationRecord | undefined;
+  record: OpenRecord | undefined;
   /** What it was counted with against rate limits. */
   passage: Passage;
   /** What is set aside for the call, in every budget that it counts against. */
@@ -69,7 +69,7 @@ export interface Session {
   /** Which turn of the model is under way, from 1: with tools of the gateway's an answer may take several. */
   step: number;
   /** Calls of such tools; absent: there are none of them. */
-  tool_calls?: { requested: number; executed: number };
+  tool_calls?: { requested: number; executed: number } | undefined;
   shown: ShownAttempt[];
   failed: FailedAttempt[];
   /** What was changed of the request wherever it goes. */
@@ -93,9 +93,9 @@ export interface Session {
   is_hedge: boolean;
   first_token_ms: number | undefined;
   /** What fits its requests to endpoints, and what was fetched for them: the same for all its steps. */
-  fitting?: Fitting;
+  fitting?: Fitting | undefined;
   /** The same of the step under way, where it is not the first. */
-  step_first_token_ms?: number;
+  step_first_token_ms?: number | undefined;
 }
 
 /** The attempt that answered, and what came of it. */
@@ -111,7 +111,7 @@ interface Part {
   candidate: Candidate;
   /** It broke off in the middle of its answer. */
   is_broken: boolean;
-  record: GenerationRecord | undefined;
+  record: OpenRecord | undefined;
   sent_ms: number;
   usage: TokenClasses | null;
   charge: Charge;
@@ -200,41 +200,51 @@ function answerUsage(
   { fees, tool_calls }: Session,
 ): AnswerUsage {
   const is_byok = own !== undefined;
-  const fee_nano = fees.reduce((total, { cost_nano }) => total + cost_nano, 0);
-  const used = tool_calls && {
-    server_tool_use_details: {
-      web_search_requests: usage?.counts?.web_search ?? 0,
+  let cost_nano = 0;
+  for (const fee of fees) cost_nano += fee.cost_nano;
+  if (usage === null) return { ...NO_USAGE, cost: toUsd(cost_nano), is_byok };
+  let their_nano = 0;
+  let theirs = 0;
+  let input_nano = 0;
+  let output_nano = 0;
+  let is_unpriced = false;
+  for (const { candidate, charge } of parts) {
+    if (candidate.own === undefined) cost_nano += charge.cost_nano;
+    else {
+      theirs += 1;
+      their_nano += charge.cost_nano;
+    }
+    input_nano += charge.input_nano;
+    output_nano += charge.output_nano;
+    is_unpriced ||= charge.is_unpriced;
+  }
+  const told: AnswerUsage = is_unpriced
+    ? { ...publicUsage(usage), ...(theirs === parts.length ? { cost: toUsd(cost_nano) } : {}), is_byok }
+    : {
+        ...publicUsage(usage),
+        cost: toUsd(cost_nano),
+        is_byok,
+        cost_details: {
+          upstream_inference_cost: theirs === 0 ? null : toUsd(their_nano),
+          upstream_inference_prompt_cost: toUsd(input_nano),
+          upstream_inference_completions_cost: toUsd(output_nano),
+        },
+      };
+  if (tool_calls !== undefined) {
+    told.server_tool_use_details = {
+      web_search_requests: usage.counts?.web_search ?? 0,
       tool_calls_requested: tool_calls.requested,
       tool_calls_executed: tool_calls.executed,
-    },
-  };
-  if (usage === null) return { ...NO_USAGE, cost: toUsd(fee_nano), is_byok };
-  const sum = (amount: (charge: Charge) => number, of = parts, beside_nano = 0) =>
-    toUsd(of.reduce((total, { charge }) => total + amount(charge), beside_nano));
-  const paid = parts.filter(({ candidate }) => candidate.own === undefined);
-  if (parts.some(({ charge }) => charge.is_unpriced)) {
-    return { ...publicUsage(usage), ...(paid.length === 0 ? { cost: toUsd(fee_nano) } : {}), is_byok, ...used };
+    };
   }
-  const theirs = parts.filter(({ candidate }) => candidate.own !== undefined);
-  return {
-    ...publicUsage(usage),
-    cost: sum(({ cost_nano }) => cost_nano, paid, fee_nano),
-    is_byok,
-    cost_details: {
-      upstream_inference_cost: theirs.length === 0 ? null : sum(({ cost_nano }) => cost_nano, theirs),
-      upstream_inference_prompt_cost: sum(({ input_nano }) => input_nano),
-      upstream_inference_completions_cost: sum(({ output_nano }) => output_nano),
-    },
-    ...used,
-  };
+  return told;
 }
 
 /** What of a call was used in all: by what made the answer, and beside it. */
 function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord[]): TokenClasses | null {
-  const told = [
-    ...parts.flatMap(({ usage }) => usage ?? []),
-    ...fees.flatMap(({ counts }) => (counts ? { counts } : [])),
-  ];
+  const told: TokenClasses[] = [];
+  for (const { usage } of parts) if (usage !== null) told.push(usage);
+  for (const { counts } of fees) if (counts !== undefined) told.push({ counts });
   return told.length > 1 ? sumClasses(told) : (told[0] ?? null);
 }
 
@@ -288,11 +298,15 @@ export function createSettlement(options: {
   }
 
   /** What an attempt that did not answer is charged: what of it was billed; where its end is not known the most of both. */
-  function endCost(session: Session, candidate: Candidate, { is_unknown = false, used }: AttemptEnd) {
-    const billed = used ? usedCost(session, candidate, used) : {};
+  function endCost(
+    session: Session,
+    candidate: Candidate,
+    { is_unknown = false, used }: AttemptEnd,
+  ): Partial<AttemptRecord> | undefined {
+    const billed = used ? usedCost(session, candidate, used) : undefined;
     if (!is_unknown) return billed;
     const unknown = unknownCost(session, candidate);
-    const most = (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
+    const most = billed !== undefined && (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
     return { ...most, estimated: true };
   }
 
@@ -310,37 +324,35 @@ export function createSettlement(options: {
 
   function noted(session: Session, candidate: Candidate, end: AttemptEnd) {
     const { status, failure } = end;
+    const { provider, model, endpoint, own } = candidate;
     const wait = Math.round(session.waited_ms);
     const attempt: AttemptRecord = {
-      endpoint_id: candidate.endpoint.id,
-      provider_name: candidate.provider.name,
-      model_permaslug: candidate.model.canonical_slug,
+      endpoint_id: endpoint.id,
+      provider_name: provider.name,
+      model_permaslug: model.canonical_slug,
       status,
       latency: Math.round(clock.monotonic_ms() - session.sent_ms),
-      ...(wait === 0 ? {} : { wait }),
-      is_byok: candidate.own !== undefined,
-      ...(candidate.own === undefined ? {} : { byok_id: candidate.own.id }),
-      ...(session.parts.at(-1)?.is_broken === true ? { continues: true as const } : {}),
-      ...(session.step === 1 ? {} : { step: session.step }),
-      ...(session.is_hedge ? { hedges: true as const } : {}),
+      is_byok: own !== undefined,
       upstream_id: null,
       failure,
       cost_nano: 0,
-      ...endCost(session, candidate, end),
     };
+    if (wait !== 0) attempt.wait = wait;
+    if (own !== undefined) attempt.byok_id = own.id;
+    if (session.parts.at(-1)?.is_broken === true) attempt.continues = true;
+    if (session.step !== 1) attempt.step = session.step;
+    if (session.is_hedge) attempt.hedges = true;
+    const cost = endCost(session, candidate, end);
+    if (cost !== undefined) Object.assign(attempt, cost);
     const at = session.assumed_at ?? session.attempts.length;
     session.assumed_at = undefined;
     const more_nano = attempt.cost_nano - (session.attempts[at]?.cost_nano ?? 0);
     if (more_nano !== 0) recorder.keep(session.hold, more_nano, attempt.is_byok);
     session.attempts[at] = attempt;
-    session.shown[at] = {
-      provider: candidate.provider.name,
-      model: candidate.model.id,
-      status: status ?? 0,
-      ...shownOwn(candidate.own),
-    };
+    const shown = { provider: provider.name, model: model.id, status: status ?? 0 };
+    session.shown[at] = own === undefined ? { ...shown, is_byok: false } : { ...shown, ...shownOwn(own) };
     // One that answered may still break off: it is counted when its end is known.
-    if (failure !== null && failure !== ASSUMED) metrics.attempt(candidate.provider.slug, failure);
+    if (failure !== null && failure !== ASSUMED) metrics.attempt(provider.slug, failure);
     return attempt;
   }
 
@@ -387,7 +399,7 @@ export function createSettlement(options: {
   }
 
   /** Prices an answer, and tells its attempt. */
-  function priceAnswer(session: Session, answered: Answered): { usage: TokenClasses | null; charge: Charge } {
+  function priceAnswer(session: Session, answered: Answered): Pick<Part, 'candidate' | 'usage' | 'charge'> {
     const { attempt, meter, candidate, prepared } = answered;
     const usage = meter.usage(prepared.request);
     const charge = priceAttempt(usage, session.call.request, candidate, pricesOf(session), tierOf(answered));
@@ -397,7 +409,7 @@ export function createSettlement(options: {
     attempt.charges = charge.lines;
     if (charge.is_unpriced) attempt.is_unpriced = true;
     attempt.upstream_id = boundedWord(meter.upstream_id);
-    return { usage, charge };
+    return { candidate, usage, charge };
   }
 
   /** An attempt has made its part of the answer: it is charged, and what it costs kept aside. */
@@ -440,18 +452,21 @@ export function createSettlement(options: {
   }
 
   /** The record of a call that has ended, and what it says of itself. */
-  function close(session: Session, record: GenerationRecord, { outcome, answered, finish_reason }: Closing) {
+  function close(session: Session, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
     const { call } = session;
     const now = clock.monotonic_ms();
-    const last = answered && { candidate: answered.candidate, ...priceAnswer(session, answered) };
+    const last = answered && priceAnswer(session, answered);
     const parts: Pick<Part, 'candidate' | 'usage' | 'charge'>[] = last ? [...session.parts, last] : session.parts;
     const usage = allUsed(parts, session.fees);
-    const discounts = parts.flatMap(({ charge }) => charge.cache_discount_nano ?? []);
+    let discount_nano: number | null = null;
+    for (const { charge } of parts) {
+      if (charge.cache_discount_nano !== null) discount_nano = (discount_nano ?? 0) + charge.cache_discount_nano;
+    }
     const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
       meter: answered?.meter,
       usage,
-      cache_discount_nano: discounts.length === 0 ? null : discounts.reduce((sum, one) => sum + one, 0),
+      cache_discount_nano: discount_nano,
       attempts: session.attempts,
       fees: session.fees,
       finish_reason: finish_reason ?? null,

@@ -7,9 +7,8 @@ import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
 import type { Wire } from '../schemas/inner.ts';
-import type { Prepared } from './admission.ts';
 import { type AttemptFacts, attemptFacts } from './attempt-facts.ts';
-import type { Attempts, Reached, Work } from './attempts.ts';
+import type { Attempts, Ended } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
 import { inClientsWords } from './client-fields.ts';
@@ -18,6 +17,7 @@ import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
 import type { CallHome } from './homes.ts';
 import { routingMetadata } from './metadata.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
+import type { Passage } from './rate-passage.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
 import type { Session, Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
@@ -47,6 +47,8 @@ export interface StepsOptions {
 export function wireOf({ endpoint, provider }: Candidate): Wire {
   return endpoint.dialect ?? provider.dialect;
 }
+
+const NOTHING_TOLD: readonly Report[] = [];
 
 /** What a call is for: which models, and at which of their endpoints. */
 export interface Wanted {
@@ -86,17 +88,17 @@ export interface Planned {
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
 export interface Steps {
-  /** Where a call would go. Nothing comes of it. Throws as `open` does. */
-  planned(call: Call, wanted: Wanted): Promise<Planned>;
+  /** Where a call would go. Nothing comes of it. Throws, or rejects, as `open` does. */
+  planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
-  /** Throws `GatewayError` where nothing can be tried. */
-  open(call: Call, wanted: Wanted): Promise<Session>;
+  /** At once, where nothing has to be asked for. Throws, or rejects with, `GatewayError` where nothing can be tried. */
+  open(call: Call, wanted: Wanted): Session | Promise<Session>;
   /**
-   * Endpoints in order, until one answers. What failed is noted, and where none is left settled; then the last failure is
-   * thrown as the client's `GatewayError`. Throws `ClientGone`, settled as well, when the client left.
+   * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
+   * `ClientGone` when the client left.
    */
-  tryInOrder<P extends Prepared, T>(session: Session, work: Work<P, T>): Promise<Reached<P, T>>;
+  giveUp(session: Session, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
   metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined;
   /** The client's error for a failure that came after the endpoint had begun to answer. */
@@ -146,41 +148,60 @@ function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
 export function createSteps(
   options: StepsOptions,
   { settle }: Pick<Settlement, 'settle'>,
-  { tryEach, blame }: Pick<Attempts, 'tryEach' | 'blame'>,
+  { blame }: Pick<Attempts, 'blame'>,
 ): Steps {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
-  async function planned(came: Call, { models: pick, home, refuses, recall }: Wanted): Promise<Planned> {
+  function planned(came: Call, wanted: Wanted): Planned | Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
         headers: { 'retry-after': '1' },
       });
     }
     const asked = options.ownCredentials(came.principal);
-    const own = asked instanceof Promise ? await asked : asked;
-    const catalog = catalogFor(own);
-    const named = pickWith(came, () => pick(catalog));
-    const { models, requested } = named;
-    const given = named.request === undefined ? came : { ...came, request: named.request };
-    const suited = recall?.(given, { models, catalog });
-    const { call, told, prefers } = (suited instanceof Promise ? await suited : suited) ?? { call: given, told: [] };
-    const plan = planFor(call, { catalog, named, own, refuses, prefers, sticky: home?.isAt });
-    const { names, wishes } = named;
-    return { call, catalog, plan, requested, names, wishes, told, home };
+    return asked instanceof Promise
+      ? asked.then((own) => plannedWith(came, wanted, own))
+      : plannedWith(came, wanted, asked);
   }
 
-  async function open(given: Call, wanted: Wanted): Promise<Session> {
-    const routed = await planned(given, wanted);
-    // Last: what is refused for what it is does not count.
+  function plannedWith(came: Call, wanted: Wanted, own: readonly OwnCredential[]): Planned | Promise<Planned> {
+    const catalog = catalogFor(own);
+    const named = pickWith(came, wanted, catalog);
+    const call = named.request === undefined ? came : { ...came, request: named.request };
+    const found = { catalog, named, own };
+    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NOTHING_TOLD };
+    return suited instanceof Promise
+      ? suited.then((one) => planFor(one, wanted, found))
+      : planFor(suited, wanted, found);
+  }
+
+  function open(given: Call, wanted: Wanted): Session | Promise<Session> {
+    const routed = planned(given, wanted);
+    return routed instanceof Promise ? routed.then(admit) : admit(routed);
+  }
+
+  /** Last: what is refused for what it is does not count against a rate limit. */
+  function admit(routed: Planned): Session | Promise<Session> {
     const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
-    const passage = passing instanceof Promise ? await passing : passing;
+    return passing instanceof Promise
+      ? passing.then((passage) => sessionOf(routed, passage))
+      : sessionOf(routed, passing);
+  }
+
+  /** Written out: a session is made for every call, and a spread with so much beside it is slow. */
+  function sessionOf({ call, catalog, plan, requested, told, home }: Planned, passage: Passage): Session {
     return {
-      ...routed,
+      call,
+      catalog,
+      plan,
+      requested,
+      home,
+      told,
       passage,
       routing: undefined,
       usage: null,
       record: undefined,
-      hold: { id: given.generation_id, lines: [], granted_nano: 0 },
+      hold: { id: call.generation_id, lines: [], granted_nano: 0 },
       grant: undefined,
       attempts: [],
       parts: [],
@@ -198,6 +219,9 @@ export function createSteps(
       assumed_at: undefined,
       is_hedge: false,
       first_token_ms: undefined,
+      fitting: undefined,
+      tool_calls: undefined,
+      step_first_token_ms: undefined,
     };
   }
 
@@ -208,26 +232,13 @@ export function createSteps(
   }
 
   function planFor(
-    call: Call,
-    {
-      catalog,
-      named,
-      own,
-      refuses,
-      prefers,
-      sticky,
-    }: {
-      catalog: ModelSource;
-      named: Requested;
-      own: readonly OwnCredential[];
-      refuses: Wanted['refuses'];
-      prefers: Suited['prefers'];
-      sticky: CallHome['isAt'] | undefined;
-    },
-  ): Plan {
-    const { models, wishes, strategy, requested } = named;
+    { call, told, prefers }: Suited,
+    { refuses, home }: Wanted,
+    { catalog, named, own }: { catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
+  ): Planned {
+    const { models, names, wishes, strategy, requested } = named;
     try {
-      return plan(call.request, {
+      const found = plan(call.request, {
         models,
         wishes,
         strategy,
@@ -242,17 +253,18 @@ export function createSteps(
         refuses,
         restricts: restrictionOf(call.principal),
         prefers,
-        sticky,
+        sticky: home && ((candidate) => home.isAt(candidate)),
       });
+      return { call, catalog, plan: found, requested, names, wishes, told, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }
   }
 
   /** The models of a call; a router may find none. */
-  function pickWith(call: Call, pick: () => Requested): Requested {
+  function pickWith(call: Call, wanted: Wanted, catalog: ModelSource): Requested {
     try {
-      return pick();
+      return wanted.models(catalog);
     } catch (error) {
       throw shownTo(call, error, call.request.model ?? call.request.models?.[0]);
     }
@@ -291,26 +303,23 @@ export function createSteps(
     }
   }
 
-  /** The attempt loop, with its end: the last failure becomes the client's. */
-  async function tryInOrder<P extends Prepared, T>(session: Session, work: Work<P, T>): Promise<Reached<P, T>> {
-    const tried = await tryEach(session, session.plan.attempts, work);
-    if (!('ended' in tried)) return tried;
-    switch (tried.ended) {
+  async function giveUp(session: Session, { ended, error }: Ended): Promise<unknown> {
+    switch (ended) {
       case 'unsent':
-        throw await giveUp(session, tried.error);
+        return withdrawn(session, error);
       case 'failed':
-        throw await fail(session);
+        return fail(session);
       case 'gone':
         await settle(session, 'cancelled', undefined);
-        throw tried.error;
+        return error;
       case 'internal':
         await settle(session, 'failed', undefined);
-        throw tried.error;
+        return error;
     }
   }
 
   /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
-  async function giveUp(session: Session, error: unknown): Promise<unknown> {
+  async function withdrawn(session: Session, error: unknown): Promise<unknown> {
     if (session.record === undefined) {
       recorder.release(session.hold);
       session.passage.withdraw();
@@ -338,5 +347,5 @@ export function createSteps(
     return clientError(session.failed.slice(-1));
   }
 
-  return { planned, routingOf, open, tryInOrder, metadataOf, lateError };
+  return { planned, routingOf, open, giveUp, metadataOf, lateError };
 }

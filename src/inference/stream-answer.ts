@@ -19,6 +19,7 @@ import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import type { Answered, AnswerUsage, Session, Settlement, SettlementLog } from './settlement.ts';
+import { type Source, withSources } from './sources.ts';
 import type { TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';
@@ -34,6 +35,9 @@ export type StreamEvent =
   | { type: 'open'; served: Served; upstream_bodies: JsonObject[] }
   | { type: 'chunks'; chunks: ChatChunk[] }
   | StreamEnd;
+
+/** What the course of a stream says: events, and what is read for more of them. */
+type Told = StreamEvent | Source<StreamEvent>;
 
 /** The end of a stream: what it used and cost, over all its parts. */
 export interface StreamEnd {
@@ -85,12 +89,12 @@ interface Surroundings {
   settlement: Settlement;
   admission: Pick<Admission, 'cutReason'>;
   attempts: Pick<Attempts, 'tryEach' | 'blame' | 'credit'>;
-  steps: Pick<Steps, 'tryInOrder' | 'metadataOf' | 'lateError'>;
+  steps: Pick<Steps, 'giveUp' | 'metadataOf' | 'lateError'>;
   chat: Pick<ChatAttempts, 'streamed'>;
   loop: ToolLoop;
 }
 
-/** Streams the answer to an opened call: see `Inference.stream`. */
+/** Opens a call and streams the answer to it: see `Inference.stream`. */
 export function createStreaming({
   clock,
   log,
@@ -101,10 +105,10 @@ export function createStreaming({
   settlement: { note, soFar, breakOff, settle },
   admission: { cutReason },
   attempts: { tryEach, blame, credit },
-  steps: { tryInOrder, metadataOf, lateError },
+  steps: { giveUp, metadataOf, lateError },
   chat,
   loop,
-}: Surroundings): (session: Session) => AsyncGenerator<StreamEvent, void, undefined> {
+}: Surroundings): (open: () => Session | Promise<Session>) => AsyncGenerator<StreamEvent, void, undefined> {
   function begin(
     session: Session,
     reached: Reached<PreparedAttempt, MeteredStream>,
@@ -174,9 +178,11 @@ export function createStreaming({
     return is_wanted && isContinuable(request) ? new ShownText() : undefined;
   }
 
-  async function* answerStream(session: Session): AsyncGenerator<StreamEvent, void, undefined> {
+  async function* answerStream(open: () => Session | Promise<Session>): AsyncGenerator<Told, void, undefined> {
+    const session = await open();
     const { call } = session;
-    const reached = await tryInOrder(session, chat.streamed(session));
+    const reached = await tryEach(session, session.plan.attempts, chat.streamed(session));
+    if ('ended' in reached) throw await giveUp(session, reached);
     session.first_token_ms = clock.monotonic_ms();
     const tools = loop.begin(session);
     const text = tools === undefined ? textOf(call) : undefined;
@@ -244,7 +250,7 @@ export function createStreaming({
     tools: ToolAnswer,
     view: View,
     at: Course,
-  ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
+  ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
     while (session.call.isWithheld?.() !== true) {
       const { flow } = at;
       const end = loop.pending(tools);
@@ -338,44 +344,64 @@ export function createStreaming({
   /** One attempt's stream to its end; returns the failure that ended it, if one did. */
   async function* read(
     session: Session,
-    { stream, answered, shown, rest, cutShort }: Flow,
-  ): AsyncGenerator<StreamEvent, UpstreamError | ClientGone | undefined, undefined> {
-    const { meter } = answered;
-    let progress_ms = clock.monotonic_ms();
-    const show = (chunks: ChatChunk[]): StreamEvent => ({ type: 'chunks', chunks });
+    flow: Flow,
+  ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
+    const { stream, shown } = flow;
     try {
-      if (stream.first.length > 0) yield show(shown(stream.first));
-      for (;;) {
-        if (session.call.isWithheld?.() === true) {
-          await readOn(session, stream, answered);
-          return undefined;
-        }
-        const reason = session.grant && (await cutReason({ hold: session.hold, grant: session.grant, meter }));
-        if (reason !== undefined) {
-          yield show([...rest(), ...cutShort(cut(session, answered, reason, log))]);
-          await readOn(session, stream, answered);
-          return undefined;
-        }
-        const chunks = await stream.next();
-        if (chunks === undefined) {
-          const held = rest();
-          if (held.length > 0) yield show(held);
-          return undefined;
-        }
-        for (const chunk of chunks) meter.chunk(chunk);
-        if (chunks.length > 0) yield show(shown(chunks));
-        const now = clock.monotonic_ms();
-        if (now - progress_ms >= limits.journal_progress_ms) {
-          progress_ms = now;
-          const { usage, cost_nano } = soFar(session, answered);
-          recorder.progress(session.call.generation_id, usage, cost_nano);
-        }
-      }
+      if (stream.first.length > 0) yield { type: 'chunks', chunks: shown(stream.first) };
+      yield laterChunks(session, flow);
+      return undefined;
     } catch (error) {
       if (error instanceof UpstreamError || error instanceof ClientGone) return error;
       throw error;
     }
   }
 
-  return answerStream;
+  /** What comes after the first chunks of an attempt, metered; each time as much as one read brought. */
+  function laterChunks(session: Session, { stream, answered, shown, rest, cutShort }: Flow): Source<StreamEvent> {
+    const { meter } = answered;
+    let progress_ms = clock.monotonic_ms();
+    let is_cut = false;
+    let has_ended = false;
+
+    function tellProgress(): void {
+      const now = clock.monotonic_ms();
+      if (now - progress_ms < limits.journal_progress_ms) return;
+      progress_ms = now;
+      const { usage, cost_nano } = soFar(session, answered);
+      recorder.progress(session.call.generation_id, usage, cost_nano);
+    }
+
+    return async () => {
+      if (has_ended) return undefined;
+      if (is_cut) {
+        await readOn(session, stream, answered);
+        return undefined;
+      }
+      for (;;) {
+        tellProgress();
+        if (session.call.isWithheld?.() === true) {
+          await readOn(session, stream, answered);
+          return undefined;
+        }
+        const { grant, hold } = session;
+        const cutting = grant === undefined ? undefined : cutReason({ hold, grant, meter });
+        const reason = cutting instanceof Promise ? await cutting : cutting;
+        if (reason !== undefined) {
+          is_cut = true;
+          return { type: 'chunks', chunks: [...rest(), ...cutShort(cut(session, answered, reason, log))] };
+        }
+        const chunks = await stream.next();
+        if (chunks === undefined) {
+          has_ended = true;
+          const held = rest();
+          return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
+        }
+        for (const chunk of chunks) meter.chunk(chunk);
+        if (chunks.length > 0) return { type: 'chunks', chunks: shown(chunks) };
+      }
+    };
+  }
+
+  return (open) => withSources(answerStream(open));
 }

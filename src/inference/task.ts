@@ -5,6 +5,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Measure, Prepared } from './admission.ts';
+import type { Attempts } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone, headersOf, type Outgoing, readJson, start, type WireManners } from './exchange.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
@@ -99,7 +100,10 @@ class Tally implements Account {
 }
 
 /** What a task needs of the flow. */
-interface Surroundings extends Pick<Steps, 'open' | 'tryInOrder' | 'metadataOf'>, Pick<Settlement, 'note' | 'settle'> {
+interface Surroundings
+  extends Pick<Steps, 'open' | 'giveUp' | 'metadataOf'>,
+    Pick<Attempts, 'tryEach'>,
+    Pick<Settlement, 'note' | 'settle'> {
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   media: MediaFetcher;
@@ -118,7 +122,7 @@ export async function runTask<P extends Prepared, A>(
   let media = NO_MEDIA;
   /** Of the attempt under way: each begins anew, before anything of it can fail. */
   let tally = new Tally();
-  const { value, prepared, candidate } = await flow.tryInOrder(session, {
+  const tried = await flow.tryEach(session, session.plan.attempts, {
     ready(candidate) {
       media = NO_MEDIA;
       const needs = task.media?.needs(candidate) ?? [];
@@ -135,6 +139,8 @@ export async function runTask<P extends Prepared, A>(
     send: (prepared) => task.send(prepared, lineOf(session, prepared.candidate, tally, flow)),
     used: () => tally.usage(),
   });
+  if ('ended' in tried) throw await flow.giveUp(session, tried);
+  const { value, prepared, candidate } = tried;
   session.first_token_ms = flow.clock.monotonic_ms();
   const attempt = flow.note(session, candidate, { status: 200, failure: null });
   const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';

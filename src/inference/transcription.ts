@@ -19,7 +19,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Measured, Prepared } from './admission.ts';
-import { factsOf, withOptions } from './attempt.ts';
+import { withOptions } from './attempt.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Line, Task, Words } from './task.ts';
 import type { Exposure } from './worst-case.ts';
@@ -72,7 +72,12 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
   const { facts } = prepared;
   const { duration_ms } = request.sound;
   const seconds = duration_ms / 1000;
-  const of = (exposure: Exposure) => ({ exposure, floor: exposure, least_tokens: 0, count: async () => undefined });
+  const of = (exposure: Exposure) => ({
+    exposure,
+    floor: () => exposure,
+    least_tokens: 0,
+    count: async () => undefined,
+  });
   // What a client says besides the sound is text of the prompt, a byte a token at most.
   const words = Buffer.byteLength(
     JSON.stringify([request.prompt, request.language, prepared.request.provider?.options]),
@@ -102,7 +107,7 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
 function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: Candidate): PreparedTranscription {
   const dialect = transcriptionDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} transcribes nothing`);
-  const facts = factsOf(candidate);
+  const facts: DialectEndpoint = candidate.endpoint;
   const { fields, report } = dialect.fields(request, facts);
   const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
   const merged = withOptions(fields, asked, candidate, rules, report);

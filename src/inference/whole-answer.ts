@@ -4,7 +4,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, FinishReason, ReasoningDetail } from '../schemas/inner.ts';
 import type { WholeAnswer } from './answer.ts';
 import type { Attempts } from './attempts.ts';
-import type { Clock } from './call.ts';
+import type { Call, Clock } from './call.ts';
 import type { ChatAttempts } from './chat-attempts.ts';
 import { createCiter } from './citer.ts';
 import { ClientGone } from './exchange.ts';
@@ -18,11 +18,12 @@ import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.t
 
 /** What whole answers need of the flow. */
 interface Surroundings {
+  open(call: Call): Session | Promise<Session>;
   clock: Clock;
   states: TurnStates;
   settlement: Pick<Settlement, 'note' | 'settle'>;
   attempts: Pick<Attempts, 'tryEach'>;
-  steps: Pick<Steps, 'tryInOrder' | 'metadataOf'>;
+  steps: Pick<Steps, 'giveUp' | 'metadataOf'>;
   chat: Pick<ChatAttempts, 'whole'>;
   loop: ToolLoop;
 }
@@ -43,16 +44,17 @@ function withSeal(completion: ChatCompletion, seal: ReasoningDetail | undefined)
   return { ...completion, choices: [{ ...choice, message: { ...choice.message, reasoning_details } }] };
 }
 
-/** Answers an opened call in one piece: see `Inference.complete`. */
+/** Answers a call in one piece: see `Inference.complete`. */
 export function createWholeAnswers({
+  open,
   clock,
   states,
   settlement: { note, settle },
   attempts: { tryEach },
-  steps: { tryInOrder, metadataOf },
+  steps: { giveUp, metadataOf },
   chat,
   loop,
-}: Surroundings): (session: Session) => Promise<WholeAnswer> {
+}: Surroundings): (call: Call) => Promise<WholeAnswer> {
   /** The same answer with the citations of its sources. */
   function cited({ call: { sources = [] } }: Session, completion: ChatCompletion): ChatCompletion {
     return sources.length === 0
@@ -99,9 +101,13 @@ export function createWholeAnswers({
     }
   }
 
-  return async (session) => {
+  return async (given) => {
+    const opening = open(given);
+    const session = opening instanceof Promise ? await opening : opening;
     const { call } = session;
-    const { value, prepared, candidate } = await tryInOrder(session, chat.whole(session));
+    const tried = await tryEach(session, session.plan.attempts, chat.whole(session));
+    if ('ended' in tried) throw await giveUp(session, tried);
+    const { value, prepared, candidate } = tried;
     session.first_token_ms = clock.monotonic_ms();
     const attempt = note(session, candidate, { status: 200, failure: null });
     const first: AnsweredStep = { meter: value.meter, candidate, prepared, attempt };

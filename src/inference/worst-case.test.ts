@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import { dialects } from '../providers/dialects.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatRequest, InnerPart, TokenClasses, Wire } from '../schemas/inner.ts';
+import type { ChatRequest, InnerPart, Message, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
@@ -89,6 +89,14 @@ describe('data that is made to be searched for', () => {
     expect(media.data).toEqual([data]);
     expect(textOf(attempt, media).length).toBe(attempt.payload.length - data.length);
   });
+});
+
+test('a file that is told by its id, with null for its data, is one that is not seen', () => {
+  const file = (more: object): Partial<ChatRequest> =>
+    parts(text, { type: 'file', file: { file_id: 'file-1', ...more } } as InnerPart);
+  const attempt = prepared(file({ file_data: null }));
+  expect(mediaOf(attempt)).toEqual(mediaOf(prepared(file({}))));
+  expect(mediaOf(attempt).is_open).toBe(true);
 });
 
 describe('what was fetched', () => {
@@ -385,6 +393,17 @@ describe('the price', () => {
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
   });
 
+  test('an input token is priced as a write that alone is dearer than the prompt', () => {
+    const { input_cache_write: five_minutes, input_cache_write_1h: an_hour, ...plain } = pricing;
+    for (const [request, more, nano] of [
+      [hour, { input_cache_write_1h: an_hour }, 8],
+      [cached, { input_cache_write: five_minutes, input_cache_write_1h: 0 }, 5],
+    ] as const) {
+      const attempt = prepared(request, { pricing: { ...plain, ...more } }, 'anthropic-messages');
+      expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
+    }
+  });
+
   test('on the Converse wire an hour-long cache point is priced as what it is, and media as on any wire', () => {
     const model = { pricing, upstream_model: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' };
     for (const [request, nano] of [
@@ -425,6 +444,9 @@ describe('the price', () => {
     const dear = { prompt: 0, completion: 10_000, internal_reasoning: 12_000, audio_output: 80_000 };
     expect(worst(prepared({}, { pricing: dear }), 100)).toBe(1_200);
     expect(worst(prepared({}, { pricing: dear, makes: ['text', 'audio'] }), 100)).toBe(8_000);
+    const drawn = { ...dear, image_output: 90_000 };
+    expect(worst(prepared({}, { pricing: drawn }), 100)).toBe(1_200);
+    expect(worst(prepared({}, { pricing: drawn, makes: ['text', 'image'] }), 100)).toBe(9_000);
   });
 
   test('fees count: of the request, of images, of as many searches as may run', () => {
@@ -544,8 +566,14 @@ describe('the price', () => {
         { type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', file_id: 'file-1' } },
       ],
     ])('a picture that %s has by its id is counted as one', (wire, block) => {
-      const { image } = promptOf(prepared(parts(text, native(wire, block)), {}, wire));
-      expect(image).toBe(16_384);
+      const turn: Message = {
+        role: 'assistant',
+        content: 'Hi',
+        ext: { wire, rest: {}, natives: [native(wire, block)] },
+      };
+      for (const request of [parts(text, native(wire, block)), parts(native(wire, block)), { messages: [turn] }]) {
+        expect(promptOf(prepared(request, {}, wire)).image).toBe(16_384);
+      }
     });
 
     test('a conversation that is summed up on the way is read, and answered, twice', () => {

@@ -4,7 +4,7 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
-import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
+import type { InnerPart, Message, Native, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
@@ -73,7 +73,8 @@ function dataOf(part: InnerPart): string | undefined {
     case 'video_url':
       return part.video_url.url;
     case 'file':
-      return part.file.file_data;
+      // Clients may send null for what a file does not have.
+      return part.file.file_data ?? undefined;
     default:
       return undefined;
   }
@@ -104,7 +105,7 @@ function base64Of(data: string, is_bare: boolean): string | undefined {
  * `max_pixels` of its processor); Claude takes at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
  */
 export function imageTokens(tokenizer: string, upstream_model: string): number {
-  if (/gpt-4o-mini/.test(upstream_model)) return 2_833 + 8 * 5_667;
+  if (upstream_model.includes('gpt-4o-mini')) return 2_833 + 8 * 5_667;
   return tokenizer === 'GPT' ? 10_000 : 16_384;
 }
 
@@ -207,14 +208,36 @@ function isNative(part: InnerPart): part is Native {
   return part.type === 'native';
 }
 
+/** Whether a message has anything but its text. */
+function holdsMore({ content, images, ext }: Message): boolean {
+  if (images?.length || ext?.natives?.length) return true;
+  return Array.isArray(content) && content.some(({ type }) => type !== 'text');
+}
+
+/** The most that a prompt counts at an endpoint, or is taken to where that is not known. */
+function mostTokens(endpoint: Endpoint): number {
+  const context = contextOf(endpoint);
+  return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
+}
+
 /** Looks at the request's parts once; the body tells which of them were sent. */
 export function mediaOf(prepared: PreparedAttempt): Media {
-  const { request, payload, encoded, candidate, dialect, media: fetched } = prepared;
-  const sent = sentDataOf(encoded.body, dataIn(prepared));
+  const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
+  if (request.messages.some(holdsMore)) countParts(prepared, media);
+  if (OPEN[dialect.wire]?.test(payload)) {
+    media.is_open = true;
+    const share = MAY_BE_SOUND.test(payload) ? 1 : SOUND_SHARE;
+    media.audio = Math.max(media.audio, Math.ceil(mostTokens(candidate.endpoint) * share));
+  }
+  return media;
+}
+
+function countParts(prepared: PreparedAttempt, media: Media): void {
+  const { request, encoded, candidate, dialect, media: fetched } = prepared;
+  const sent = sentDataOf(encoded.body, dataIn(prepared));
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
-  const context = contextOf(candidate.endpoint);
-  const most = Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
+  const most = mostTokens(candidate.endpoint);
   for (const { content, images, ext } of request.messages) {
     const natives = [...(ext?.natives ?? []), ...(Array.isArray(content) ? content.filter(isNative) : [])];
     for (const { wire, block } of natives) if (wire === dialect.wire) media.image += image_tokens * picturesAt(block);
@@ -245,11 +268,6 @@ export function mediaOf(prepared: PreparedAttempt): Media {
       else media.image += tokens;
     }
   }
-  if (OPEN[dialect.wire]?.test(payload)) {
-    media.is_open = true;
-    media.audio = Math.max(media.audio, Math.ceil(most * (MAY_BE_SOUND.test(payload) ? 1 : SOUND_SHARE)));
-  }
-  return media;
 }
 
 /** Tokens that no text of the request shows: the template's own. */
@@ -275,25 +293,28 @@ const ASK_FOR_TOOLS = ['web_search_options', 'mcp_servers', 'search_parameters',
 
 /** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
 function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt): { uses_max: number }[] {
-  const tools = (request.tools ?? [])
-    .filter(({ type }) => type !== 'function')
-    .map(declarationOf)
-    .filter((tool) => !runsAtClient(tool));
-  const brought = toolsBrought(encoded.body).filter(runsAtProvider);
-  const found = [...tools, ...brought].map(({ max_uses }) => {
-    return { uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed };
-  });
+  const found: { uses_max: number }[] = [];
+  const add = ({ max_uses }: JsonObject) =>
+    found.push({ uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed });
+  for (const tool of request.tools ?? []) {
+    if (tool.type === 'function') continue;
+    const declared = declarationOf(tool);
+    if (!runsAtClient(declared)) add(declared);
+  }
+  const declared_count = found.length;
+  for (const tool of toolsBrought(encoded.body)) if (runsAtProvider(tool)) add(tool);
   const asked =
     ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false) ||
-    toolsRun(encoded.body, dialect.wire) > tools.length;
+    toolsRun(encoded.body, dialect.wire) > declared_count;
   if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
   return found;
 }
 
 /** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
 function toolsRun({ tools: sent }: JsonObject, wire: Wire): number {
+  if (sent == null) return 0;
   // Google's servers take one object where the schema has a list of them.
-  const tools = Array.isArray(sent) ? sent : [sent ?? null];
+  const tools = Array.isArray(sent) ? sent : [sent];
   if (wire === 'gemini-generate-content') {
     // Each kind of tool is a member here, the client's functions one of them; one object may hold several.
     const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
@@ -353,8 +374,9 @@ function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): numb
   const prompt = prices.prompt ?? 0;
   const write = prices.input_cache_write ?? prompt;
   const hour = prices.input_cache_write_1h ?? write;
-  const hinted = payload.includes('"cache_control"') || payload.includes('"cachePoint"');
   let most = Math.max(prompt, prices.input_cache_read ?? prompt);
+  if (write <= most && hour <= most) return most;
+  const hinted = payload.includes('"cache_control"') || payload.includes('"cachePoint"');
   // On this wire nothing is written to the cache unasked (https://platform.claude.com/docs/en/build-with-claude/prompt-caching);
   // elsewhere a price for it may hold for every prompt.
   if (hinted || dialect.wire !== 'anthropic-messages') most = Math.max(most, write);
@@ -363,13 +385,13 @@ function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): numb
 }
 
 function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): number {
-  const completion = prices.completion ?? 0;
+  const { completion = 0, internal_reasoning = 0, audio_output = 0, image_output = 0 } = prices;
   const makes = (kind: string) => model.output_modalities.includes(kind);
   return Math.max(
     completion,
-    prices.internal_reasoning ?? completion,
-    makes('audio') ? (prices.audio_output ?? completion) : 0,
-    makes('image') ? (prices.image_output ?? completion) : 0,
+    internal_reasoning,
+    audio_output > 0 && makes('audio') ? audio_output : 0,
+    image_output > 0 && makes('image') ? image_output : 0,
   );
 }
 
@@ -384,7 +406,7 @@ function besideTokens({ candidate, encoded }: PreparedAttempt): number {
   const predicted = (body['prediction'] as { content?: unknown } | undefined)?.content;
   // Rejected tokens of a prediction are billed as output (https://platform.openai.com/docs/guides/predicted-outputs).
   const rejected = predicted === undefined ? 0 : Buffer.byteLength(JSON.stringify(predicted));
-  if (/sonar-deep-research/.test(endpoint.upstream_model)) return rejected + limits.thinking_budget_tokens_max;
+  if (endpoint.upstream_model.includes('sonar-deep-research')) return rejected + limits.thinking_budget_tokens_max;
   if (endpoint.quirks.reasoning_field !== 'enable_thinking' || body['enable_thinking'] === false) return rejected;
   const budget = body['thinking_budget'];
   return rejected + (typeof budget === 'number' ? budget : (endpoint.max_completion_tokens ?? 0));
@@ -410,7 +432,6 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   const { candidate, request } = prepared;
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
-  const searches = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
   const passes = passesOf(prepared);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
@@ -423,11 +444,15 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
       prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
       (prices.image === undefined ? 0 : prices.image * countImages(request.messages)) +
-      searches * (prices.web_search ?? 0) +
+      (prices.web_search === undefined ? 0 : prices.web_search * searchesOf(prepared)) +
       beside * output_pico;
     return { fixed_pico, output_pico, kept_ppm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
   });
   return { lines, output_tokens };
+}
+
+function searchesOf(prepared: PreparedAttempt): number {
+  return providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
 }
 
 function countImages(messages: PreparedAttempt['request']['messages']): number {

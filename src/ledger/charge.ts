@@ -29,6 +29,7 @@ export interface Work {
 const MILLION = 1_000_000;
 /** A price in pico-USD times a share in millionths is an amount in atto-USD: nothing is rounded before the end. */
 const ATTO_PER_NANO = 1_000_000_000n;
+const MOST_NANO = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
 
 type Side = 'input' | 'output' | 'fee';
 
@@ -71,6 +72,7 @@ function linesOf({ usage, prices, images, model }: Work, add: (side: Side, line:
 /** What a line comes to, in atto-USD (10^-18): exact, but for less than one of it where a price is of many units. */
 export function amountAtto({ units, unit_price_pico, discount_ppm, price_units = 1 }: ChargeLine): bigint {
   const product = BigInt(units) * BigInt(unit_price_pico) * BigInt(MILLION - (discount_ppm ?? 0));
+  if (price_units === 1) return product;
   const per = BigInt(price_units);
   return (product + per - 1n) / per;
 }
@@ -78,8 +80,7 @@ export function amountAtto({ units, unit_price_pico, discount_ppm, price_units =
 /** Up, never down: the gateway does not lose a fraction to rounding. */
 function toNano(atto: bigint): number {
   const nano = (atto + ATTO_PER_NANO - 1n) / ATTO_PER_NANO;
-  const most = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
-  return Number(nano > most ? most : nano);
+  return Number(nano > MOST_NANO ? MOST_NANO : nano);
 }
 
 /** Prices everything that was done in an attempt: integer arithmetic, rounded up once, at the end. */

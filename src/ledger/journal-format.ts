@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 import type { JournalRecord } from './records.ts';
 
-/** Bumped when old readers would misread; told in every `S` record. */
-export const JOURNAL_FORMAT = 1;
+/** Bumped when old readers would misread; told in every `S` record. In 1, an attempt's record had an end, which was none. */
+export const JOURNAL_FORMAT = 2;
 
 /** Eight hex digits of length, a space, eight of CRC-32, a space; then the JSON and a line feed. */
 const HEADER_BYTES = 18;

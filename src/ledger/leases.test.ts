@@ -23,7 +23,7 @@ function sent(hold: Hold) {
 
 async function settle(recorder: Recorder, hold: Hold, cost_nano: number, byok_cost_nano = 0): Promise<void> {
   const record = generation({ id: hold.id, cost_nano, byok_cost_nano });
-  await recorder.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record: { ...record, outcome: 'unknown' }, hold });
+  await recorder.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
   await recorder.outcome(record, hold);
 }
 

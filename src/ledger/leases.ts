@@ -173,11 +173,15 @@ export class Leases {
   /** What an attempt counts against, with what its request holds of it already. */
   #linesOf(ask: Ask, hold: Hold): Wanted[] {
     const at = this.#momentOf(ask);
-    return countedIn(ask).map((budget) => {
-      const line = hold.lines.find((known) => known.budget.id === budget.id);
+    const lines: Wanted[] = [];
+    for (const budget of ask.budgets) {
+      if (ask.is_byok && !budget.include_byok) continue;
+      let line: HoldLine | undefined;
+      for (const known of hold.lines) if (known.budget.id === budget.id) line = known;
       const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
-      return { budget, lease: this.book.of(budget.id, start), line };
-    });
+      lines.push({ budget, lease: this.book.of(budget.id, start), line });
+    }
+    return lines;
   }
 
   /** See `Recorder.extend`. */

@@ -2,7 +2,7 @@ import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import type { LedgerLog } from './pipe.ts';
-import type { ChargeLine, GenerationRecord } from './records.ts';
+import type { ChargeLine, OpenRecord } from './records.ts';
 
 /** An attempt whose end this node was never told. */
 export interface LostAttempt {
@@ -12,7 +12,7 @@ export interface LostAttempt {
   number: number;
   endpoint: string;
   /** As it was when the attempt was sent: earlier attempts are in it, this one is not. */
-  record: GenerationRecord;
+  record: OpenRecord;
   is_byok: boolean;
 }
 

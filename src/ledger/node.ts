@@ -155,14 +155,12 @@ class Node implements Recorder {
   }
 
   reserve: Recorder['reserve'] = (ask, hold) => {
-    const has_turns = ask.budgets.some(({ reset_interval }) => reset_interval !== 'never');
-    if (has_turns && !this.#isTimeKnown()) return this.#learnTime().then(() => this.#reserve(ask, hold));
+    if (hasTurns(ask) && !this.#isTimeKnown()) return this.#learnTime().then(() => this.#reserve(ask, hold));
     return this.#reserve(ask, hold);
   };
 
   reserveNow: Recorder['reserveNow'] = (ask, hold) => {
-    const has_turns = ask.budgets.some(({ reset_interval }) => reset_interval !== 'never');
-    return (!has_turns || this.#isTimeKnown()) && this.#leases.reserveNow(ask, hold);
+    return (!hasTurns(ask) || this.#isTimeKnown()) && this.#leases.reserveNow(ask, hold);
   };
 
   #reserve(ask: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
@@ -248,13 +246,13 @@ class Node implements Recorder {
 
   progress: Recorder['progress'] = (id, usage, cost_nano) => this.#journal.note({ t: 'P', id, usage, cost_nano });
 
-  outcome: Recorder['outcome'] = async (generation, hold) => {
+  outcome: Recorder['outcome'] = (generation, hold) => {
     const { cost_nano, byok_cost_nano = 0, id } = generation;
     if (!isCountable(generation)) {
       this.#log.error({ generation: id, cost_nano, byok_cost_nano }, 'an outcome costs what cannot be counted');
       return this.lose(hold);
     }
-    await this.#end(generation, hold, ({ budget }) => cost_nano + (budget.include_byok ? byok_cost_nano : 0));
+    return this.#end(generation, hold, ({ budget }) => cost_nano + (budget.include_byok ? byok_cost_nano : 0));
   };
 
   lose: Recorder['lose'] = async (hold) => {
@@ -481,6 +479,12 @@ class Node implements Recorder {
     });
     this.#sweep();
   }
+}
+
+/** Whether a budget of the request starts anew now and then. */
+function hasTurns({ budgets }: Ask): boolean {
+  for (const { reset_interval } of budgets) if (reset_interval !== 'never') return true;
+  return false;
 }
 
 /** A hold as the journal tells of it. */

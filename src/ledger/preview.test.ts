@@ -77,7 +77,7 @@ describeStores('what a reservation would come to', ({ open }) => {
         }
         const cost_nano = below(hold.granted_nano / 8);
         const record = generation({ id: hold.id, cost_nano, byok_cost_nano: 0 });
-        await node.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record: { ...record, outcome: 'unknown' }, hold });
+        await node.attempt({ id: hold.id, attempt: 1, endpoint: 'e', record, hold });
         await node.outcome(record, hold);
       }
     }

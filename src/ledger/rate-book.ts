@@ -74,24 +74,33 @@ export function createRateBook(rules: RateRules): RateBook {
   // The longest says most.
   const patterns = [...models.keys()].filter((one) => one.includes('*')).sort((a, b) => b.length - a.length);
   const known = new Map<string, readonly RateLimit[]>();
+  const of_models = new Map<string, readonly RateLimit[]>();
   const keys_are_free = isUnbounded(per_key) && keys.size === 0;
   const pairs_are_free = isUnbounded(per_key_and_model);
+  const models_are_free = isUnbounded(per_model) && models.size === 0;
 
-  function remembered(name: string, find: () => readonly RateLimit[]): readonly RateLimit[] {
-    const list = known.get(name) ?? find();
-    if (!known.has(name)) {
-      if (known.size >= limits.rate_counters_max) known.clear();
-      known.set(name, list);
-    }
+  function remembered(
+    name: string,
+    find: () => readonly RateLimit[],
+    lists: Map<string, readonly RateLimit[]> = known,
+  ): readonly RateLimit[] {
+    const found = lists.get(name);
+    if (found !== undefined) return found;
+    const list = find();
+    if (lists.size >= limits.rate_counters_max) lists.clear();
+    lists.set(name, list);
     return list;
   }
 
   function sharedBy(id: string): readonly RateLimit[] {
-    return remembered(`model:${id}`, () => {
+    if (models_are_free) return NONE;
+    const find = () => {
       const pattern = patterns.find((one) => matchesPattern(id, one)) ?? '';
       const amounts = exact.get(id) ?? models.get(pattern) ?? per_model;
       return limitsOf(amounts, { id: `model:${id}`, name: 'model', whose: `All requests for ${id} together` });
-    });
+    };
+    // By the id itself: a text that is joined for a look-up has to be hashed and compared each time.
+    return remembered(id, find, of_models);
   }
 
   const nameOf = ({ key_hash, organization_id }: RateCaller) =>

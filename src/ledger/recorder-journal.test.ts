@@ -5,9 +5,13 @@ import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, down, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
+import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { LineBuffer } from './journal-format.ts';
+import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
 import { realClock } from './ledger-clock.ts';
+import type { OpenRecord } from './records.ts';
+
+const { organization_id } = generation({ id: '' });
 
 describeStores('the files of the recorder', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
@@ -65,9 +69,66 @@ describeStores('the files of the recorder', ({ open }) => {
     await recorder.attempt(attempt('g1'));
     const copy = asKilled(data_dir);
     const lines = new LineBuffer();
-    lines.add(JSON.stringify({ t: 'S', node: 'n', epoch: 1, boot: '', format: 2 }));
+    lines.add(JSON.stringify({ t: 'S', node: 'n', epoch: 1, boot: '', format: JOURNAL_FORMAT + 1 }));
     writeFileSync(join(copy, 'slots', '0', files(copy)[0] ?? ''), lines.take());
     await expect(start(store, copy)).rejects.toThrow(/newer version/);
+  });
+
+  test('an attempt of an older journal, which told of an end, and one of now become the same outcome', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const known: OpenRecord = {
+      id: '',
+      request_id: 'req-1',
+      api_type: 'completions',
+      created_at: '2026-11-21T10:00:00.000Z',
+      key_hash: 'a'.repeat(64),
+      workspace_id: '6f2c1d1e-3c1b-4b7a-9f43-0c8f5a4c2b11',
+      organization_id,
+      user_id: null,
+      model: 'acme/fast-1',
+      requested_model: null,
+      provider_name: 'Acme AI',
+      endpoint_id: 'acme|acme/fast-1',
+      streamed: false,
+      is_byok: false,
+      external_user: null,
+      session_id: null,
+      http_referer: null,
+      title: null,
+      categories: [],
+      user_agent: null,
+      num_media_prompt: 0,
+      num_input_audio_prompt: 0,
+      attempts: [],
+    };
+    const end = {
+      upstream_id: null,
+      outcome: 'unknown',
+      cancelled: false,
+      finish_reason: null,
+      native_finish_reason: null,
+      service_tier: null,
+      latency: null,
+      generation_time: null,
+      usage: null,
+      cost_nano: 0,
+      upstream_cost_nano: 0,
+      cache_discount_nano: null,
+    };
+    await recorder.attempt({ ...attempt('now'), record: { ...known, id: 'now' } });
+    const copy = asKilled(data_dir);
+    const file = join(copy, 'slots', '0', files(copy)[0] ?? '');
+    const lines = new LineBuffer();
+    const before = { t: 'A', id: 'before', attempt: 1, endpoint: 'e', at: 1, hold: [], grant_nano: 0, is_byok: false };
+    lines.add(JSON.stringify({ t: 'S', node: 'n', epoch: 1, boot: '', format: 1 }));
+    lines.add(JSON.stringify({ ...before, record: { ...known, ...end, id: 'before' } }));
+    writeFileSync(file, Buffer.concat([lines.take(), readFileSync(file)]));
+    await (await start(store, copy)).flush();
+    expect(await stored(database)).toHaveLength(2);
+    const find = (id: string) => generationStore(database.queries).findById({ organization_id, id });
+    const [one, other] = [await find('now'), await find('before')];
+    expect(one).toStrictEqual({ ...known, ...end, id: 'now', usage: { estimated: true }, byok_cost_nano: 0 });
+    expect(other).toStrictEqual({ ...one, id: 'before' });
   });
 
   test('a damaged journal in one slot that nobody came back for does not keep the others waiting', async () => {

@@ -115,7 +115,7 @@ describeStores('the recorder', ({ open }) => {
 
   test('batches are first in, first out, and bounded', async () => {
     const { store, recorder } = await setUp();
-    const ids = Array.from({ length: 450 }, (_, index) => `g${String(index).padStart(3, '0')}`);
+    const ids = Array.from({ length: 1_200 }, (_, index) => `g${String(index).padStart(4, '0')}`);
     await Promise.all(ids.map((id) => recorder.outcome(generation({ id }), noHold())));
     await recorder.flush();
     expect(store.batches.flatMap(({ settles }) => settles.map(({ id }) => id))).toEqual(ids);

@@ -90,11 +90,10 @@ export interface RoutingRecord {
   pipeline?: Stage[];
 }
 
-/** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
-export interface GenerationRecord {
+/** What is known of a call when an attempt of it begins: what the journal keeps of an attempt. */
+export interface OpenRecord {
   id: string;
   request_id: string;
-  upstream_id: string | null;
   api_type: 'completions' | 'responses' | 'messages' | 'embeddings' | 'stt';
   created_at: string;
   key_hash: string;
@@ -106,18 +105,28 @@ export interface GenerationRecord {
   requested_model: string | null;
   provider_name: string | null;
   endpoint_id: string | null;
-  outcome: 'completed' | 'failed' | 'cancelled' | 'unknown';
   streamed: boolean;
-  cancelled: boolean;
   is_byok: boolean;
-  finish_reason: FinishReason | null;
-  native_finish_reason: string | null;
   external_user: string | null;
   session_id: string | null;
   http_referer: string | null;
   title: string | null;
   categories: string[];
   user_agent: string | null;
+  num_media_prompt: number | null;
+  num_input_audio_prompt: number | null;
+  attempts: AttemptRecord[];
+  /** Absent: there were none. */
+  fees?: FeeRecord[];
+}
+
+/** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
+export interface GenerationRecord extends OpenRecord {
+  upstream_id: string | null;
+  outcome: 'completed' | 'failed' | 'cancelled' | 'unknown';
+  cancelled: boolean;
+  finish_reason: FinishReason | null;
+  native_finish_reason: string | null;
   service_tier: string | null;
   /** Milliseconds to the first token (to the answer when not streamed). */
   latency: number | null;
@@ -130,11 +139,6 @@ export interface GenerationRecord {
   /** What attempts with the organization's own credentials cost there; in none of the costs above. Absent in records of older versions. */
   byok_cost_nano?: number;
   cache_discount_nano: number | null;
-  num_media_prompt: number | null;
-  num_input_audio_prompt: number | null;
-  attempts: AttemptRecord[];
-  /** Absent: there were none. */
-  fees?: FeeRecord[];
   /** Absent in records of older versions, and of calls whose end was never told. */
   routing?: RoutingRecord;
 }
@@ -150,7 +154,7 @@ export type JournalRecord =
   /** Start: node, epoch, boot id of the machine, format. */
   | { t: 'S'; node: string; epoch: number; boot: string; format: number }
   /**
-   * Attempt. `record` is what the generation record would be if the outcome were never told. `hold`: everything that is
+   * Attempt. `record` is what the generation record begins with, also where the outcome is never told. `hold`: everything that is
    * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is
    * relied on, when the grant of a running attempt becomes larger.
    */
@@ -164,7 +168,7 @@ export type JournalRecord =
       grant_nano?: number;
       mode?: BudgetMode;
       is_byok?: boolean;
-      record: GenerationRecord;
+      record: OpenRecord;
     }
   /** Progress: metered so far, every 2 s of a stream. */
   | { t: 'P'; id: string; usage: TokenClasses; cost_nano?: number }

@@ -1,7 +1,7 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { FoundAttempt, LostAttempt } from './lookup.ts';
-import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord } from './records.ts';
+import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord, OpenRecord } from './records.ts';
 import { epochOf, type Segment, type Segments } from './segments.ts';
 import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
@@ -38,6 +38,22 @@ function assumedCost({ hold, grant_nano, is_soft, metered }: Unfinished, policy:
   return Math.max(grant_nano, known_nano ?? 0);
 }
 
+/** What a record says of an end that nobody told. */
+const NO_END: Omit<GenerationRecord, keyof OpenRecord> = {
+  upstream_id: null,
+  outcome: 'unknown',
+  cancelled: false,
+  finish_reason: null,
+  native_finish_reason: null,
+  service_tier: null,
+  latency: null,
+  generation_time: null,
+  usage: null,
+  cost_nano: 0,
+  upstream_cost_nano: 0,
+  cache_discount_nano: null,
+};
+
 /** An attempt of which the provider could say what it came to; nobody was told its answer. */
 function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAttempt): GenerationRecord {
   const { usage, cost_nano, charges, upstream_id } = found;
@@ -54,7 +70,7 @@ function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAtte
     charges,
   };
   const attempts = [...record.attempts, attempt];
-  return { ...record, outcome: 'failed', finish_reason: 'error', upstream_id, usage, attempts };
+  return { ...NO_END, ...record, outcome: 'failed', finish_reason: 'error', upstream_id, usage, attempts };
 }
 
 /**
@@ -79,7 +95,7 @@ export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found:
     record: {
       ...(found
         ? foundRecord(unfinished, found)
-        : { ...record, outcome: 'unknown', usage: { ...(metered?.usage ?? record.usage), estimated: true } }),
+        : { ...NO_END, ...record, outcome: 'unknown', usage: { ...metered?.usage, estimated: true } }),
       is_byok,
       cost_nano: paid + (is_byok ? 0 : cost_nano),
       upstream_cost_nano: paid + byok + cost_nano,

@@ -18,6 +18,12 @@ export interface Segment {
   settled: boolean;
 }
 
+/** Which files hold what is open of one generation: its attempts, and its outcome. */
+interface Open {
+  A: Segment | undefined;
+  O: Segment | undefined;
+}
+
 const UNSETTLED = '.journal';
 const SETTLED = '.settled';
 const OWED = 'owed.json';
@@ -50,8 +56,8 @@ export class Segments {
   readonly #seen = new WeakMap<Segment, number>();
   /** Those of which it was told. */
   readonly #damaged = new WeakSet<Segment>();
-  readonly #attempts = new Map<string, Segment>();
-  readonly #outcomes = new Map<string, Segment>();
+  /** By generation. One that has nothing open any more is not in it. */
+  readonly #open = new Map<string, Open>();
   #owed: Position | undefined;
 
   /** `onDamage` is told of a kept file of which only a part can be read. */
@@ -165,29 +171,30 @@ export class Segments {
   }
 
   abandon(id: string): void {
-    this.#close(this.#attempts, id);
+    this.#close('A', id);
   }
 
   attempt(id: string, segment: Segment): void {
-    if (this.#attempts.has(id)) return;
-    this.#attempts.set(id, segment);
-    segment.unsettled++;
+    this.#begin('A', id, segment);
   }
 
   /** An outcome is told; its attempt stays open until this is `written`, or the store has it. */
   outcome(id: string, segment: Segment): void {
-    if (this.#outcomes.has(id)) return;
-    this.#outcomes.set(id, segment);
-    segment.unsettled++;
+    this.#begin('O', id, segment);
   }
 
   written(ids: readonly string[]): void {
-    for (const id of ids) this.#close(this.#attempts, id);
+    for (const id of ids) this.#close('A', id);
   }
 
   flushed(ids: readonly string[]): void {
-    this.written(ids);
-    for (const id of ids) this.#close(this.#outcomes, id);
+    for (const id of ids) {
+      const open = this.#open.get(id);
+      if (open === undefined) continue;
+      if (open.A !== undefined) open.A.unsettled--;
+      if (open.O !== undefined) open.O.unsettled--;
+      this.#open.delete(id);
+    }
   }
 
   /** The oldest segment that something open keeps from being settled, if it was full before a moment. */
@@ -196,30 +203,37 @@ export class Segments {
     return segment?.closed_at !== undefined && segment.closed_at < before ? segment : undefined;
   }
 
-  #openOf(record: { t: 'A' | 'O' }): Map<string, Segment> {
-    return record.t === 'A' ? this.#attempts : this.#outcomes;
-  }
-
   /** Whether this is a record of the segment that a restart would still need. */
   isOpen(record: { t: 'A' | 'O'; id: string }, segment: Segment): boolean {
-    return this.#openOf(record).get(record.id) === segment;
+    return this.#open.get(record.id)?.[record.t] === segment;
   }
 
   /** The record stands in another segment as well from now on, and is needed there. */
   move(record: { t: 'A' | 'O'; id: string }, to: Segment): void {
-    const open = this.#openOf(record);
-    const from = open.get(record.id);
-    if (!from) return;
-    open.set(record.id, to);
+    const open = this.#open.get(record.id);
+    const from = open?.[record.t];
+    if (open === undefined || from === undefined) return;
+    open[record.t] = to;
     from.unsettled--;
     to.unsettled++;
   }
 
-  #close(open: Map<string, Segment>, id: string): void {
-    const segment = open.get(id);
-    if (!segment) return;
-    open.delete(id);
+  #begin(kind: 'A' | 'O', id: string, segment: Segment): void {
+    const open = this.#open.get(id);
+    if (open === undefined)
+      this.#open.set(id, kind === 'A' ? { A: segment, O: undefined } : { A: undefined, O: segment });
+    else if (open[kind] !== undefined) return;
+    else open[kind] = segment;
+    segment.unsettled++;
+  }
+
+  #close(kind: 'A' | 'O', id: string): void {
+    const open = this.#open.get(id);
+    const segment = open?.[kind];
+    if (open === undefined || segment === undefined) return;
+    open[kind] = undefined;
     segment.unsettled--;
+    if (open.A === undefined && open.O === undefined) this.#open.delete(id);
   }
 
   /**

@@ -222,23 +222,9 @@ function dayOf({ created_at }: Settle): string {
   return created_at.slice(0, 'YYYY-MM-DD'.length);
 }
 
-/** Adds up settles by key and by the UTC day of their admission, in one fixed order, so that two writers cannot deadlock. */
-export function raisesOf(settles: readonly Settle[]): DayRaise[] {
-  const raises = new Map<string, DayRaise>();
-  for (const settle of settles) {
-    const { key_hash, cost_nano, byok_usage_nano } = settle;
-    const day = dayOf(settle);
-    const name = `${key_hash} ${day}`;
-    const raise = raises.get(name);
-    if (raise === undefined) {
-      raises.set(name, { key_hash, day, usage_nano: cost_nano, byok_usage_nano, requests: 1 });
-      continue;
-    }
-    raise.usage_nano += cost_nano;
-    raise.byok_usage_nano += byok_usage_nano;
-    raise.requests += 1;
-  }
-  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+/** In one fixed order, whatever came first: two writers that take rows in different orders wait for each other. */
+function inOrder<Raise>(raises: Raise[], nameOf: (raise: Raise) => string): Raise[] {
+  return raises.length < 2 ? raises : raises.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
 /** What one day of one key at one model and endpoint rises by. */
@@ -252,25 +238,26 @@ export interface ActivityRaise extends Activity {
   requests: number;
 }
 
-/** Adds up settles by key, UTC day, model and endpoint, in one fixed order. */
+/**
+ * Adds up settles by key, UTC day, model and endpoint, in one fixed order. A batch has few of these and many settles: no
+ * name is made of each settle.
+ */
 export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
-  const raises = new Map<string, ActivityRaise>();
+  const raises: ActivityRaise[] = [];
+  const byKey = new Map<string, ActivityRaise[]>();
   for (const settle of settles) {
-    const { key_hash, cost_nano, byok_usage_nano, activity } = settle;
-    const day = dayOf(settle);
-    const name = `${key_hash} ${day} ${activity.model} ${activity.endpoint_id}`;
-    const raise = raises.get(name);
+    const { key_hash, cost_nano, byok_usage_nano, created_at, activity } = settle;
+    const { model, endpoint_id } = activity;
+    const ofKey = byKey.get(key_hash) ?? [];
+    const raise = ofKey.find(
+      (one) => one.endpoint_id === endpoint_id && one.model === model && created_at.startsWith(one.day),
+    );
     if (raise === undefined) {
-      raises.set(name, {
-        organization_id: settle.organization_id,
-        workspace_id: settle.workspace_id,
-        key_hash,
-        day,
-        ...activity,
-        usage_nano: cost_nano,
-        byok_usage_nano,
-        requests: 1,
-      });
+      const { organization_id, workspace_id } = settle;
+      const used = { usage_nano: cost_nano, byok_usage_nano, requests: 1 };
+      const first = { organization_id, workspace_id, key_hash, day: dayOf(settle), ...activity, ...used };
+      raises.push(first);
+      byKey.set(key_hash, [...ofKey, first]);
       continue;
     }
     raise.usage_nano += cost_nano;
@@ -280,7 +267,23 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
     raise.completion_tokens += activity.completion_tokens;
     raise.reasoning_tokens += activity.reasoning_tokens;
   }
-  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+  return inOrder(raises, ({ key_hash, day, model, endpoint_id }) => `${key_hash} ${day} ${model} ${endpoint_id}`);
+}
+
+/** Adds up by key and day what activity rises by, in its order. */
+export function raisesOf(activity: readonly ActivityRaise[]): DayRaise[] {
+  const raises: DayRaise[] = [];
+  for (const { key_hash, day, usage_nano, byok_usage_nano, requests } of activity) {
+    const last = raises.at(-1);
+    if (last?.key_hash !== key_hash || last.day !== day) {
+      raises.push({ key_hash, day, usage_nano, byok_usage_nano, requests });
+      continue;
+    }
+    last.usage_nano += usage_nano;
+    last.byok_usage_nano += byok_usage_nano;
+    last.requests += requests;
+  }
+  return raises;
 }
 
 /** What one window rises by, and what its lease falls by. */
@@ -295,19 +298,17 @@ export interface WindowRaise extends WindowAsk {
  * charges: they are spent all the same.
  */
 export function windowRaisesOf(settles: readonly Settle[], windows: readonly WindowAsk[]): WindowRaise[] {
-  const raises = new Map<string, WindowRaise>();
-  for (const window of windows) {
-    raises.set(`${window.budget_id} ${window.window_start}`, { ...window, cost: 0, cover: 0 });
-  }
+  const raises = windows.map((window): WindowRaise => ({ ...window, cost: 0, cover: 0 }));
+  const byBudget = Map.groupBy(raises, ({ budget_id }) => budget_id);
   for (const { charges } of settles) {
     for (const { budget_id, window_start, amount, cover } of charges) {
-      const raise = raises.get(`${budget_id} ${window_start}`);
+      const raise = byBudget.get(budget_id)?.find((one) => one.window_start === window_start);
       if (raise === undefined)
         throw new Error(`A settle names the window ${budget_id} ${window_start}, its batch does not`);
       raise.cost += amount;
       raise.cover += Math.min(cover, raise.own - raise.cover);
     }
   }
-  for (const raise of raises.values()) raise.cover += Math.min(raise.returned, raise.own - raise.cover);
-  return [...raises].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, raise]) => raise);
+  for (const raise of raises) raise.cover += Math.min(raise.returned, raise.own - raise.cover);
+  return inOrder(raises, ({ budget_id, window_start }) => `${budget_id} ${window_start}`);
 }

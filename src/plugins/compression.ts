@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import type { Adapter, CallAdapter } from '../inference/adapters.ts';
+import type { Adapter, CallAdapter, Fitted } from '../inference/adapters.ts';
 import type { Call } from '../inference/call.ts';
 import { inClientsWords } from '../inference/client-fields.ts';
 import { ESTIMATE_MARGIN } from '../inference/measure.ts';
@@ -100,95 +100,120 @@ function isTextModel({ model }: Candidate): boolean {
 
 /** Shortens prompts for endpoints that have no room for them, by the plugin's rules (api-facts 4.6). */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
+  return (call) => {
+    const wish = compressionOf(call.request);
+    return wish === false ? undefined : new CallCompression(call, wish, tokenizer);
+  };
+}
+
+/** One call's prompt at the endpoints that it is tried at. A class and not closures: there is one for nearly every call, and most have nothing to do. */
+class CallCompression implements CallAdapter {
+  readonly #call: Call;
+  readonly #wish: boolean | undefined;
+  readonly #tokenizer: Pick<Tokenizer, 'count'>;
+  /** What was counted for endpoints so far; undefined: nothing. */
+  #found: Map<Endpoint, Counted | undefined> | undefined;
+  #estimated: Estimates | undefined;
+  #stage: Stage | undefined;
+
+  constructor(call: Call, wish: boolean | undefined, tokenizer: Pick<Tokenizer, 'count'>) {
+    this.#call = call;
+    this.#wish = wish;
+    this.#tokenizer = tokenizer;
+  }
+
+  get #estimates(): Estimates {
+    this.#estimated ??= new Estimates();
+    return this.#estimated;
+  }
+
+  #isFor(candidate: Candidate): boolean {
+    return isShortenedFor(candidate.endpoint, this.#wish) && isTextModel(candidate);
+  }
+
+  ready(candidate: Candidate): Promise<void> | undefined {
+    const { endpoint } = candidate;
+    if (!this.#isFor(candidate) || this.#found?.has(endpoint) === true) return undefined;
+    const { request } = this.#call;
+    const { prompt_tokens, messages } = spaceOf(candidate, request);
+    // Our count is not wrong by so much.
+    if (request.messages.length <= messages && this.#estimates.all(request) * 2 < prompt_tokens) return undefined;
+    return this.#count(request, candidate).then((counted) => {
+      this.#found ??= new Map();
+      this.#found.set(endpoint, counted);
+    });
+  }
+
+  fit(given: ChatRequest, candidate: Candidate): Fitted {
+    const counted = this.#found?.get(candidate.endpoint) ?? this.#guessed(given, candidate);
+    if (counted === undefined) {
+      if (this.#stage !== undefined) this.#tell(undefined);
+      return { request: given, report: [] };
+    }
+    const compressed = this.#estimates.compress(given, spaceOf(candidate, given), counted);
+    if (compressed === undefined) throw tooLong(candidate, this.#call);
+    this.#tell(compressed);
+    const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];
+    const fitted = { ...given, messages: [...compressed.messages] };
+    return { request: withinSpace(fitted, spaceOf(candidate, given), report), report };
+  }
+
   /** The tokens of a prompt by the model's own tokenizer, else by our count with a margin. */
-  async function tokensOf(request: ChatRequest, candidate: Candidate, estimates: Estimates): Promise<number> {
-    const estimated = estimates.all(request);
+  async #tokensOf(request: ChatRequest, candidate: Candidate): Promise<number> {
+    const estimated = this.#estimates.all(request);
     if (estimated > limits.tokenized_chars_max) return estimated * ESTIMATE_MARGIN;
     const texts: string[] = [];
     const other_tokens = estimatePrompt(request, (text) => {
       texts.push(text);
       return 0;
     });
-    const counted = await tokenizer.count(texts.join('\n'), candidate);
+    const counted = await this.#tokenizer.count(texts.join('\n'), candidate);
     return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + other_tokens;
   }
 
   /** Undefined: the prompt fits as it is. */
-  async function count(request: ChatRequest, candidate: Candidate, estimates: Estimates): Promise<Counted | undefined> {
+  async #count(request: ChatRequest, candidate: Candidate): Promise<Counted | undefined> {
     const space = spaceOf(candidate, request);
-    const tokens = await tokensOf(request, candidate, estimates);
+    const tokens = await this.#tokensOf(request, candidate);
     if (tokens <= space.prompt_tokens && request.messages.length <= space.messages) return undefined;
-    let scale = tokens / estimates.all(request);
+    let scale = tokens / this.#estimates.all(request);
     for (let tries = 0; tries < RECOUNTS_MAX; tries += 1) {
-      const found = estimates.compress(request, space, { scale });
+      const found = this.#estimates.compress(request, space, { scale });
       if (found === undefined) break;
-      const left = await tokensOf({ ...request, messages: [...found.messages] }, candidate, estimates);
+      const left = await this.#tokensOf({ ...request, messages: [...found.messages] }, candidate);
       if (left <= space.prompt_tokens) break;
       scale *= (left / space.prompt_tokens) * 1.02;
     }
     return { scale };
   }
 
-  return (call): CallAdapter | undefined => {
-    const { request, stages } = call;
-    const wish = compressionOf(request);
-    if (wish === false) return undefined;
-    const found = new Map<Endpoint, Counted | undefined>();
-    const estimates = new Estimates();
-    let stage: Stage | undefined;
+  /** For what was not counted: what was added to the prompt since, such as files and what tools said. */
+  #guessed(given: ChatRequest, candidate: Candidate): Counted | undefined {
+    if (given === this.#call.request || !this.#isFor(candidate)) return undefined;
+    const { prompt_tokens, messages } = spaceOf(candidate, given);
+    const fits = this.#estimates.all(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
+    return fits ? undefined : { scale: ESTIMATE_MARGIN };
+  }
 
-    /** Of the endpoint that was tried last: of those before it nothing came. */
-    function tell(compressed: Compressed | undefined): void {
-      if (stage !== undefined && stages.includes(stage)) stages.splice(stages.indexOf(stage), 1);
-      if (compressed === undefined) return;
-      const { messages, cut } = compressed;
-      stage = {
-        type: 'context_compression',
-        name: 'context-compression',
-        data: {
-          engine: 'middle-out',
-          input_type: request.ext?.client === 'completions' ? 'prompt' : 'messages',
-          original_count: request.messages.length,
-          compressed_count: messages.length,
-          cut_count: cut,
-        },
-      };
-      stages.push(stage);
-    }
-
-    /** For what was not counted: what was added to the prompt since, such as files and what tools said. */
-    function guessed(given: ChatRequest, candidate: Candidate): Counted | undefined {
-      if (given === request || !isShortenedFor(candidate.endpoint, wish) || !isTextModel(candidate)) return undefined;
-      const { prompt_tokens, messages } = spaceOf(candidate, given);
-      const fits = estimates.all(given) * ESTIMATE_MARGIN <= prompt_tokens && given.messages.length <= messages;
-      return fits ? undefined : { scale: ESTIMATE_MARGIN };
-    }
-
-    return {
-      ready(candidate) {
-        const { endpoint } = candidate;
-        if (!isShortenedFor(endpoint, wish) || !isTextModel(candidate) || found.has(endpoint)) return undefined;
-        const { prompt_tokens, messages } = spaceOf(candidate, request);
-        // Our count is not wrong by so much.
-        if (request.messages.length <= messages && estimates.all(request) * 2 < prompt_tokens) return undefined;
-        return count(request, candidate, estimates).then((counted) => void found.set(endpoint, counted));
-      },
-
-      fit(given, candidate) {
-        const counted = found.get(candidate.endpoint) ?? guessed(given, candidate);
-        if (counted === undefined) {
-          if (stage !== undefined) tell(undefined);
-          return { request: given, report: [] };
-        }
-        const compressed = estimates.compress(given, spaceOf(candidate, given), counted);
-        if (compressed === undefined) throw tooLong(candidate, call);
-        tell(compressed);
-        const report: Report[] = [{ kind: 'changed', field: 'messages', reason: toldOf(compressed, given) }];
-        const fitted = { ...given, messages: [...compressed.messages] };
-        return { request: withinSpace(fitted, spaceOf(candidate, given), report), report };
+  /** Of the endpoint that was tried last: of those before it nothing came. */
+  #tell(compressed: Compressed | undefined): void {
+    const { request, stages } = this.#call;
+    if (this.#stage !== undefined && stages.includes(this.#stage)) stages.splice(stages.indexOf(this.#stage), 1);
+    if (compressed === undefined) return;
+    const { messages, cut } = compressed;
+    this.#stage = {
+      type: 'context_compression',
+      name: 'context-compression',
+      data: {
+        engine: 'middle-out',
+        input_type: request.ext?.client === 'completions' ? 'prompt' : 'messages',
+        original_count: request.messages.length,
+        compressed_count: messages.length,
+        cut_count: cut,
       },
     };
-  };
+    stages.push(this.#stage);
+  }
 }
 
 /** An output bound that leaves the prompt less than half of the context is lowered to that half. */

@@ -99,9 +99,9 @@ export function createPlugged(inner: Inference, { files, healing, hasOcr }: Plug
 
   return {
     [METERED]: true,
-    async complete(call) {
+    complete(call) {
       const refused = refusal(call);
-      if (refused !== undefined) throw refused;
+      if (refused !== undefined) return Promise.reject(refused);
       const heals = healing.isFor(call);
       return heals || files.isFor(call) ? completed(call, heals) : inner.complete(call);
     },

@@ -111,7 +111,8 @@ function createEventStreamFramer(frame_chars_max: number): Framer {
     const complete = isLast ? whole.length : completeLength(whole);
     // A copy: the reader may use its buffer again.
     if (complete < whole.length) held = Uint8Array.prototype.slice.call(whole, complete);
-    const text = Buffer.from(whole.buffer, whole.byteOffset, complete).toString('utf8');
+    const buffer = Buffer.isBuffer(whole) ? whole : Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength);
+    const text = buffer.toString('utf8', 0, complete);
     if (!atStart || text.length === 0) return text;
     atStart = false;
     return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -1,6 +1,9 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { UpstreamError } from './dialect.ts';
-import { createUpstream, wasNeverSent } from './upstream.ts';
+import { createUpstream, readText, wasNeverSent } from './upstream.ts';
 
 const ms = { upstream_connect_ms_max: 1_000, upstream_headers_ms_max: 1_000, upstream_idle_ms_max: 1_000 };
 
@@ -14,4 +17,31 @@ test.each([
   if (!(failure instanceof UpstreamError)) throw failure;
   expect(wasNeverSent(failure)).toBe(true);
   expect(failure.message).toBe('The provider could not be reached');
+});
+
+test('an answer, or the failure, is there for whoever asks for it late, and a failure that nobody asks for rejects nothing', async () => {
+  const server = createServer((request, response) => {
+    if (request.url === '/slow') return;
+    response.end('late');
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const upstream = createUpstream(ms);
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const send = (path: string) => upstream.send({ url: address + path, headers: {}, payload: 'x' });
+  try {
+    const answered = send('/');
+    while (!answered.ended) await sleep(5);
+    const response = await answered.response;
+    expect([response.status, await readText(response, { bytes_max: 9, cut: false })]).toEqual([200, 'late']);
+
+    const [unasked, asked] = [send('/slow'), send('/slow')];
+    await sleep(20);
+    for (const exchange of [unasked, asked]) exchange.abort(new Error('enough'));
+    await expect(asked.response).rejects.toThrow('enough');
+    await sleep(20);
+  } finally {
+    await upstream.close();
+    server.closeAllConnections();
+    server.close();
+  }
 });

@@ -26,8 +26,10 @@ export interface UpstreamResponse {
   status: number;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
+  /** Resolves when there is something to take; undefined: there is already. Never rejects. */
+  coming(): Promise<void> | undefined;
   /** The bytes that have come since the last call, gathered; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
-  read(): Promise<Buffer | undefined>;
+  take(): Buffer | undefined;
 }
 
 /** One request under way. */
@@ -145,24 +147,29 @@ function askThrough(send: Upstream['send']): Ask {
 }
 
 /**
- * Joins the callbacks of one request to promises. Everything that one socket read brought is handed out as one piece;
- * above `upstream_unread_bytes_max` the connection is paused until it is asked for.
+ * Joins the callbacks of one request to promises, and is its answer as well. Everything that one socket read brought is handed out as
+ * one piece; above `upstream_unread_bytes_max` the connection is paused until it is asked for.
  */
-class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
-  readonly response: Promise<UpstreamResponse>;
+class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler {
+  /** 0 until the headers have come. */
+  status = 0;
+  headers: UpstreamResponse['headers'] = {};
   #controller: Dispatcher.DispatchController | undefined;
   readonly #unread: Buffer[] = [];
   #unread_bytes = 0;
   #ended = false;
   #failure: Error | undefined;
-  #answered: PromiseWithResolvers<UpstreamResponse>;
+  #answered: PromiseWithResolvers<UpstreamResponse> | undefined;
   #wake: (() => void) | undefined;
 
-  constructor() {
-    this.#answered = Promise.withResolvers();
-    this.response = this.#answered.promise;
-    // Whoever aborts may no longer wait for the answer.
-    this.response.catch(() => undefined);
+  /** Made for who waits: whoever aborts may never do so, and a failure that nobody waits for rejects nothing. */
+  get response(): Promise<UpstreamResponse> {
+    if (this.#answered === undefined) {
+      this.#answered = Promise.withResolvers();
+      if (this.status !== 0) this.#answered.resolve(this);
+      else if (this.#failure !== undefined) this.#answered.reject(this.#failure);
+    }
+    return this.#answered.promise;
   }
 
   get ended(): boolean {
@@ -175,33 +182,39 @@ class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
     this.#controller?.abort(reason);
   }
 
-  async read(): Promise<Buffer | undefined> {
-    if (this.#unread.length === 0 && !this.ended) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = undefined;
-    }
-    if (this.#unread.length > 0) return this.#take();
-    if (this.#failure !== undefined) throw this.#failure;
-    return undefined;
+  coming(): Promise<void> | undefined {
+    if (this.#unread.length > 0 || this.ended) return undefined;
+    return new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
-  #take(): Buffer {
+  take(): Buffer | undefined {
     const [only] = this.#unread;
-    const taken =
-      this.#unread.length === 1 && only !== undefined ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    if (only === undefined) {
+      if (this.#failure !== undefined) throw this.#failure;
+      return undefined;
+    }
+    const taken = this.#unread.length === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
     this.#unread.length = 0;
     this.#unread_bytes = 0;
     if (this.#controller?.paused) this.#controller.resume();
     return taken;
   }
 
+  /** Once: resolving a promise again is costly. */
+  #tell(): void {
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = undefined;
+    wake();
+  }
+
   #fail(error: Error): void {
     if (this.ended) return;
     this.#failure = error;
-    this.#answered.reject(error);
-    this.#wake?.();
+    this.#answered?.reject(error);
+    this.#tell();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -215,19 +228,22 @@ class HttpExchange implements Exchange, Dispatcher.DispatchHandler {
     headers: UpstreamResponse['headers'],
   ): void {
     // Interim answers (100, 103) come before the one that counts.
-    if (status >= 200) this.#answered.resolve({ status, headers, read: () => this.read() });
+    if (status < 200) return;
+    this.status = status;
+    this.headers = headers;
+    this.#answered?.resolve(this);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#unread.push(chunk);
     this.#unread_bytes += chunk.length;
     if (this.#unread_bytes > limits.upstream_unread_bytes_max) controller.pause();
-    this.#wake?.();
+    this.#tell();
   }
 
   onResponseEnd(): void {
     this.#ended = true;
-    this.#wake?.();
+    this.#tell();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -264,7 +280,11 @@ export async function readText(
   const parts: Buffer[] = [];
   const count = countAnswer(options.room, toldLength(response, options.bytes_max));
   let bytes = 0;
-  for (let part = await response.read(); part !== undefined; part = await response.read()) {
+  for (;;) {
+    const coming = response.coming();
+    if (coming !== undefined) await coming;
+    const part = response.take();
+    if (part === undefined) break;
     bytes += part.length;
     const waiting = count(part.length);
     if (waiting !== undefined) await waiting;

@@ -70,9 +70,8 @@ export class Bucket {
     counts.tool_calls += tool_calls ?? 0;
     counts.tool_calls_valid += tool_calls_valid ?? 0;
     if (this.place.span !== 1) return;
-    const name = is_streamed ? '' : 'whole_';
-    if (latency_ms !== undefined) this.#add(`${name}latency`, latency_ms);
-    if (tokens_per_second !== undefined) this.#add(`${name}throughput`, tokens_per_second);
+    if (latency_ms !== undefined) this.#add(is_streamed ? 'latency' : 'whole_latency', latency_ms);
+    if (tokens_per_second !== undefined) this.#add(is_streamed ? 'throughput' : 'whole_throughput', tokens_per_second);
   }
 
   #add(name: SketchName, value: number): void {
@@ -89,7 +88,8 @@ export class Bucket {
 
   #awake(): Map<SketchName, Sketch> {
     this.#live ??= new Map();
-    for (const [name, text] of this.#packed ?? []) {
+    if (this.#packed === undefined) return this.#live;
+    for (const [name, text] of this.#packed) {
       const sketch = new Sketch();
       sketch.mergePacked(text);
       this.#live.set(name, sketch);

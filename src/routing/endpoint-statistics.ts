@@ -86,12 +86,15 @@ export function createEndpointStatistics(): EndpointStatistics {
     books.delete(endpoint_id);
   }
 
-  function count(buckets: Map<number, Bucket>, { endpoint_id, span, start }: Bucket['place'], sample: Sample): void {
-    let bucket = buckets.get(start);
-    if (bucket === undefined) {
-      bucket = new Bucket({ endpoint_id, span, start });
-      buckets.set(start, bucket);
-    }
+  function bucketOf(buckets: Map<number, Bucket>, endpoint_id: string, span: number, start: number): Bucket {
+    const known = buckets.get(start);
+    if (known !== undefined) return known;
+    const made = new Bucket({ endpoint_id, span, start });
+    buckets.set(start, made);
+    return made;
+  }
+
+  function count(bucket: Bucket, sample: Sample): void {
     bucket.count(sample);
     // What waits longest is written first. Where a store takes nothing for long, it is what is never written.
     changed.add(bucket);
@@ -122,8 +125,8 @@ export function createEndpointStatistics(): EndpointStatistics {
     observe(endpoint_id, sample, now_ms) {
       const minute = Math.floor(now_ms / MINUTE_MS);
       const book = bookOf(endpoint_id);
-      count(book.minutes, { endpoint_id, span: 1, start: minute }, sample);
-      count(book.quarters, { endpoint_id, span: QUARTER, start: minute - (minute % QUARTER) }, sample);
+      count(bucketOf(book.minutes, endpoint_id, 1, minute), sample);
+      count(bucketOf(book.quarters, endpoint_id, QUARTER, minute - (minute % QUARTER)), sample);
     },
 
     performance(endpoint_id, now_ms) {

@@ -118,17 +118,22 @@ export function isTight(endpoint: Endpoint, { prompt_tokens, output_tokens }: Ne
 
 type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;
 
-/** Request fields that an endpoint may not support. A bound is lowered rather than taken away; the last is no field. */
-const FIELDS = endpointParameters.filter(
-  (name): name is Field => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name),
+/** Request fields that an endpoint may not support, each with its place. A bound is lowered rather than taken away; the last is no field. */
+const FIELDS: ReadonlyMap<string, number> = new Map(
+  endpointParameters
+    .filter((name) => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name))
+    .map((name, place) => [name, place]),
 );
 
-/** The parameters of a request that this endpoint does not list as supported. */
+/** The parameters of a request that this endpoint does not list as supported, in the order of the list that endpoints choose from. */
 export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
   const supported = endpoint.supported_parameters;
-  if (supported === undefined) return [];
   const found: string[] = [];
-  for (const name of FIELDS) {
+  if (supported === undefined) return found;
+  // A request has fewer fields than there are.
+  for (const field of Object.keys(request)) {
+    if (!FIELDS.has(field)) continue;
+    const name = field as Field;
     const value = request[name];
     if (value === undefined || value === null || supported.includes(name)) continue;
     // One capability under several names.
@@ -138,5 +143,5 @@ export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint):
     if (/reasoning/.test(name) && supported.includes('reasoning')) continue;
     found.push(name);
   }
-  return found;
+  return found.sort((a, b) => FIELDS.get(a)! - FIELDS.get(b)!);
 }

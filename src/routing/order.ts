@@ -32,6 +32,7 @@ interface Ranked {
   candidate: Candidate;
   cooling: number;
   behind: number;
+  sort: Sort | undefined;
   /** By what it is sorted; the smaller stands first. */
   key: number;
   price: number;
@@ -66,6 +67,7 @@ function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked
     candidate,
     cooling: health.coolingUntil(id, now_ms),
     behind,
+    sort,
     key: keyOf(candidate, sort, price, context),
     price,
   };
@@ -84,20 +86,23 @@ function less(a: number, b: number): number {
 /** One of those that stand alike at the head, drawn by the inverse square of its price; each keeps its share. Free ones before all, evenly. */
 function drawn(head: readonly Ranked[], draw: number): number {
   const least = head[0]?.price ?? 0;
-  const weights = head.map(({ price }) => {
-    if (price === least) return 1;
-    return least === 0 || price === Number.POSITIVE_INFINITY ? 0 : (least / price) ** 2;
-  });
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  let total = 0;
+  for (const { price } of head) total += weightOf(price, least);
   let chosen = -1;
   let rest = draw * total;
-  for (const [at, weight] of weights.entries()) {
-    const { candidate } = head[at] as Ranked;
+  for (let at = 0; at < head.length; at += 1) {
+    const { candidate, price } = head[at] as Ranked;
+    const weight = weightOf(price, least);
     candidate.weight = weight / total;
     rest -= weight;
     if (chosen === -1 && rest < 0) chosen = at;
   }
   return Math.max(chosen, 0);
+}
+
+function weightOf(price: number, least: number): number {
+  if (price === least) return 1;
+  return least === 0 || price === Number.POSITIVE_INFINITY ? 0 : (least / price) ** 2;
 }
 
 const BY: Readonly<Record<Sort, readonly Place[]>> = {
@@ -107,8 +112,8 @@ const BY: Readonly<Record<Sort, readonly Place[]>> = {
   exacto: ['exacto'],
 };
 
-function explain({ candidate, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
-  const by = BY[context.sortOf(candidate) ?? 'price'];
+function explain({ sort, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
+  const by = BY[sort ?? 'price'];
   const with_state = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
   if (cooling === 0 && behind === 0 && !with_state) return by;
   const because: Place[] = with_state ? ['state', ...by] : [...by];
@@ -120,9 +125,9 @@ function explain({ candidate, cooling, behind }: Ranked, context: OrderContext):
 }
 
 /** Those at the head that nothing but what they are sorted by tells apart; none where there is an order that a client or its caller wants. */
-function headOf(all: readonly Ranked[], asked: Asked, context: OrderContext): readonly Ranked[] {
+function headOf(all: readonly Ranked[], asked: Asked): readonly Ranked[] {
   const [first] = all;
-  const is_free = (one: Ranked) => one.cooling === 0 && context.sortOf(one.candidate) === undefined;
+  const is_free = ({ cooling, sort }: Ranked) => cooling === 0 && sort === undefined;
   if (asked.order !== undefined || first === undefined) return [];
   const end = all.findIndex((one) => !is_free(one) || one.behind !== first.behind);
   return end === -1 ? all : all.slice(0, end);
@@ -143,10 +148,11 @@ function firstOfEach(head: readonly Ranked[]): readonly Ranked[] {
  * one that the conversation went to before, or is drawn, among those that stand alike; the others follow by price.
  */
 function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
-  const all = candidates.map((candidate) => rank(candidate, asked, context)).sort(compare);
+  const all = candidates.map((candidate) => rank(candidate, asked, context));
+  if (all.length > 1) all.sort(compare);
   for (const one of all) one.candidate.because = explain(one, context);
   const in_order = all.map(({ candidate }) => candidate);
-  const head = headOf(all, asked, context);
+  const head = headOf(all, asked);
   if (head.length < 2) return in_order;
   const { sticky } = context;
   const kept = sticky === undefined ? undefined : head.find(({ candidate }) => sticky(candidate));

@@ -4,6 +4,7 @@ import { endpoint, model, ONE, PROVIDERS, planned, TWO } from '../../test/routin
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inner.ts';
 import { createHealth, type Health } from './health.ts';
 import { type PlanContext, plan, unsupportedParameters } from './plan.ts';
@@ -153,6 +154,15 @@ test('every other parameter counts as missing where it is not listed', () => {
     'tool_choice',
     'tools',
   ]);
+});
+
+test('parameters are told in one order, whatever the order of a request', () => {
+  const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
+  const request: Partial<ChatRequest> = { seed: 1, top_k: 5, temperature: 1, tools: [], stop: 'x' };
+  const turned = Object.fromEntries(Object.entries(request).reverse());
+  const told = unsupportedParameters({ messages: [], ...request }, none);
+  expect(told).toEqual(endpointParameters.filter((name) => name in request));
+  expect(unsupportedParameters({ ...turned, messages: [] }, none)).toEqual(told);
 });
 
 test('a provider that does not say whether it trains is not one that does not, unknown retention is not none', () => {

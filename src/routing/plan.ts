@@ -10,7 +10,7 @@ import { needsOf, promptTokensMax } from './needs.ts';
 import { inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 import { NoEndpoint, refuse } from './refusal.ts';
-import { type Asked, laterSteps, listsOf, type Preference, rules, soft } from './rules.ts';
+import { type Asked, laterSteps, listsOf, type Preference, type Rule, rules, soft } from './rules.ts';
 import { sendsFor, tiersOf, tierWish } from './tiers.ts';
 import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
@@ -95,7 +95,7 @@ function candidatesOf(
     const tiers = tierWish(request, wish, lists.order);
     const add = (endpoint: Endpoint, provider: Provider, tier: string | undefined): void => {
       const sends = sendsFor(request, tier, wish?.sends);
-      const facts: Candidate = { model, endpoint, provider, excluded: undefined };
+      const facts: Candidate = { model, endpoint, provider, excluded: undefined, because: undefined };
       if (tier !== undefined) facts.tier = tier;
       if (sends !== undefined) facts.sends = sends;
       for (const credential of own) {
@@ -145,29 +145,38 @@ function endpointCount(candidates: readonly Candidate[]): number {
 class Sieve {
   readonly funnel: Plan['funnel'];
   left: readonly Candidate[];
+  readonly #asked: Asked;
+  #endpoint_count: number;
 
-  constructor(candidates: readonly Candidate[]) {
+  constructor(candidates: readonly Candidate[], asked: Asked) {
     this.left = candidates;
-    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: endpointCount(candidates) }];
+    this.#asked = asked;
+    this.#endpoint_count = endpointCount(candidates);
+    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpoint_count }];
   }
 
-  filter(step: string, reason: (candidate: Candidate) => string | undefined): void {
+  filter({ step, reason }: Pick<Rule, 'step' | 'reason'>): void {
     let refused = false;
     for (const candidate of this.left) {
-      const why = reason(candidate);
+      const why = reason(candidate, this.#asked);
       if (why === undefined) continue;
       candidate.excluded = { step, reason: why };
       refused = true;
     }
-    if (refused) this.left = this.left.filter((candidate) => candidate.excluded === undefined);
-    this.funnel.push({ step, endpoint_count: endpointCount(this.left) });
+    if (refused) {
+      this.left = this.left.filter((candidate) => candidate.excluded === undefined);
+      this.#endpoint_count = endpointCount(this.left);
+    }
+    this.funnel.push({ step, endpoint_count: this.#endpoint_count });
   }
 
   /**
    * Leaves out what lacks something that another candidate of the same model and kind of credential has. Endpoints that the client
    * put in order stay: it named them.
    */
-  prefer({ step, lacks }: Preference, asked: Asked): void {
+  prefer({ step, lacks }: Preference): void {
+    const asked = this.#asked;
+    if (!this.left.some((candidate) => lacks(candidate, asked) !== undefined)) return;
     const group = ({ model, own }: Candidate) => `${model.id} ${own === undefined ? '' : own.is_fallback}`;
     const able = new Set<string>();
     const lacking = new Map<Candidate, string>();
@@ -176,13 +185,14 @@ class Sieve {
       if (why === undefined) able.add(group(candidate));
       else lacking.set(candidate, why);
     }
-    if (lacking.size === 0 || able.size === 0) return;
-    this.filter(step, (candidate) => {
+    if (able.size === 0) return;
+    const reason = (candidate: Candidate) => {
       const why = lacking.get(candidate);
       if (why === undefined || !able.has(group(candidate))) return undefined;
       const is_ordered = asked.order !== undefined && isNamed(asked.order, candidate, asked.tiers_asked);
       return is_ordered ? undefined : why;
-    });
+    };
+    this.filter({ step, reason });
   }
 }
 
@@ -232,23 +242,23 @@ function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
 }
 
 /** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
-function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): readonly Candidate[][] {
+function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[] {
   const order = orderContext(asked.request, context);
   const is_first_only = asked.preferences.allow_fallbacks === false && asked.order === undefined;
   const arranged = (among: readonly Candidate[]) => {
     const all = inOrder(among, asked, order);
     return is_first_only ? firstAlone(all) : all;
   };
-  if (context.models.length === 1 || isUnparted(asked.request)) return [arranged(left)];
+  if (context.models.length === 1 || isUnparted(asked.request)) return arranged(left);
   // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
   const of_model = Map.groupBy(left, ({ model }) => model);
   const groups = withinLimit(context.models.map((model) => arranged(of_model.get(model) ?? [])));
-  if (order.cutoffs === undefined) return groups;
+  if (order.cutoffs === undefined) return groups.flat();
   const misses = ({ because }: Candidate) =>
     because?.includes('below_preferred') === true && !because.includes('order');
   return [
-    ...groups.map((group) => group.filter((candidate) => !misses(candidate))),
-    ...groups.map((group) => group.filter(misses)),
+    ...groups.flatMap((group) => group.filter((candidate) => !misses(candidate))),
+    ...groups.flatMap((group) => group.filter(misses)),
   ];
 }
 
@@ -298,8 +308,10 @@ function longestPrompt(models: readonly Model[]): number {
 function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
+  const { allowed, ignored, order } = lists;
   const { wishes, refuses, restricts, allow_unpriced } = context;
-  const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), lists.order).asked);
+  const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), order).asked);
+  let longest: number | undefined;
   const asked: Asked = {
     request,
     preferences,
@@ -309,33 +321,34 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
     restricts,
     allow_unpriced,
     tiers_asked,
-    longest_prompt_tokens: longestPrompt(context.models),
-    ...lists,
+    longestPrompt: () => (longest ??= longestPrompt(context.models)),
+    allowed,
+    ignored,
+    order,
   };
   const candidates = candidatesOf(request, context, lists);
-  const sieve = new Sieve(candidates);
-  for (const rule of rules) {
-    if (rule.applies(asked)) sieve.filter(rule.step, (candidate) => rule.reason(candidate, asked));
-  }
+  const sieve = new Sieve(candidates, asked);
+  for (const rule of rules) if (rule.applies(asked)) sieve.filter(rule);
   if (candidates.some(({ own }) => own !== undefined)) {
-    sieve.filter(laterSteps.own_credentials.step, refusedByOwn(sieve.left));
+    sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left) });
   }
-  for (const preference of soft) if (preference.applies(asked)) sieve.prefer(preference, asked);
+  for (const preference of soft) if (preference.applies(asked)) sieve.prefer(preference);
 
   const { left, funnel } = sieve;
   const sort = sortOf(request) ?? wishes?.get(context.models[0] as Model)?.sort ?? context.default_sort;
-  const base = {
+  const attempts = overModels(left, asked, context).slice(0, limits.attempts_max);
+  tellUntried(left, attempts, asked);
+  const made: Plan = {
     requested: context.models[0]?.id ?? '',
     strategy: context.strategy ?? (context.models.length > 1 ? 'fallback' : 'direct'),
-    ...(sort === undefined ? {} : { sort }),
     candidates,
+    attempts,
     funnel,
-  } as const;
-  const attempts = overModels(left, asked, context).flat().slice(0, limits.attempts_max);
-  tellUntried(left, attempts, asked);
+  };
+  if (sort !== undefined) made.sort = sort;
   if (attempts.length === 0) {
     if (left.length > 0) funnel.push({ step: laterSteps.order.step, endpoint_count: 0 });
-    throw refuse(base, request);
+    throw refuse(made, request);
   }
-  return { ...base, attempts };
+  return made;
 }

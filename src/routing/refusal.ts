@@ -18,8 +18,8 @@ const told = new Map<string, Pick<Rule, 'message' | 'status' | 'constraint'>>(
   [...rules, ...Object.values(laterSteps)].map((one) => [one.step, one]),
 );
 
-/** The refusal of a plan that has nothing to try: the step that left nothing, and what the caller could change. */
-export function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEndpoint {
+/** The refusal of a plan without attempts: the step that left nothing, and what the caller could change. */
+export function refuse(plan: Plan, request: ChatRequest): NoEndpoint {
   const failed = plan.funnel.find((entry) => entry.endpoint_count === 0)?.step ?? laterSteps.initial.step;
   const metadata: Record<string, unknown> = { routing_funnel: plan.funnel, failed_routing_step: failed };
   const constraint = told.get(failed)?.constraint;
@@ -28,7 +28,7 @@ export function refuse(plan: Omit<Plan, 'attempts'>, request: ChatRequest): NoEn
     metadata['available_providers'] = [...new Set(plan.candidates.map(({ provider }) => provider.slug))];
     metadata['requested_providers'] = request.provider.only;
   }
-  return new NoEndpoint({ ...plan, attempts: [] }, messageOf(failed, plan), metadata, told.get(failed)?.status);
+  return new NoEndpoint(plan, messageOf(failed, plan), metadata, told.get(failed)?.status);
 }
 
 function messageOf(failed: string, { requested, candidates }: { requested: string; candidates: Candidate[] }): string {

@@ -23,7 +23,7 @@ export interface Asked {
   ignored: readonly NameList[];
   order: NameList | undefined;
   /** Tokens that the endpoint of the longest context reads, of all that could serve the request. */
-  longest_prompt_tokens: number;
+  longestPrompt(): number;
   /** The request asks for service tiers other than by naming their endpoints. */
   tiers_asked: boolean;
 }
@@ -137,11 +137,11 @@ export const rules: readonly Rule[] = [
       detail: 'send less, name a model with a longer context, or use the plugin context-compression',
     },
     applies: ({ needs, wishes }) => needs.prompt_tokens_min > 0 || wishes !== undefined,
-    reason(candidate, { needs, wishes, longest_prompt_tokens }) {
+    reason(candidate, { needs, wishes, longestPrompt }) {
       const most = promptTokensMax(candidate.endpoint);
       const is_short_of = isShortenedFor(candidate.endpoint, needs.compression)
         ? // At least half of the prompt is to be left of it, where any endpoint reads so much.
-          needs.prompt_tokens > 2 * most && most < longest_prompt_tokens
+          needs.prompt_tokens > 2 * most && most < longestPrompt()
         : needs.prompt_tokens_min > most;
       if (is_short_of) return `it reads at most ${most} tokens`;
       const is_short =

@@ -69,7 +69,7 @@ export function createAccumulator(): Accumulator {
   let error: ChoiceError | undefined;
   let systemFingerprint: string | null | undefined;
   let serviceTier: string | null | undefined;
-  let response: Partial<ResponseExt> = {};
+  let response: Partial<ResponseExt> | undefined;
 
   function open(kind: Slot['kind']): Block {
     const block: Block = {
@@ -108,11 +108,14 @@ export function createAccumulator(): Accumulator {
       blocksBySlot[slot.n] = block;
     }
     if (block === undefined) return undefined;
-    for (const told of [slot.open, slot.close]) {
-      if (told?.ext !== undefined) block.ext = mergeExt(block.ext, told.ext);
-      if (told?.native !== undefined) block.native = told.native;
-    }
+    if (slot.open !== undefined) keep(block, slot.open);
+    if (slot.close !== undefined) keep(block, slot.close);
     return block;
+  }
+
+  function keep(block: Block, { ext, native }: { ext?: Ext; native?: Native }): void {
+    if (ext !== undefined) block.ext = mergeExt(block.ext, ext);
+    if (native !== undefined) block.native = native;
   }
 
   function addCall(delta: ToolCallDelta, slotted: Block | undefined): void {
@@ -153,28 +156,27 @@ export function createAccumulator(): Accumulator {
       if (chunk.error !== undefined) error = chunk.error;
       if (chunk.system_fingerprint !== undefined) systemFingerprint = chunk.system_fingerprint ?? systemFingerprint;
       if (chunk.service_tier !== undefined) serviceTier = chunk.service_tier ?? serviceTier;
-      if (ext?.response !== undefined) response = mergeResponse(response, ext.response);
+      if (ext?.response !== undefined) response = response ? mergeResponse(response, ext.response) : ext.response;
     },
     result(created) {
-      const wire = response.wire ?? blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
+      const wire = response?.wire ?? blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
       const message = buildMessage(blocks, wire);
       if (audio !== undefined) message.audio = audio;
       if (annotations.length > 0) message.annotations = [...annotations];
+      const choice: ChatCompletion['choices'][0] = {
+        index: 0,
+        message,
+        finish_reason: finishReason,
+        native_finish_reason: nativeFinishReason,
+      };
+      if (logprobs !== undefined) choice.logprobs = copyLists(logprobs);
+      if (error !== undefined) choice.error = error;
       return {
-        choices: [
-          {
-            index: 0,
-            message,
-            finish_reason: finishReason,
-            native_finish_reason: nativeFinishReason,
-            ...(logprobs === undefined ? {} : { logprobs: copyLists(logprobs) }),
-            ...(error === undefined ? {} : { error }),
-          },
-        ],
+        choices: [choice],
         created,
         ...(systemFingerprint == null ? {} : { system_fingerprint: systemFingerprint }),
         ...(serviceTier == null ? {} : { service_tier: serviceTier }),
-        ext: { ...response, wire, rest: response.rest ?? {} },
+        ext: { ...response, wire, rest: response?.rest ?? {} },
       };
     },
   };

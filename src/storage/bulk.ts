@@ -1,9 +1,11 @@
 import { CompiledQuery } from 'kysely';
 import { limits } from '../limits.ts';
+import { append } from '../schemas/append.ts';
 import type { Queries } from './database.ts';
+import type { SqliteParameter, SqliteStep } from './sqlite-messages.ts';
 
 /** Few sizes, so that few texts serve every count: each text is compiled once and kept prepared. */
-const SIZES = [limits.flush_batch_records_max, 128, 64, 32, 16, 8, 4, 2, 1];
+const SIZES = [limits.flush_batch_records_max, 256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 function chunksOf<T>(rows: readonly T[]): T[][] {
   const chunks: T[][] = [];
@@ -17,22 +19,123 @@ function chunksOf<T>(rows: readonly T[]): T[][] {
 }
 
 /**
- * Makes a statement of many rows that the query builder sees once per size, not once per row: building it anew would cost
+ * A statement of many rows that the query builder sees once per size, not once per row: building it anew would cost
  * the serving thread several microseconds a generation. All rows have the columns of the first, in its order.
  */
-export function bulkStatement<Row extends object, Answer>(
-  compile: (queries: Queries, rows: Row[]) => { sql: string },
-): (queries: Queries, rows: readonly Row[]) => Promise<Answer[]> {
-  const texts = new Map<number, string>();
-  return async (queries, rows) => {
+export class BulkStatement<Row extends object, Answer = never> {
+  readonly #compile: (queries: Queries, rows: Row[]) => { sql: string };
+  readonly #texts = new Map<number, string>();
+
+  constructor(compile: (queries: Queries, rows: Row[]) => { sql: string }) {
+    this.#compile = compile;
+  }
+
+  /** What it answers for all rows, and how many it changed. */
+  async run(queries: Queries, rows: readonly Row[]): Promise<{ answers: Answer[]; changes: number }> {
     const answers: Answer[] = [];
+    let changes = 0;
     for (const chunk of chunksOf(rows)) {
-      const text = texts.get(chunk.length) ?? compile(queries, chunk).sql;
-      texts.set(chunk.length, text);
       const parameters = chunk.flatMap((row) => Object.values(row));
-      const { rows: answered } = await queries.executeQuery<Answer>(CompiledQuery.raw(text, parameters));
-      for (const answer of answered) answers.push(answer);
+      const query = CompiledQuery.raw(this.#textOf(queries, chunk), parameters);
+      const { rows: answered, numAffectedRows } = await queries.executeQuery<Answer>(query);
+      changes += Number(numAffectedRows ?? answered.length);
+      append(answers, answered);
     }
-    return answers;
-  };
+    return { answers, changes };
+  }
+
+  /** As part of a transaction that is told whole. `must_change`: see `transact`. */
+  step(rows: readonly Row[], { must_change = false } = {}): Step<Answer> {
+    const answers: Answer[] = [];
+    return {
+      answers,
+      must_change,
+      is_empty: rows.length === 0,
+      run: async (tx) => {
+        const { answers: answered, changes } = await this.run(tx, rows);
+        append(answers, answered);
+        return changes === rows.length;
+      },
+      toSqlite: (queries) => ({
+        sql: this.#textOf(queries, rows.slice(0, 1)),
+        rows: rows.map((row): SqliteParameter[] => Object.values(row)),
+        must_change,
+      }),
+    };
+  }
+
+  #textOf(queries: Queries, rows: Row[]): string {
+    let text = this.#texts.get(rows.length);
+    if (text === undefined) {
+      text = this.#compile(queries, rows).sql;
+      this.#texts.set(rows.length, text);
+    }
+    return text;
+  }
+}
+
+/** A statement and its rows, in a transaction; what it answered once that is done. */
+export interface Step<Answer = unknown> {
+  readonly answers: Answer[];
+  readonly must_change: boolean;
+  readonly is_empty: boolean;
+  /** False where not every row changed one. */
+  run(tx: Queries): Promise<boolean>;
+  toSqlite(queries: Queries): SqliteStep;
+}
+
+/** What the adapter of a driver says that takes a whole transaction as one query. */
+export interface TakesWholeTransactions {
+  takes_whole_transactions: true;
+}
+
+function takesWholeTransactions(queries: Queries): boolean {
+  return 'takes_whole_transactions' in queries.getExecutor().adapter;
+}
+
+/** What Kysely hands on to such a driver as it is. */
+interface WholeTransaction extends CompiledQuery<unknown[]> {
+  steps: readonly SqliteStep[];
+}
+
+/** The steps of a query that is a whole transaction, which gives the answers of each; undefined: it is an ordinary query. */
+export function stepsOf(query: CompiledQuery): readonly SqliteStep[] | undefined {
+  return (query as Partial<WholeTransaction>).steps;
+}
+
+/** The transaction is to be rolled back: a step did not change what it must. */
+class Missed extends Error {
+  readonly step: Step;
+
+  constructor(step: Step) {
+    super('A step of a transaction did not change what it must');
+    this.step = step;
+  }
+}
+
+/**
+ * Runs steps in one transaction; none may need another's answer. Where one that `must_change` does not change, or answer,
+ * one row for each of its own, nothing is done, and it is what this gives. For SQLite's thread all of it is one message, in
+ * which each row is a run of a prepared statement: many rows in one text cost it more, and the serving thread pays for messages.
+ */
+export async function transact(queries: Queries, steps: readonly Step[]): Promise<Step | undefined> {
+  const busy = steps.filter(({ is_empty }) => !is_empty);
+  if (takesWholeTransactions(queries)) {
+    const whole: WholeTransaction = {
+      ...CompiledQuery.raw('BEGIN IMMEDIATE'),
+      steps: busy.map((step) => step.toSqlite(queries)),
+    };
+    const { rows } = await queries.executeQuery<unknown[]>(whole);
+    for (const [index, answers] of rows.entries()) append(busy[index]?.answers ?? [], answers);
+    return busy[rows.length];
+  }
+  try {
+    await queries.transaction().execute(async (tx) => {
+      for (const step of busy) if (!(await step.run(tx)) && step.must_change) throw new Missed(step);
+    });
+  } catch (error) {
+    if (error instanceof Missed) return error.step;
+    throw error;
+  }
+  return undefined;
 }

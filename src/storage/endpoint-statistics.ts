@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
-import { bulkStatement } from './bulk.ts';
+import { BulkStatement } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 import { clockOf } from './ledger.ts';
 
@@ -40,7 +40,7 @@ const COLUMNS = [
 
 /** Statistics of endpoints, for all processes of the gateway. `at`: the time, where the store has no clock of its own. */
 export function endpointStatisticsStore(queries: Queries, engine: Database['engine']) {
-  const upsert = bulkStatement<StatisticsRow & { run: string; written_at: number }, never>((tx, rows) =>
+  const upsert = new BulkStatement<StatisticsRow & { run: string; written_at: number }>((tx, rows) =>
     tx
       .insertInto('endpoint_statistics')
       .values(rows)
@@ -97,7 +97,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
     /** Rows of this process that are there already are replaced. */
     save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
       const written_at = await now(at);
-      await upsert(
+      await upsert.run(
         queries,
         rows.map((row) => ({
           endpoint_id: row.endpoint_id,

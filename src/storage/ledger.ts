@@ -15,7 +15,7 @@ import {
   windowRaisesOf,
 } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
-import { bulkStatement } from './bulk.ts';
+import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 
 async function positionOf(queries: Queries, node: string): Promise<Position> {
@@ -34,21 +34,27 @@ export function clockOf(engine: Database['engine'], at: number) {
     : sql<number>`CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`;
 }
 
-/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. Gives the store's time, or why it does not pass. */
-async function pass(
+const text = (value: string) => sql`CAST(${value} AS TEXT)`;
+const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
+
+/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
+function passQuery(engine: Database['engine']) {
+  return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${clockOf(engine, 0)}
+    WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} RETURNING seen_at`;
+}
+
+/** Its parameters; the clock of PostgreSQL is none. */
+function passRow(engine: Database['engine'], { node, epoch, number, at }: SettleBatch) {
+  const guard = { node, epoch, before: number - 1 };
+  return engine === 'sqlite' ? { number, at, ...guard } : { number, ...guard };
+}
+
+/** Why a batch did not pass; undefined: it would now. */
+async function refusalOf(
   tx: Queries,
   engine: Database['engine'],
   batch: SettleBatch,
-): Promise<number | Exclude<SettleAnswer, { is: 'applied' }>> {
-  const passed = await tx
-    .updateTable('ledger_nodes')
-    .set({ batch: batch.number, seen_at: clockOf(engine, batch.at) })
-    .where('id', '=', batch.node)
-    .where('epoch', '=', batch.epoch)
-    .where('batch', '=', batch.number - 1)
-    .returning('seen_at')
-    .executeTakeFirst();
-  if (passed) return passed.seen_at;
+): Promise<Exclude<SettleAnswer, { is: 'applied' }> | undefined> {
   const node = await tx
     .selectFrom('ledger_nodes')
     .select(['epoch', 'batch', clockOf(engine, batch.at).as('now')])
@@ -56,6 +62,7 @@ async function pass(
     .executeTakeFirst();
   const { epoch, batch: number, now } = node ?? { epoch: 0, batch: 0, now: batch.at };
   if (epoch > batch.epoch) return { is: 'fenced', epoch };
+  if (epoch === batch.epoch && number === batch.number - 1) return undefined;
   if (epoch !== batch.epoch || number < batch.number) return { is: 'behind', epoch, batch: number };
   return { is: 'already_applied', leases: await leasesOf(tx, batch.node), now };
 }
@@ -87,7 +94,15 @@ interface WindowRow {
   own: number;
   withdraws: number;
   claimant: string;
-  now: number;
+  node: string;
+}
+
+interface LeaseRest {
+  node: string;
+  budget_id: string;
+  window_start: string;
+  /** Of the lease before the batch. */
+  rest: number;
 }
 
 interface RaisedWindow {
@@ -107,11 +122,11 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
 // A node that was refused, while others hold as much as it lacks, becomes the one for whom they give back what is idle; unless
-// another has been that for less than `claim_ms`.
+// another has been that for less than `claim_ms`. The time of the batch is that at which its node was seen.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
   AND ${FREE} + ledger_windows.leased - v.own >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
-    AND ledger_windows.wanted_at > v.now - ${limits.claim_ms}))`;
+    AND ledger_windows.wanted_at > n.seen_at - ${limits.claim_ms}))`;
 // It ends when that node gets something, or says that nobody waits there any more.
 const MET = `(ledger_windows.wanted_by = v.claimant AND (v.withdraws = 1 OR (v.want > 0 AND (${GRANT}) > 0)))`;
 
@@ -124,24 +139,34 @@ const RAISE_WINDOWS = sql.raw(`
     wanted = CASE WHEN ${CLAIMS} THEN v.need WHEN ${MET} THEN 0 ELSE ledger_windows.wanted END,
     wanted_by = CASE WHEN ${CLAIMS} THEN v.claimant WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
     wanted_at = CASE WHEN ${CLAIMS} AND (ledger_windows.wanted_by <> v.claimant
-      OR ledger_windows.wanted_at <= v.now - ${limits.claim_ms}) THEN v.now ELSE ledger_windows.wanted_at END
-  FROM v LEFT JOIN ledger_budgets AS b ON b.id = v.b
+      OR ledger_windows.wanted_at <= n.seen_at - ${limits.claim_ms}) THEN n.seen_at ELSE ledger_windows.wanted_at END
+  FROM v JOIN ledger_nodes AS n ON n.id = v.node LEFT JOIN ledger_budgets AS b ON b.id = v.b
   WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
   RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,
     ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by`);
-
-const text = (value: string) => sql`CAST(${value} AS TEXT)`;
-const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
 
 /** Settles, takes back and gives in one statement; what a window then holds is in its answer. */
 function raiseWindowsQuery(rows: readonly WindowRow[]) {
   const values = rows.map((row) => {
     const fields = [text(row.budget_id), text(row.window_start), bigint(row.cost), bigint(row.cover), bigint(row.need)];
     fields.push(bigint(row.want), bigint(row.slack), bigint(row.divisor), bigint(row.own));
-    fields.push(bigint(row.withdraws), text(row.claimant), bigint(row.now));
+    fields.push(bigint(row.withdraws), text(row.claimant), text(row.node));
     return sql`(${sql.join(fields)})`;
   });
-  return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, withdraws, claimant, now) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
+  return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, withdraws, claimant, node) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
+}
+
+/** What is left of each lease, and what its window's raise has just given. */
+function writeLeasesQuery(rows: readonly LeaseRest[]) {
+  const values = rows.map(
+    ({ node, budget_id, window_start, rest }) =>
+      sql`(${text(node)}, ${text(budget_id)}, ${text(window_start)}, ${bigint(rest)})`,
+  );
+  return sql`WITH v (node, b, w, rest) AS (VALUES ${sql.join(values)})
+    INSERT INTO ledger_leases (node_id, budget_id, window_start, amount)
+    SELECT v.node, v.b, v.w, v.rest + ledger_windows.granted
+    FROM v JOIN ledger_windows ON ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w WHERE TRUE
+    ON CONFLICT (node_id, budget_id, window_start) DO UPDATE SET amount = excluded.amount`;
 }
 
 /** Two nodes that came to the same windows in different orders would wait for each other. */
@@ -161,9 +186,12 @@ function generationRow(settle: Settle, node_id: string) {
     outcome: settle.outcome as string,
     cost: settle.cost_nano,
     cover: settle.charges.reduce((most, { cover }) => Math.max(most, cover), 0),
-    charges: JSON.stringify(
-      settle.charges.map(({ budget_id, window_start, amount }) => [budget_id, window_start, amount]),
-    ),
+    charges:
+      settle.charges.length === 0
+        ? '[]'
+        : JSON.stringify(
+            settle.charges.map(({ budget_id, window_start, amount }) => [budget_id, window_start, amount]),
+          ),
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
@@ -183,11 +211,27 @@ function emptyWindow({ budget_id, window_start }: { budget_id: string; window_st
   return { budget_id, window_start, ...none };
 }
 
-function windowRow(raise: WindowRaise, { divisor, ...batch }: SettleBatch, now: number): WindowRow {
+function windowRow(raise: WindowRaise, { divisor, node }: SettleBatch, claimant: string): WindowRow {
   const { budget_id, window_start, cost, cover, need, want, slack, own } = raise;
   const withdraws = raise.withdraws ? 1 : 0;
-  const claimant = claimantOf(batch);
-  return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, withdraws, claimant, now };
+  return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, withdraws, claimant, node };
+}
+
+function leaseRow({ budget_id, window_start, own, cover }: WindowRaise, node: string): LeaseRest {
+  return { node, budget_id, window_start, rest: own - cover };
+}
+
+/** How the windows stand that a batch has raised. */
+function statesOf(raises: readonly WindowRaise[], raised: readonly RaisedWindow[], claimant: string): WindowState[] {
+  const byName = new Map(raised.map((row) => [`${row.budget_id} ${row.window_start}`, row]));
+  return raises.map(({ budget_id, window_start, own, cover }): WindowState => {
+    const row = byName.get(`${budget_id} ${window_start}`);
+    if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} was not raised`);
+    const { spent, leased, free, granted, wanted_by } = row;
+    const claims = wanted_by === claimant;
+    const claimed = wanted_by !== '' && !claims;
+    return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed, claims };
+  });
 }
 
 /** Field by field: the order of the columns is the order of the parameters. */
@@ -213,16 +257,15 @@ function activityRow(raise: ActivityRaise) {
 
 /** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
 export function ledgerStore(queries: Queries, engine: Database['engine']): LedgerStore {
-  /** Inserts what is new; what comes back may be charged, the rest was charged before. */
-  const insertGenerations = bulkStatement<ReturnType<typeof generationRow>, { id: string }>((tx, rows) =>
+  const pass = new BulkStatement<object, { seen_at: number }>((tx) => passQuery(engine).compile(tx));
+  const insertGenerations = new BulkStatement<ReturnType<typeof generationRow>>((tx, rows) =>
     tx
       .insertInto('ledger_generations')
       .values(rows)
       .onConflict((conflict) => conflict.column('id').doNothing())
-      .returning('id')
       .compile(),
   );
-  const raiseUsage = bulkStatement<ReturnType<typeof usageRow>, never>((tx, rows) =>
+  const raiseUsage = new BulkStatement<ReturnType<typeof usageRow>>((tx, rows) =>
     tx
       .insertInto('usage_days')
       .values(rows)
@@ -235,7 +278,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       )
       .compile(),
   );
-  const raiseActivity = bulkStatement<ReturnType<typeof activityRow>, never>((tx, rows) =>
+  const raiseActivity = new BulkStatement<ReturnType<typeof activityRow>>((tx, rows) =>
     tx
       .insertInto('activity_days')
       .values(rows)
@@ -251,60 +294,61 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       )
       .compile(),
   );
-  const openWindows = bulkStatement<ReturnType<typeof emptyWindow>, never>((tx, rows) =>
+  const openWindows = new BulkStatement<ReturnType<typeof emptyWindow>>((tx, rows) =>
     tx
       .insertInto('ledger_windows')
       .values(rows)
       .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
       .compile(),
   );
-  const lockWindows = bulkStatement<{ budget_id: string; window_start: string }, unknown>((tx, rows) =>
-    lockWindowsQuery(rows).compile(tx),
-  );
-  const raiseWindows = bulkStatement<WindowRow, RaisedWindow>((tx, rows) => raiseWindowsQuery(rows).compile(tx));
-  const writeLeases = bulkStatement<LeaseRow & { node_id: string }, never>((tx, rows) =>
-    tx
-      .insertInto('ledger_leases')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict.columns(['node_id', 'budget_id', 'window_start']).doUpdateSet({ amount: sql`excluded.amount` }),
-      )
-      .compile(),
-  );
+  const lockWindows = new BulkStatement<ReturnType<typeof nameOf>>((tx, rows) => lockWindowsQuery(rows).compile(tx));
+  const raiseWindows = new BulkStatement<WindowRow, RaisedWindow>((tx, rows) => raiseWindowsQuery(rows).compile(tx));
+  const writeLeases = new BulkStatement<LeaseRest>((tx, rows) => writeLeasesQuery(rows).compile(tx));
 
-  /** Money of a batch: windows and the node's own leases on them. */
-  async function applyWindows(
-    tx: Queries,
+  /** One transaction of a batch, which charges these of its settles: nothing of it, where the store has one of them. */
+  async function apply(
     batch: SettleBatch,
     charged: readonly Settle[],
-    now: number,
-  ): Promise<WindowState[]> {
-    const raises = windowRaisesOf(charged, batch.windows);
-    if (raises.length === 0) return [];
-    const fresh = raises.filter(({ is_new }) => is_new);
-    await openWindows(tx, fresh.map(emptyWindow));
-    if (engine === 'postgres') await lockWindows(tx, raises.map(nameOf));
-    const { node } = batch;
-    const raised = await raiseWindows(
-      tx,
-      raises.map((raise) => windowRow(raise, batch, now)),
-    );
+  ): Promise<Extract<SettleAnswer, { is: 'applied' }> | { is: 'not_passed' | 'some_known' }> {
+    const { node, at } = batch;
     const claimant = claimantOf(batch);
-    const byName = new Map(raised.map((row) => [`${row.budget_id} ${row.window_start}`, row]));
-    const states = raises.map((raise): WindowState => {
-      const { budget_id, window_start, own, cover } = raise;
-      const row = byName.get(`${budget_id} ${window_start}`);
-      if (row === undefined) throw new Error(`The window ${budget_id} ${window_start} is not there`);
-      const { spent, leased, free, granted, wanted_by } = row;
-      const claims = wanted_by === claimant;
-      const claimed = wanted_by !== '' && !claims;
-      return { budget_id, window_start, lease: own - cover + granted, leased, spent, free, claimed, claims };
-    });
-    await writeLeases(
-      tx,
-      states.map(({ budget_id, window_start, lease }) => ({ node_id: node, budget_id, window_start, amount: lease })),
+    const activity = activityRaisesOf(charged);
+    const raises = windowRaisesOf(charged, batch.windows);
+    const fresh = raises.filter(({ is_new }) => is_new);
+    const passed = pass.step([passRow(engine, batch)], { must_change: true });
+    const inserted = insertGenerations.step(
+      charged.map((settle) => generationRow(settle, node)),
+      { must_change: true },
     );
-    return states;
+    const raised = raiseWindows.step(
+      raises.map((raise) => windowRow(raise, batch, claimant)),
+      { must_change: true },
+    );
+    const missed = await transact(queries, [
+      passed,
+      inserted,
+      raiseUsage.step(raisesOf(activity).map(usageRow)),
+      raiseActivity.step(activity.map(activityRow)),
+      openWindows.step(fresh.map(emptyWindow)),
+      ...(engine === 'postgres' ? [lockWindows.step(raises.map(nameOf))] : []),
+      raised,
+      writeLeases.step(raises.map((raise) => leaseRow(raise, node))),
+    ]);
+    if (missed === passed) return { is: 'not_passed' };
+    if (missed === inserted) return { is: 'some_known' };
+    if (missed !== undefined) throw new Error('A window that a batch names is not there');
+    const [{ seen_at: now } = { seen_at: at }] = passed.answers;
+    return { is: 'applied', windows: statesOf(raises, raised.answers, claimant), now };
+  }
+
+  /** Those that the store does not have, each once. */
+  async function unknownOf(settles: readonly Settle[]): Promise<Settle[]> {
+    const ids = settles.map(({ id }) => id);
+    const found = await queries.selectFrom('ledger_generations').select('id').where('id', 'in', ids).execute();
+    const known = new Set(found.map(({ id }) => id));
+    const unknown = settles.filter(({ id }) => !known.has(id) && known.add(id));
+    if (unknown.length === settles.length) throw new Error('The store takes generations that it does not keep');
+    return unknown;
   }
 
   /** Whoever made it is gone: nobody needs to give anything back for it. */
@@ -319,19 +363,19 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   }
 
   return {
-    settle: (batch) =>
-      queries.transaction().execute(async (tx) => {
-        const now = await pass(tx, engine, batch);
-        if (typeof now !== 'number') return now;
-        if (batch.settles.length === 0) return { is: 'applied', windows: await applyWindows(tx, batch, [], now), now };
-        const rows = batch.settles.map((settle) => generationRow(settle, batch.node));
-        const inserted = new Set((await insertGenerations(tx, rows)).map(({ id }) => id));
-        // Each id that came back once, also if a batch should name it twice.
-        const charged = batch.settles.filter(({ id }) => inserted.delete(id));
-        await raiseUsage(tx, raisesOf(charged).map(usageRow));
-        await raiseActivity(tx, activityRaisesOf(charged).map(activityRow));
-        return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };
-      }),
+    settle: async (batch) => {
+      for (let charged = batch.settles; ; ) {
+        const answer = await apply(batch, charged);
+        if (answer.is === 'applied') return answer;
+        if (answer.is === 'some_known') {
+          // What was charged before is charged no more.
+          charged = await unknownOf(charged);
+          continue;
+        }
+        const refusal = await queries.transaction().execute((tx) => refusalOf(tx, engine, batch));
+        if (refusal) return refusal;
+      }
+    },
 
     watch: async (node, at) => {
       const clock = clockOf(engine, at);

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { DAY_MS } from '../schemas/budget.ts';
 import type { RateAnswer, RateAsk } from '../schemas/rate-limit.ts';
-import { bulkStatement } from './bulk.ts';
+import { BulkStatement } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 
 /** A question as parameters; the order of the columns is their order. */
@@ -55,7 +55,7 @@ function countStatement(engine: Database['engine']) {
     FROM w WHERE rate_windows.id = w.id
     RETURNING rate_windows.id, rate_windows.window_start AS window_start_ms, rate_windows.used, rate_windows.granted,
       rate_windows.counted_at AS now_ms`);
-  return bulkStatement<AskRow, RateAnswer>((queries, rows) => {
+  return new BulkStatement<AskRow, RateAnswer>((queries, rows) => {
     const values = rows.map(({ id, ...numbers }) => {
       const fields = Object.values(numbers).map((value) => sql`CAST(${value} AS BIGINT)`);
       return sql`(CAST(${id} AS TEXT), ${sql.join(fields)})`;
@@ -82,7 +82,7 @@ export function rateWindowStore(queries: Queries, engine: Database['engine']) {
      * machine's time, where the store has none of its own. Each counter may be named once.
      */
     ask: async (asks: readonly RateAsk[], at: number): Promise<RateAnswer[]> => {
-      const answers = await count(
+      const { answers } = await count.run(
         queries,
         asks.map((ask) => toRow(ask, at)),
       );
@@ -94,7 +94,7 @@ export function rateWindowStore(queries: Queries, engine: Database['engine']) {
         .values(missing.map(({ id }) => ({ id, window_start: 0, used: 0, granted: 0, counted_at: at })))
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
-      const added = await count(
+      const { answers: added } = await count.run(
         queries,
         missing.map((ask) => toRow(ask, at)),
       );

@@ -1,4 +1,4 @@
-/** Kysely's face of the SQLite thread: one message a statement, one writer at a time. */
+/** Kysely's face of the SQLite thread: one message a statement, or a whole transaction; one writer at a time. */
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -13,16 +13,17 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { limits } from '../limits.ts';
+import { stepsOf, type TakesWholeTransactions } from './bulk.ts';
 import type {
   SqliteFailure,
+  SqliteOutcome,
+  SqliteParameter,
   SqliteReply,
   SqliteRequest,
-  SqliteResult,
   SqliteWorkerOptions,
 } from './sqlite-messages.ts';
 import { StoreUnavailable } from './unavailable.ts';
 
-type Parameter = Extract<SqliteRequest, { do: 'query' }>['parameters'][number];
 type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
 
 /** What SQLite said no to. `code` tells a broken uniqueness rule apart from everything else. */
@@ -39,7 +40,7 @@ class SqliteError extends Error {
 }
 
 interface Waiting {
-  resolve: (result: SqliteResult) => void;
+  resolve: (result: SqliteOutcome) => void;
   reject: (error: Error) => void;
   sql: string | undefined;
 }
@@ -82,7 +83,7 @@ export class SqliteThread {
     return thread;
   }
 
-  ask(request: Ask): Promise<SqliteResult> {
+  ask(request: Ask): Promise<SqliteOutcome> {
     if (this.#gone) return Promise.reject(this.#gone);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
@@ -102,7 +103,7 @@ export class SqliteThread {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);
     if (!waiting) return;
-    if ('error' in reply) waiting.reject(new SqliteError(reply.error, waiting.sql));
+    if ('error' in reply) waiting.reject(new SqliteError(reply.error, reply.error.sql ?? waiting.sql));
     else waiting.resolve(reply);
   }
 
@@ -149,13 +150,6 @@ class Turn {
   }
 }
 
-function toParameter(value: unknown): Parameter {
-  if (typeof value === 'boolean') return value ? 1 : 0;
-  // A number would be bound as REAL: `? / 2` and CAST(? AS TEXT) would differ from PostgreSQL's.
-  if (Number.isSafeInteger(value)) return BigInt(value as number);
-  return value === undefined ? null : (value as Parameter);
-}
-
 function isRead(query: CompiledQuery): boolean {
   return SelectQueryNode.is(query.query) || /^\s*(select|pragma)\b/i.test(query.sql);
 }
@@ -176,16 +170,21 @@ class SqliteConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const read = isRead(query) && !this.#owns;
+    const steps = stepsOf(query);
+    const read = steps === undefined && isRead(query) && !this.#owns;
     const takesTurn = !this.#owns && (!read || this.#readsTakeTurns);
     if (takesTurn) await this.#writer.take();
     try {
-      const { rows, changes } = await this.#thread.ask({
-        do: 'query',
-        connection: read ? 'read' : 'write',
-        sql: query.sql,
-        parameters: query.parameters.map(toParameter),
-      });
+      const { rows, changes } = await this.#thread.ask(
+        steps === undefined
+          ? {
+              do: 'query',
+              connection: read ? 'read' : 'write',
+              sql: query.sql,
+              parameters: query.parameters as readonly SqliteParameter[],
+            }
+          : { do: 'transact', steps },
+      );
       return {
         rows: rows as R[],
         ...(changes === undefined ? {} : { numAffectedRows: BigInt(changes) }),
@@ -272,7 +271,9 @@ class SqliteDriver implements Driver {
 }
 
 /** Kysely would run one query at a time for SQLite; here readers go on beside the writer, and `Turn` orders the writers. */
-class ThreadAdapter extends SqliteAdapter {
+class ThreadAdapter extends SqliteAdapter implements TakesWholeTransactions {
+  readonly takes_whole_transactions = true;
+
   override get supportsMultipleConnections(): boolean {
     return true;
   }

@@ -1,5 +1,16 @@
 import type { SQLInputValue } from 'node:sqlite';
 
+/** A value as other engines take it; the thread makes of it what SQLite takes. */
+export type SqliteParameter = SQLInputValue | boolean | undefined;
+
+/** A statement of a transaction that is one message: run once for each row of parameters. */
+export interface SqliteStep {
+  sql: string;
+  rows: readonly (readonly SqliteParameter[])[];
+  /** Each row changes one row, or answers one; else the transaction is rolled back. */
+  must_change: boolean;
+}
+
 /** What the serving thread and the thread that owns the SQLite file say to each other. */
 export interface SqliteWorkerOptions {
   /** Undefined: in memory. */
@@ -9,7 +20,9 @@ export interface SqliteWorkerOptions {
 }
 
 export type SqliteRequest = { id: number } & (
-  | { do: 'query'; connection: 'read' | 'write'; sql: string; parameters: readonly SQLInputValue[] }
+  | { do: 'query'; connection: 'read' | 'write'; sql: string; parameters: readonly SqliteParameter[] }
+  /** A whole transaction; its rows are the answers of each step. */
+  | { do: 'transact'; steps: readonly SqliteStep[] }
   /** Ends a transaction that its owner could not end. */
   | { do: 'reset' }
   | { do: 'close' }
@@ -20,6 +33,8 @@ export interface SqliteFailure {
   code: string | undefined;
   /** SQLite's extended result code. */
   errcode: number | undefined;
+  /** The statement of a transaction that failed. */
+  sql: string | undefined;
 }
 
 export interface SqliteResult {
@@ -28,4 +43,6 @@ export interface SqliteResult {
   changes: number | undefined;
 }
 
-export type SqliteReply = { id: number } & (SqliteResult | { error: SqliteFailure });
+export type SqliteOutcome = SqliteResult | { rows: SqliteResult['rows'][]; changes: undefined };
+
+export type SqliteReply = { id: number } & (SqliteOutcome | { error: SqliteFailure });

@@ -8,11 +8,10 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { SqliteStatements } from './sqlite-statements.js';
 
-/** @import { SQLInputValue, StatementSync } from 'node:sqlite' */
-/** @import { SqliteFailure, SqliteReply, SqliteRequest, SqliteResult, SqliteWorkerOptions } from './sqlite-messages.ts' */
-/** @typedef {{ statement: StatementSync; reads: boolean; booleans: string[]; json: string[] }} Prepared */
-/** @typedef {{ database: DatabaseSync; prepared: Map<string, Prepared> }} Connection */
+/** @import { SqliteFailure, SqliteOutcome, SqliteReply, SqliteRequest, SqliteWorkerOptions } from './sqlite-messages.ts' */
+/** @typedef {{ database: DatabaseSync; statements: SqliteStatements }} Connection */
 
 const options = /** @type {SqliteWorkerOptions} */ (workerData);
 
@@ -35,10 +34,10 @@ function enterWal(database) {
 
 function open() {
   /** @type {(readOnly: boolean) => Connection} */
-  const connect = (readOnly) => ({
-    database: new DatabaseSync(options.file ?? ':memory:', { timeout: options.busy_ms, readOnly }),
-    prepared: new Map(),
-  });
+  const connect = (readOnly) => {
+    const database = new DatabaseSync(options.file ?? ':memory:', { timeout: options.busy_ms, readOnly });
+    return { database, statements: new SqliteStatements(database, options.statements_max) };
+  };
   if (options.file === undefined) {
     const only = connect(false);
     return { read: only, write: only };
@@ -58,65 +57,27 @@ function open() {
 }
 
 /**
- * @param {Connection} connection
- * @param {string} sql
- * @returns {Prepared}
- */
-function prepare(connection, sql) {
-  const known = connection.prepared.get(sql);
-  if (known) {
-    connection.prepared.delete(sql);
-    connection.prepared.set(sql, known);
-    return known;
-  }
-  const statement = connection.database.prepare(sql);
-  const columns = statement.columns();
-  const declared = (/** @type {string} */ type) =>
-    columns.filter((column) => column.type === type).map((column) => column.name);
-  const fresh = { statement, reads: columns.length > 0, booleans: declared('BOOLEAN'), json: declared('JSON') };
-  connection.prepared.set(sql, fresh);
-  const [oldest] = connection.prepared.keys();
-  if (connection.prepared.size > options.statements_max && oldest !== undefined) connection.prepared.delete(oldest);
-  return fresh;
-}
-
-/**
- * @param {Connection} connection
- * @param {string} sql
- * @param {readonly SQLInputValue[]} parameters
- * @returns {SqliteResult}
- */
-function query(connection, sql, parameters) {
-  const { statement, reads, booleans, json } = prepare(connection, sql);
-  if (!reads) return { rows: [], changes: Number(statement.run(...parameters).changes) };
-  const rows = /** @type {Record<string, unknown>[]} */ (statement.all(...parameters));
-  for (const row of rows) {
-    for (const name of booleans) if (row[name] !== null) row[name] = row[name] === 1;
-    for (const name of json) if (row[name] !== null) row[name] = JSON.parse(String(row[name]));
-  }
-  return { rows, changes: rows.length };
-}
-
-/**
  * @param {unknown} error
  * @returns {SqliteFailure}
  */
 function failure(error) {
-  const { message, code, errcode } = /** @type {{ message?: string; code?: string; errcode?: number }} */ (error);
-  return { message: message ?? String(error), code, errcode };
+  const { message, ...told } = /** @type {Partial<SqliteFailure>} */ (error);
+  return { message: message ?? String(error), code: told.code, errcode: told.errcode, sql: told.sql };
 }
 
 function serve() {
   const port = parentPort;
   if (!port) throw new Error('sqlite-worker runs in a worker thread only');
   const { read, write } = open();
-  /** @type {SqliteResult} */
+  /** @type {SqliteOutcome} */
   const nothing = { rows: [], changes: undefined };
-  /** @type {(request: SqliteRequest) => SqliteResult} */
+  /** @type {(request: SqliteRequest) => SqliteOutcome} */
   const run = (request) => {
     switch (request.do) {
       case 'query':
-        return query(request.connection === 'read' ? read : write, request.sql, request.parameters);
+        return (request.connection === 'read' ? read : write).statements.query(request.sql, request.parameters);
+      case 'transact':
+        return { rows: write.statements.transact(request.steps), changes: undefined };
       case 'reset':
         if (write.database.isTransaction) write.database.exec('ROLLBACK');
         return nothing;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import { limits } from '../limits.ts';
+import { createDurations } from './durations.ts';
 
 /** What the ledger's recorder tells of itself when metrics are read. */
 export interface RecorderState {
@@ -57,18 +58,29 @@ export interface EndpointState {
   status: number;
 }
 
-/** What generations of one model, provider and outcome added up to since the counters were last read. */
-interface GenerationCounts {
-  model: string;
-  provider: string;
-  outcome: string;
+interface Count {
   count: number;
+}
+
+/** What generations of one model, provider and outcome added up to since the counters were last read. */
+interface GenerationCounts extends Count {
   prompt_tokens: number;
   completion_tokens: number;
   cost_usd: number;
 }
 
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+const noCount = (): Count => ({ count: 0 });
+const noGenerations = (): GenerationCounts => ({ count: 0, prompt_tokens: 0, completion_tokens: 0, cost_usd: 0 });
+
+/** What is kept under a name; made where nothing is yet. */
+function under<K, V>(kept: Map<K, V>, name: K, make: () => V): V {
+  let found = kept.get(name);
+  if (found === undefined) {
+    found = make();
+    kept.set(name, found);
+  }
+  return found;
+}
 
 /** Bounds a label's values: a client can name any number of models where a provider takes any. */
 function boundedLabel(): (value: string) => string {
@@ -86,36 +98,43 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const modelLabel = boundedLabel();
   const registers = [registry];
-  // prom-client sorts and joins the labels of every count. So what is counted is kept by name, and handed to the counters
-  // when they are read.
-  const requests = new Map<string, { operation: string; status: number; count: number }>();
-  const attempts = new Map<string, { provider: string; outcome: string; count: number }>();
-  const generations = new Map<string, GenerationCounts>();
+  // prom-client sorts and joins the labels of every count. So what is counted is kept by one label after the other, and handed
+  // to the counters when they are read.
+  const requests = new Map<string, Map<number, Count>>();
+  const attempts = new Map<string, Map<string, Count>>();
+  const generations = new Map<string, Map<string, Map<string, GenerationCounts>>>();
+  function* eachGeneration() {
+    for (const [model, ofModel] of generations) {
+      for (const [provider, ofProvider] of ofModel) {
+        for (const [outcome, cell] of ofProvider) yield { model, provider, outcome, cell };
+      }
+    }
+  }
   new Counter({
     name: 'gateway_requests_total',
     help: 'HTTP requests by operation and status.',
     labelNames: ['operation', 'status'],
     registers,
     collect() {
-      for (const cell of requests.values()) {
-        this.inc({ operation: cell.operation, status: cell.status }, cell.count);
-        cell.count = 0;
+      for (const [operation, statuses] of requests) {
+        for (const [status, cell] of statuses) {
+          this.inc({ operation, status }, cell.count);
+          cell.count = 0;
+        }
       }
     },
   });
-  const duration = new Histogram({
+  const duration = createDurations({
     name: 'gateway_request_seconds',
     help: 'Time from the request to the end of its answer.',
-    labelNames: ['operation'],
-    buckets: SECONDS,
-    registers,
+    label: 'operation',
+    registry,
   });
-  const firstToken = new Histogram({
+  const firstToken = createDurations({
     name: 'gateway_first_token_seconds',
     help: 'Time from the request to the first token (to the answer, when it is not streamed).',
-    labelNames: ['provider'],
-    buckets: SECONDS,
-    registers,
+    label: 'provider',
+    registry,
   });
   new Counter({
     name: 'gateway_generations_total',
@@ -123,8 +142,8 @@ export function createMetrics(): Metrics {
     labelNames: ['model', 'provider', 'outcome'],
     registers,
     collect() {
-      for (const cell of generations.values()) {
-        this.inc({ model: cell.model, provider: cell.provider, outcome: cell.outcome }, cell.count);
+      for (const { model, provider, outcome, cell } of eachGeneration()) {
+        this.inc({ model, provider, outcome }, cell.count);
         cell.count = 0;
       }
     },
@@ -135,8 +154,7 @@ export function createMetrics(): Metrics {
     labelNames: ['model', 'provider', 'direction'],
     registers,
     collect() {
-      for (const cell of generations.values()) {
-        const { model, provider } = cell;
+      for (const { model, provider, cell } of eachGeneration()) {
         this.inc({ model, provider, direction: 'prompt' }, cell.prompt_tokens);
         this.inc({ model, provider, direction: 'completion' }, cell.completion_tokens);
         cell.prompt_tokens = 0;
@@ -150,8 +168,8 @@ export function createMetrics(): Metrics {
     labelNames: ['model', 'provider'],
     registers,
     collect() {
-      for (const cell of generations.values()) {
-        this.inc({ model: cell.model, provider: cell.provider }, cell.cost_usd);
+      for (const { model, provider, cell } of eachGeneration()) {
+        this.inc({ model, provider }, cell.cost_usd);
         cell.cost_usd = 0;
       }
     },
@@ -162,9 +180,11 @@ export function createMetrics(): Metrics {
     labelNames: ['provider', 'outcome'],
     registers,
     collect() {
-      for (const cell of attempts.values()) {
-        this.inc({ provider: cell.provider, outcome: cell.outcome }, cell.count);
-        cell.count = 0;
+      for (const [provider, outcomes] of attempts) {
+        for (const [outcome, cell] of outcomes) {
+          this.inc({ provider, outcome }, cell.count);
+          cell.count = 0;
+        }
       }
     },
   });
@@ -204,39 +224,35 @@ export function createMetrics(): Metrics {
   return {
     registry,
     attempt(provider, outcome) {
-      const name = `${provider} ${outcome}`;
-      const known = attempts.get(name);
-      if (known === undefined) attempts.set(name, { provider, outcome, count: 1 });
-      else known.count += 1;
+      under(
+        under(attempts, provider, () => new Map()),
+        outcome,
+        noCount,
+      ).count += 1;
     },
     overrun: (provider) => overruns.inc({ provider }),
     rateLimited: (limit) => rateLimited.inc({ limit }),
     contentFiltered: (filter, action, count = 1) => contentFiltered.inc({ filter, action }, count),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
-      const model = modelLabel(named);
-      const name = `${model} ${provider} ${outcome}`;
-      const cell = generations.get(name) ?? {
-        model,
-        provider,
+      const ofModel = under(generations, modelLabel(named), () => new Map());
+      const cell = under(
+        under(ofModel, provider, () => new Map()),
         outcome,
-        count: 0,
-        prompt_tokens: 0,
-        completion_tokens: 0,
-        cost_usd: 0,
-      };
-      if (cell.count === 0) generations.set(name, cell);
+        noGenerations,
+      );
       cell.count += 1;
       cell.prompt_tokens += prompt_tokens;
       cell.completion_tokens += completion_tokens;
       cell.cost_usd += cost_usd;
-      if (first_token_s !== undefined) firstToken.observe({ provider }, first_token_s);
+      if (first_token_s !== undefined) firstToken.observe(provider, first_token_s);
     },
     request({ operation, status, seconds }) {
-      const name = `${operation} ${status}`;
-      const known = requests.get(name);
-      if (known === undefined) requests.set(name, { operation, status, count: 1 });
-      else known.count += 1;
-      duration.observe({ operation }, seconds);
+      under(
+        under(requests, operation, () => new Map()),
+        status,
+        noCount,
+      ).count += 1;
+      duration.observe(operation, seconds);
     },
     contentsLost: (count) => contentsLost.inc(count),
     broadcast: (destination, outcome, count) => broadcast.inc({ destination, outcome }, count),

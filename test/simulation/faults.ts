@@ -23,11 +23,11 @@ const PIPE = 'ledger/pipe.ts';
 const STORE = 'storage/ledger.ts';
 const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
 
-const SILENT = `const silent = now - 3000;
+const SILENT = `const silent = at - 3000;
         await sql\`UPDATE ledger_windows SET leased = leased - (SELECT COALESCE(SUM(l.amount), 0) FROM ledger_leases l
           JOIN ledger_nodes n ON n.id = l.node_id WHERE n.seen_at < \${silent}
-          AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start)\`.execute(tx);
-        await sql\`DELETE FROM ledger_leases WHERE node_id IN (SELECT id FROM ledger_nodes WHERE seen_at < \${silent})\`.execute(tx);`;
+          AND l.budget_id = ledger_windows.budget_id AND l.window_start = ledger_windows.window_start)\`.execute(queries);
+        await sql\`DELETE FROM ledger_leases WHERE node_id IN (SELECT id FROM ledger_nodes WHERE seen_at < \${silent})\`.execute(queries);`;
 
 /** What the simulation must find, one and all. */
 export const FAULTS: Fault[] = [
@@ -60,8 +60,8 @@ export const FAULTS: Fault[] = [
       },
       {
         file: STORE,
-        text: 'batch.settles.filter(({ id }) => inserted.delete(id));',
-        replacement: '[...batch.settles];',
+        text: 'generationRow(settle, node)),\n      { must_change: true },',
+        replacement: 'generationRow(settle, node)),',
       },
     ],
   },
@@ -146,8 +146,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: STORE,
-        text: "return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };",
-        replacement: `${SILENT}\n        return { is: 'applied', windows: await applyWindows(tx, batch, charged, now), now };`,
+        text: 'const missed = await transact(',
+        replacement: `${SILENT}\n        const missed = await transact(`,
       },
     ],
   },
@@ -208,7 +208,7 @@ export const FAULTS: Fault[] = [
     options: { requests: 3000 },
     edits: [
       { file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' },
-      { file: 'limits.ts', text: 'flush_batch_records_max: 200,', replacement: 'flush_batch_records_max: 1,' },
+      { file: 'limits.ts', text: 'flush_batch_records_max: 500,', replacement: 'flush_batch_records_max: 1,' },
     ],
   },
   {

@@ -1,6 +1,18 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { Kysely, SqliteDialect } from 'kysely';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { limits } from '../../src/limits.ts';
+import { stepsOf } from '../../src/storage/bulk.ts';
 import type { Queries } from '../../src/storage/database.ts';
+import { SqliteStatements } from '../../src/storage/sqlite-statements.js';
 
 /** A store in this process: every answer comes in a microtask, so that a run repeats exactly. */
 export interface MemoryDatabase {
@@ -10,11 +22,20 @@ export interface MemoryDatabase {
   close(): void;
 }
 
-// As the gateway's own driver does.
-function toParameter(value: unknown): SQLInputValue {
-  if (typeof value === 'boolean') return value ? 1 : 0;
-  if (Number.isSafeInteger(value)) return BigInt(value as number);
-  return value === undefined ? null : (value as SQLInputValue);
+/** As the thread does what the gateway's own driver tells it, on one connection. */
+function connectionTo(statements: SqliteStatements): DatabaseConnection {
+  return {
+    executeQuery: async (query) => {
+      const steps = stepsOf(query);
+      if (steps !== undefined) return { rows: statements.transact(steps) as never[] };
+      const { rows, changes } = statements.query(query.sql, query.parameters as SQLInputValue[]);
+      return { rows: rows as never[], numAffectedRows: BigInt(changes ?? 0) };
+    },
+    // biome-ignore lint/correctness/useYield: the interface wants a generator; nothing here streams rows.
+    async *streamQuery() {
+      throw new Error('Nothing is streamed');
+    },
+  };
 }
 
 export function openMemoryDatabase(): MemoryDatabase {
@@ -28,20 +49,23 @@ export function openMemoryDatabase(): MemoryDatabase {
     }
     return statement;
   };
-  const dialect = new SqliteDialect({
-    database: {
-      prepare: (sql) => {
-        const statement = prepare(sql);
-        return {
-          reader: statement.columns().length > 0,
-          all: (parameters) => statement.all(...parameters.map(toParameter)),
-          run: (parameters) => statement.run(...parameters.map(toParameter)),
-          iterate: (parameters) => statement.iterate(...parameters.map(toParameter)),
-        };
-      },
-      close: () => database.close(),
-    },
-  });
+  const connection = connectionTo(new SqliteStatements(database, limits.database_statements_max));
+  const run = async (sql: string) => void (await connection.executeQuery(CompiledQuery.raw(sql)));
+  const driver: Driver = {
+    init: async () => {},
+    acquireConnection: async () => connection,
+    beginTransaction: () => run('BEGIN'),
+    commitTransaction: () => run('COMMIT'),
+    rollbackTransaction: () => run('ROLLBACK'),
+    releaseConnection: async () => {},
+    destroy: async () => database.close(),
+  };
+  const dialect: Dialect = {
+    createDriver: () => driver,
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => Object.assign(new SqliteAdapter(), { takes_whole_transactions: true }),
+    createIntrospector: (queries) => new SqliteIntrospector(queries),
+  };
   return {
     queries: new Kysely({ dialect }),
     all: <Row>(sql: string, ...parameters: SQLInputValue[]) => prepare(sql).all(...parameters) as Row[],

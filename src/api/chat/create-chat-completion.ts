@@ -39,11 +39,11 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       body: ChatCompletionBody,
       response: { 200: ChatCompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },
-    handler: async (request, reply) => {
-      const state = options.envelopes(request.principal?.organization_id ?? '');
+    handler: (request, reply) => {
       const asked = chatRequest(request.body);
-      const messages = asked.messages.map((message) => openBroughtEnvelopes(message, state));
-      const call = callOf(request, { ...asked, messages }, options.clock);
+      const organization_id = request.principal?.organization_id ?? '';
+      asked.messages = openBroughtEnvelopes(asked.messages, () => options.envelopes(organization_id));
+      const call = callOf(request, asked, options.clock);
       const envelope = envelopeOf(call);
       const answer: ClientAnswer = {
         whole: (told) => encodeCompletion(told, envelope),

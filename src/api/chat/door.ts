@@ -194,7 +194,8 @@ export function chatRequest(body: ChatBody): ChatRequest {
   checkReasoning(body);
   // Filled, not emptied: an object that lost a field is slow to read ever after.
   const request: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(body)) {
+  for (const field of Object.keys(body)) {
+    const value = body[field as keyof ChatBody];
     if (value !== null && !CONSUMED.has(field)) request[field] = value;
   }
   const calls = new Map<string, string>();

@@ -73,7 +73,7 @@ async function recall(
   principal?: { workspace_id: string; organization_id: string },
 ) {
   const messages = [question, message, { role: 'user' as const, content: 'More' }];
-  return states.recall(callOf({ messages }, principal), true);
+  return states.recall(callOf({ messages }, principal), () => true);
 }
 
 describe('the seal', () => {
@@ -199,7 +199,7 @@ describe('the seal', () => {
       question,
       { role: 'assistant', content: 'Text', reasoning_details: [detail] },
     ]).flat();
-    const { call } = await states.recall(callOf({ messages }), true);
+    const { call } = await states.recall(callOf({ messages }), () => true);
     const whole = call.request.messages.filter(({ ext }) => ext?.natives !== undefined);
     expect(whole.length).toBeLessThanOrEqual(limits.seals_unpacked_bytes_max / limits.seal_unpacked_bytes_max + 3);
     expect(whole.length).toBeGreaterThan(200);
@@ -310,7 +310,7 @@ describe('a turn that its client sends without its reasoning', () => {
     const states = statesOf();
     states.keeper(callOf({ messages: [question], ...asked }), at('anthropic'), 'anthropic-messages')!.add(chunks);
     const messages = [question, ...before, told, question];
-    const { call } = await states.recall(callOf({ messages, ...asked }), true);
+    const { call } = await states.recall(callOf({ messages, ...asked }), () => true);
     return call.request.messages.at(-2)?.reasoning_details;
   }
 
@@ -334,6 +334,10 @@ describe('a turn that its client sends without its reasoning', () => {
 test('a request that needs nothing is passed on as it is', async () => {
   const states = statesOf();
   const call = callOf({ messages: [question, { role: 'assistant', content: 'Hi' }, question] });
-  expect(await states.recall(call, true)).toEqual({ call, report: [], issuer: undefined });
-  expect((await states.recall(call, true)).call).toBe(call);
+  // Nor is it asked where it could go.
+  const never = () => {
+    throw new Error('asked');
+  };
+  expect(states.recall(call, never)).toEqual({ call, report: [], issuer: undefined });
+  expect((await states.recall(call, never)).call).toBe(call);
 });

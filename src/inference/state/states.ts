@@ -51,8 +51,11 @@ export interface TurnKeeper {
 
 /** Opaque reasoning state between the turns of a conversation: what clients lose of it, and where it may go. */
 export interface TurnStates {
-  /** At once, but where the store must be asked for turns that this process does not know. */
-  recall(call: Call, may_carry: boolean): Recalled | Promise<Recalled>;
+  /**
+   * At once, but where the store must be asked for turns that this process does not know. `mayCarry`: whether any endpoint of the
+   * call could take back what was lost; asked only of a call that has turns which may have lost something.
+   */
+  recall(call: Call, mayCarry: () => boolean): Recalled | Promise<Recalled>;
   /** The request without state of other accounts that this one could not read. */
   fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
   /** Undefined where the answer's wire has no state. */
@@ -91,6 +94,15 @@ function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
   if (ext === undefined || ext.client === 'completions' || ext.seals === 'off') return false;
   return !hidesReasoning(request) && OWN_WIRE[ext.client] !== wire;
+}
+
+/** Whether a message has no state, and cannot have lost any: what was said in texts alone. */
+function isStateless({ role, reasoning_details, tool_calls }: Message): boolean {
+  return role !== 'assistant' || (!reasoning_details?.length && !tool_calls?.length);
+}
+
+function hasIssuer({ ext }: Message): boolean {
+  return ext?.issuer !== undefined;
 }
 
 const textOf = (details: readonly ReasoningDetail[]) =>
@@ -202,8 +214,10 @@ export function createTurnStates({
   }
 
   return {
-    recall(call, may_carry) {
+    recall(call, mayCarry) {
       const { request, principal } = call;
+      if (request.messages.every(isStateless)) return { call, report: [], issuer: undefined };
+      const may_carry = keeps && mayCarry();
       // A client that was not shown its turn's reasoning did not choose to leave it out.
       const own = request.ext && !hidesReasoning(request) ? OWN_WIRE[request.ext.client] : undefined;
       const report: Report[] = [];
@@ -222,7 +236,7 @@ export function createTurnStates({
           lost.set(unsealed.rest, at);
           return unsealed.message;
         }
-        if (unsealed.is_whole || !may_carry || !keeps) return unsealed.message;
+        if (unsealed.is_whole || !may_carry) return unsealed.message;
         const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
         if (details == null) {
@@ -260,6 +274,7 @@ export function createTurnStates({
     },
 
     fit(request, candidate) {
+      if (!request.messages.some(hasIssuer)) return { request, report: [] };
       const issuer = issuerOf(candidate);
       const report: Report[] = [];
       const messages = request.messages.map((message, at) => {

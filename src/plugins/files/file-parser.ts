@@ -13,7 +13,7 @@ import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
 import { mediaTypeOf } from '../../providers/media-type.ts';
 import { takesInput } from '../../routing/needs.ts';
-import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
+import type { ChatRequest, FilePart, InnerPart, Message, TextPart } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import { asksFor, type PdfEngine, pdfEngineOf } from '../plugin-options.ts';
 import { annotatedFiles, type FileAnnotation } from './file-annotations.ts';
@@ -72,6 +72,18 @@ function* filesOf(messages: readonly Message[]): Generator<PlacedFile> {
       if (part.type === 'file') yield { part, field: `messages[${i}].content[${j}]` };
     }
   }
+}
+
+/** Asked of every call, several times. */
+function hasFiles(messages: readonly Message[]): boolean {
+  for (const { content } of messages) {
+    if (Array.isArray(content) && content.some(isFile)) return true;
+  }
+  return false;
+}
+
+function isFile({ type }: InnerPart): boolean {
+  return type === 'file';
 }
 
 function takesFiles(endpoint: Endpoint): boolean {
@@ -315,8 +327,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
   }
 
   function isFor({ request }: Call): boolean {
-    const { messages } = request;
-    return asksFor(request, 'file-parser') !== false && !filesOf(messages).next().done;
+    return hasFiles(request.messages) && asksFor(request, 'file-parser') !== false;
   }
 
   async function readBefore(call: Call, wish: Wish): Promise<Call> {

@@ -63,8 +63,9 @@ export function isSearch(tool: InnerTool): boolean {
 
 /** The wish of the plugin `web`, where it is on. */
 function pluginOf({ plugins }: ChatRequest): { wish: SearchWish; field: string } | undefined {
-  const at = (plugins ?? []).findIndex(({ id }) => id === 'web');
-  const plugin = plugins?.[at];
+  if (plugins == null) return undefined;
+  const at = plugins.findIndex(({ id }) => id === 'web');
+  const plugin = plugins[at];
   if (plugin === undefined || plugin.enabled === false) return undefined;
   const field = plugin === ONLINE ? 'model' : `plugins[${at}]`;
   return { wish: searchWish(plugin, field), field };

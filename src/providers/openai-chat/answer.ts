@@ -33,9 +33,6 @@ export interface AnswerReader {
   emitUsage(chunks: ChatChunk[]): void;
 }
 
-/** Fields of an answer that are kept for the record as they came. */
-const KEPT_FIELDS = ['moderation', 'prompt_filter_results', 'usage_breakdown'] as const;
-
 /** Makes the reader of one answer. */
 export function createAnswerReader(state: AttemptState): AnswerReader {
   const known = readState(state);
@@ -106,10 +103,10 @@ export function createAnswerReader(state: AttemptState): AnswerReader {
         const found = citationsOf(answer.search_results);
         sources = found.length > 0 ? found : sources.length > 0 ? sources : citationsOf(answer.citations);
       }
-      for (const name of KEPT_FIELDS) {
-        const value = (answer as JsonObject)[name];
-        if (value != null) rest[name] = value;
-      }
+      // Kept for the record as they came.
+      if (answer.moderation != null) rest['moderation'] = answer.moderation;
+      if (answer.prompt_filter_results != null) rest['prompt_filter_results'] = answer.prompt_filter_results;
+      if (answer.usage_breakdown != null) rest['usage_breakdown'] = answer.usage_breakdown;
     },
     takeUsage,
     isStarted: () => isStarted,

@@ -10,8 +10,8 @@ export interface Encoding {
   quirks: Quirks;
   options: EncodeOptions;
   report: Report[];
-  /** Original name -> name as sent, for tools whose name the wire does not take. */
-  renamed: Map<string, string>;
+  /** Original name -> name as sent, for tools whose name the wire does not take; undefined: it takes all. */
+  renamed: Map<string, string> | undefined;
 }
 
 /** Tells once that a field could not be carried as sent, up to a bound. */

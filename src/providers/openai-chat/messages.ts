@@ -24,9 +24,13 @@ const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 
 
 /** Every tool call id in the conversation, once. */
 export function callIds(messages: readonly Message[]): string[] {
-  const ids = new Set<string>();
-  for (const message of messages) for (const call of message.tool_calls ?? []) ids.add(call.id);
-  return [...ids];
+  let ids: Set<string> | undefined;
+  for (const { tool_calls } of messages) {
+    if (!tool_calls?.length) continue;
+    ids ??= new Set();
+    for (const call of tool_calls) ids.add(call.id);
+  }
+  return ids === undefined ? [] : [...ids];
 }
 
 /** The messages as this upstream takes them; those that need no change are the client's own objects. */
@@ -258,7 +262,7 @@ function encodeCalls(encoding: Encoding, calls: ToolCall[], details: ReasoningDe
 function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail[] | undefined): unknown {
   const { quirks, options } = encoding;
   const id = sentCallId(call.id, quirks);
-  const name = encoding.renamed.get(call.function.name) ?? fitToolName(call.function.name);
+  const name = encoding.renamed?.get(call.function.name) ?? fitToolName(call.function.name);
   const signature =
     quirks.google_signatures && !options.strip_state
       ? details?.find((detail) => detail.type === 'reasoning.encrypted' && detail.id === call.id)

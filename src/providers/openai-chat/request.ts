@@ -12,7 +12,7 @@ import { alternateRoles, continueFinalMessage, keepFormatAlone, mendLostReasonin
 import { isObject } from './wire.ts';
 
 /** Written apart from the loop over the client's fields. */
-const OWN_FIELDS = new Set([
+const OWN_FIELDS: readonly string[] = [
   'model',
   'messages',
   'stream',
@@ -25,12 +25,14 @@ const OWN_FIELDS = new Set([
   'reasoning',
   'reasoning_effort',
   'include_reasoning',
-]);
+];
+
+const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...spokenToGateway]);
 
 /** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
 export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {
   const { quirks } = endpoint;
-  const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: new Map() };
+  const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: undefined };
   const tools = encodeTools(encoding);
   const messages = encodeMessages(encoding);
   const body: JsonObject = {
@@ -50,7 +52,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   addExtraFields(encoding, body);
 
   const state: EncodedRequest['state'] = {};
-  if (encoding.renamed.size > 0) {
+  if (encoding.renamed !== undefined) {
     state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
   }
   const call_ids = callIds(request.messages);
@@ -71,9 +73,10 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 function encodeFields(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
   const refused = quirks.refused_parameters;
-  for (const [name, value] of Object.entries(request) as [string, JsonValue | undefined][]) {
+  for (const name in request) {
+    const value = request[name] as JsonValue | undefined;
     // `null` means absent; not every upstream knows that.
-    if (value === undefined || value === null || spokenToGateway.has(name) || OWN_FIELDS.has(name)) continue;
+    if (value === undefined || value === null || NOT_COPIED.has(name)) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
     } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
@@ -120,13 +123,14 @@ function encodeStream(encoding: Encoding, body: JsonObject): boolean {
 
 function encodeTools(encoding: Encoding): JsonObject[] {
   const { request, quirks, endpoint } = encoding;
-  if (quirks.refused_parameters?.includes('tools')) {
-    if (request.tools?.length) tell(encoding, 'dropped', 'tools', `${endpoint.provider} does not take this parameter`);
-    return [];
-  }
   const tools: JsonObject[] = [];
+  if (!request.tools?.length) return tools;
+  if (quirks.refused_parameters?.includes('tools')) {
+    tell(encoding, 'dropped', 'tools', `${endpoint.provider} does not take this parameter`);
+    return tools;
+  }
   const allowed = quirks.allowed_tools ? undefined : allowedTools(request.tool_choice);
-  (request.tools ?? []).forEach((tool, i) => {
+  request.tools.forEach((tool, i) => {
     if (allowed !== undefined && tool.type === 'function' && !allowed.has((tool as FunctionTool).function.name)) return;
     const encoded = encodeTool(encoding, tool, `tools[${i}]`);
     if (encoded !== undefined) tools.push(encoded);
@@ -153,6 +157,7 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
   const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
   const kept = withoutMembers(tool as unknown as JsonObject, removed);
   if (name === definition.name) return kept;
+  encoding.renamed ??= new Map();
   encoding.renamed.set(definition.name, name);
   return { ...kept, function: { ...definition, name } };
 }
@@ -171,7 +176,7 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
     else if (typeof mode === 'string') body['tool_choice'] = mode;
     else if (isObject(choice) && isObject(choice['function'])) {
       const name = String(choice['function']['name']);
-      const sent = encoding.renamed.get(name);
+      const sent = encoding.renamed?.get(name);
       body['tool_choice'] =
         sent === undefined ? choice : { ...choice, function: { ...choice['function'], name: sent } };
     } else if (isOfThisWire(choice as { type: string }, body)) body['tool_choice'] = choice as JsonValue;
@@ -187,7 +192,9 @@ function isOfThisWire({ type }: { type: string }, { tools }: JsonObject): boolea
 
 /** The operator's fields, where the request has none of its own. */
 function addExtraFields(encoding: Encoding, body: JsonObject): void {
-  for (const [name, value] of Object.entries(encoding.quirks.extra_body ?? {})) {
+  const { extra_body } = encoding.quirks;
+  if (extra_body === undefined) return;
+  for (const [name, value] of Object.entries(extra_body)) {
     if (gatewayFields.has(name)) tell(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
     else if (value !== undefined && !(name in body)) body[name] = value;
   }
@@ -202,7 +209,7 @@ function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject
 }
 
 function pathOf({ quirks, upstream_model }: DialectEndpoint): string {
-  const path = (quirks.path ?? '/chat/completions').replace('{model}', () => encodeURIComponent(upstream_model));
+  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstream_model)) ?? '/chat/completions';
   return quirks.query === undefined ? path : `${path}?${quirks.query}`;
 }
 

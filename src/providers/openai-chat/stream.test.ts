@@ -169,6 +169,17 @@ describe('a stream', () => {
     );
   });
 
+  test.each<[string, JsonValue]>([
+    ['as an object', { error: { message: 'Cut short', code: 503 } }],
+    ['as a text', { error: 'Cut short' }],
+    ['by its kind', { object: 'error', message: 'Cut short' }],
+  ])('an error beside choices fails the answer, streamed and whole: told %s', (_, told) => {
+    const fault = { ...(told as object), choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'stop' }] };
+    for (const read of [() => decode([fault]), () => decodeResponse(fault, STATE, 7)]) {
+      expect(read).toThrow(expect.objectContaining({ name: 'UpstreamError', message: 'Cut short' }));
+    }
+  });
+
   test('cached tokens may be told by a header', () => {
     const state = { ...STATE, cached_tokens_header: 'x-cached', headers: { 'x-cached': '2' } };
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };

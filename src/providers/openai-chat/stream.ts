@@ -59,7 +59,7 @@ export function createStreamDecoder(state: AttemptState): StreamDecoder {
 
 /** The chunks that a whole answer would have been streamed as. */
 export function readWholeAnswer(body: JsonValue, state: AttemptState): ChatChunk[] {
-  const fault = errorInside(body);
+  const fault = isPlainAnswer(body) ? undefined : errorInside(body);
   if (fault !== undefined) throw fault;
   if (!isObject(body) || !Array.isArray(body['choices']) || body['choices'].length === 0) {
     throw notThisWire(JSON.stringify(body) ?? '');

@@ -53,16 +53,17 @@ function readPrompt(
   // The second name is Alibaba's (explicit context cache).
   const written = count(details['cache_write_tokens']) ?? count(details['cache_creation_input_tokens']);
   let rest = prompt ?? Number.POSITIVE_INFINITY;
-  const take = (told: number | undefined): number | undefined => {
-    if (told === undefined) return undefined;
+  const take = (told: number): number => {
     const taken = Math.min(told, rest);
     rest -= taken;
     return taken;
   };
-  assign(classes, 'in_cache_read', take(read));
-  assign(classes, 'in_cache_write_5m', take(written));
-  assign(classes, 'in_audio', take(count(details['audio_tokens'])));
-  assign(classes, 'in_image', take(count(details['image_tokens'])));
+  const audio = count(details['audio_tokens']);
+  const image = count(details['image_tokens']);
+  if (read !== undefined) classes.in_cache_read = take(read);
+  if (written !== undefined) classes.in_cache_write_5m = take(written);
+  if (audio !== undefined) classes.in_audio = take(audio);
+  if (image !== undefined) classes.in_image = take(image);
   if (prompt !== undefined) classes.in_uncached = rest;
 }
 
@@ -83,14 +84,6 @@ function readCompletion(usage: WireUsage, completion: number | undefined, gap: n
   const image = count(details['image_tokens']);
   if (image !== undefined) classes.out_image = take(image);
   if (completion !== undefined) classes.out_text = rest;
-}
-
-function assign(
-  classes: TokenClasses,
-  name: 'in_cache_read' | 'in_cache_write_5m' | 'in_audio' | 'in_image',
-  value: number | undefined,
-): void {
-  if (value !== undefined) classes[name] = value;
 }
 
 function part(value: JsonValue | undefined): WireUsage {

@@ -16,6 +16,9 @@ export interface WireAnswer {
   /** Perplexity: URLs, and the same with titles. */
   citations?: JsonValue;
   search_results?: JsonValue;
+  moderation?: JsonValue;
+  prompt_filter_results?: JsonValue;
+  usage_breakdown?: JsonValue;
   /** Groq: its compound systems tell usage only here. */
   x_groq?: { usage?: WireUsage | null } | null;
 }

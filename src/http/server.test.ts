@@ -1,0 +1,22 @@
+import { afterEach, expect, test } from 'vitest';
+import { createLog } from '../telemetry/log.ts';
+import { createServer, type Server } from './server.ts';
+
+let server: Server | undefined;
+afterEach(() => server?.close());
+
+test('what Fastify says itself is in our log, and no lines of its own about requests', async () => {
+  const lines: { level: string; msg?: string; err?: { message: string } }[] = [];
+  const logger = createLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) });
+  server = createServer({ authenticate: () => Promise.reject(new Error()), logger, body_bytes_max: 1000 });
+  server.get('/twice', { config: { access: 'open' } }, async (_request, reply) => {
+    void reply.send('once');
+    throw new Error('too late');
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  expect(await (await fetch(`${url}/twice`)).text()).toBe('once');
+  expect(lines.map(({ level, msg, err }) => [level, err?.message ?? msg])).toEqual([
+    ['info', `Server listening at ${url}`],
+    ['error', 'too late'],
+  ]);
+});
