@@ -133,7 +133,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
             before = now;
             return is_still;
           },
-          { interval: 2_000, timeout: 60_000 },
+          { interval: 2_000, timeout: 180_000 },
         )
         .toBe(true);
 

@@ -284,7 +284,7 @@ test('what cannot be counted is refused, or let through where the operator wants
 
 describeStores('two nodes', ({ freshUrl }) => {
   test('let no more through together than there is, and give back what they do not use', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const url = await freshUrl();
     const environment: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };

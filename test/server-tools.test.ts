@@ -545,7 +545,7 @@ test.each([
 
 describeStores('many answers at once', ({ freshUrl }) => {
   test('never spend more than their limit, and what they say that they cost is what was spent', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const url = await freshUrl();
     const own = await startGateway({ yaml: yamlOf(), environment: url === undefined ? {} : { DATABASE_URL: url } });

@@ -44,7 +44,7 @@ describeStores('budgets', ({ open }) => {
     });
 
   test('a limit that pays for exactly 500 of 5,000 requests on three nodes lets 500 pass', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const database = await open();
     const budget = await budgetOf(database, 500_000);

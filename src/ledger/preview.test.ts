@@ -27,7 +27,7 @@ describeStores('what a reservation would come to', ({ open }) => {
   const { freshDir, start } = recorders(open);
 
   test('is what it comes to, whatever was set aside and spent before, and refuses in the same words', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const database = await open();
     // A refusal is remembered for a moment, also where money came back since: here time passes after each.

@@ -10,7 +10,7 @@ describeStores('a store that refuses', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
   test('an outcome that the store refuses is put aside: the others arrive, and it stays in the journal', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const real = ledgerStore(database.queries, database.engine);
@@ -33,7 +33,7 @@ describeStores('a store that refuses', ({ open }) => {
     expect((await stored(database)).map(({ id }) => id)).toContain('g5');
   });
 
-  test('a refused outcome is tried again by itself', { timeout: 60_000 }, async () => {
+  test('a refused outcome is tried again by itself', { timeout: 180_000 }, async () => {
     const database = await open();
     const store = faulty(ledgerStore(database.queries, database.engine));
     const real = store.settle;
@@ -54,7 +54,7 @@ describeStores('a store that refuses', ({ open }) => {
     }
   });
 
-  test('while the store takes nothing at all, nothing is put aside', { timeout: 60_000 }, async () => {
+  test('while the store takes nothing at all, nothing is put aside', { timeout: 180_000 }, async () => {
     const { store, recorder } = await setUp();
     store.settle = down;
     store.register = down;

@@ -116,7 +116,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
   );
 
   test('no interleaving of batches, limits that change and nodes that are given up passes a limit or loses a unit', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const database = await open();
     const random = new Random(engine === 'postgres' ? 5 : 6);

@@ -87,7 +87,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Waits until something holds. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, within_ms = 20_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, within_ms = 60_000): Promise<void> {
   const deadline = Date.now() + within_ms;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`waited ${within_ms} ms in vain: ${what}`);

@@ -105,7 +105,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     expect(ran.err()).toContain('https://nodejs.org');
   });
 
-  test('`npm start` runs the pinned runtime at once, and ends with npm', { timeout: 60_000 }, async () => {
+  test('`npm start` runs the pinned runtime at once, and ends with npm', { timeout: 180_000 }, async () => {
     const npm = join(node, '../npm');
     if (!existsSync(npm)) return;
     const port = await freePort();

@@ -93,7 +93,7 @@ async function ask(gateway: GatewayProcess, key: string, requests: number): Prom
 describeStores('a limited key', ({ engine, freshUrl }) => {
   test.runIf(engine === 'postgres')(
     'is served without asking the store: batches carry what its requests cost, whatever their number',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const database_url = await freshUrl();
       const proxy = await countingProxy(database_url ?? '');

@@ -10,7 +10,7 @@ import { chat, freshDir, MANAGEMENT_KEY, makeKey, run, serve, start, stop, until
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 
 test('a store that cannot be written: 503 in one sentence, the cause in the log, requests served, all of it kept', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const gateway = await serve();
   const { key } = await makeKey(gateway);
@@ -43,7 +43,7 @@ test('a store that cannot be written: 503 in one sentence, the cause in the log,
 });
 
 test('a store whose thread dies: running streams finish, the process ends as failed and says why, nothing is lost', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const killer = `--import=${pathToFileURL(join(import.meta.dirname, 'thread-killer.ts')).href}`;
   const gateway = await serve({ environment: { NODE_OPTIONS: killer } });
@@ -67,7 +67,7 @@ test('a store whose thread dies: running streams finish, the process ends as fai
 
 describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postgres)', () => {
   test('readiness turns 503 and recovers, what was answered meanwhile is kept, the process goes on', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const name = `test_gone_${process.pid}`;
     const admin = new Client({ connectionString: TEST_DATABASE_URL });
@@ -129,7 +129,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
   });
 });
 
-test('`backup` copies a gateway under load at one moment, and never overwrites', { timeout: 60_000 }, async () => {
+test('`backup` copies a gateway under load at one moment, and never overwrites', { timeout: 180_000 }, async () => {
   const gateway = await serve();
   const { key, hash } = await makeKey(gateway);
   let stopped = false;

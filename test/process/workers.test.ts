@@ -87,7 +87,7 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
   });
 
   test('/metrics is the sum over the workers, also for many readers at once, and while one dies', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
@@ -114,7 +114,7 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('a worker that is killed is replaced, and what it had answered is found', { timeout: 60_000 }, async () => {
+  test('a worker that is killed is replaced, and what it had answered is found', { timeout: 180_000 }, async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
     const parent = gateway.child.pid ?? 0;
