@@ -87,7 +87,6 @@ function regained(request: FastifyRequest, parsed: unknown, text: string): unkno
  * For all routes that are registered after it.
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
-  server.decorateRequest('claim', undefined);
   server.decorate('memory', memory);
   if (memory === undefined) return;
 

@@ -26,7 +26,6 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
   });
   let running = 0;
   let waiting: (() => void)[] = [];
-  server.decorateRequest('is_handled', false);
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {

@@ -20,3 +20,25 @@ test('what Fastify says itself is in our log, and no lines of its own about requ
     ['error', 'too late'],
   ]);
 });
+
+test('a request gets the logger as it is: it is not looked over, and no other is made of it', async () => {
+  const looked: string[] = [];
+  const logger = createLog('info', { write: () => undefined });
+  for (const method of ['trace', 'child'] as const) {
+    const own = logger[method];
+    Object.defineProperty(logger, method, {
+      get() {
+        looked.push(method);
+        return own;
+      },
+    });
+  }
+  server = createServer({ authenticate: () => Promise.reject(new Error()), logger, body_bytes_max: 1000 });
+  server.get('/', { config: { access: 'open' } }, (request, reply) => {
+    void reply.send([request.log === logger, reply.log === logger]);
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  looked.length = 0;
+  expect(await (await fetch(url)).json()).toEqual([true, true]);
+  expect(looked).toEqual([]);
+});

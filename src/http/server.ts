@@ -204,11 +204,10 @@ function routesAt(
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
   const server = fastify({
-    // With a logger of its own Fastify would listen to the end of each answer, though it is to log none: it gets ours below.
+    // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
+    // loggers it would look over what that makes for each request. Lines name their request themselves.
     logger: false,
     logController: new LogController({ disableRequestLogging: true }),
-    // Lines name their request themselves; a logger of its own for each request would be made and hardly ever used.
-    ...(logger === false ? {} : { childLoggerFactory: () => logger }),
     bodyLimit: options.body_bytes_max,
     // While it closes, requests on open connections get our envelope, from the hook that refuses them.
     return503OnClosing: false,
@@ -247,16 +246,22 @@ export function createServer(options: ServerOptions): Server {
   server.setSerializerCompiler(serializerCompiler);
   const { translate, observe } = options;
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
-  server.decorateRequest('route');
-  server.decorateRequest('on_leave', undefined);
-  server.decorateRequest('principal', undefined);
-  server.decorateRequest('log_facts', undefined);
   server.addHook('onRoute', requireAccess);
   server.decorate('running', trackRunning(server, releaseClaim));
 
   server.addHook('onRequest', (request, reply, done) => {
     const begun_ms = performance.now();
+    if (logger !== false) {
+      request.log = logger;
+      reply.log = logger;
+    }
+    // Set here: what Fastify is told to decorate it sets by names that it looks up one by one.
     request.route = request.routeOptions;
+    request.on_leave = undefined;
+    request.principal = undefined;
+    request.log_facts = undefined;
+    request.is_handled = false;
+    request.claim = undefined;
     // The one listener for all who want to know: Node copies its list of them at every change.
     reply.raw.on('close', () => {
       observe?.(request, reply, performance.now() - begun_ms);
