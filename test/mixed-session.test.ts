@@ -155,7 +155,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const used = async (hash: string) => Math.round((await manage('GET', `/keys/${hash}`)).data.usage * 1e9);
       for (const hash of [gateway.key_hash, limited.data.hash]) expect(await used(hash)).toBe(costs.get(hash));
       expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
-      const searched = settled.flatMap(({ record }) => (recordOf(record)).fees ?? []);
+      const searched = settled.flatMap(({ record }) => recordOf(record).fees ?? []);
       expect(searched.filter(({ cost_nano }) => cost_nano === SEARCH_USD * 1e9).length).toBeGreaterThan(20);
       // The session is worth its name: answers of each operation, refusals for want of money, failures.
       const others = OTHERS.map(({ path }) => path);
