@@ -1,6 +1,6 @@
 /** A gateway in front of scripted providers `a`, `b`, `c` and `d`, which speak the chat wire: what a client sees of their failures, and what it pays. */
 import { expect, vi } from 'vitest';
-import type { GenerationRecord } from '../src/ledger/records.ts';
+import { recordOf } from '../src/ledger/record-values.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
 import { checkChatStream } from './grammar/chat.ts';
@@ -219,7 +219,7 @@ export async function startFailoverSite(options: {
       await database.close();
       for (const { cost, charges, record } of stored) {
         for (const [, , amount] of JSON.parse(charges) as [string, string, number][]) expect(amount).toBe(cost);
-        const { attempts, cost_nano } = JSON.parse(record) as GenerationRecord;
+        const { attempts, cost_nano } = recordOf(record);
         expect(cost_nano).toBe(cost);
         expect(attempts.reduce((sum, attempt) => sum + attempt.cost_nano, 0)).toBe(cost);
       }

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { amountAtto } from '../src/ledger/charge.ts';
-import type { AttemptRecord, GenerationRecord } from '../src/ledger/records.ts';
+import { recordOf } from '../src/ledger/record-values.ts';
+import type { AttemptRecord } from '../src/ledger/records.ts';
 import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { gatewayWithCommands } from './command-line.ts';
@@ -140,7 +141,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const settled = await rows();
       const costs = new Map<string, number>();
       for (const { key_hash, cost, record } of settled) {
-        const told = JSON.parse(record) as GenerationRecord;
+        const told = recordOf(record);
         const parts = [...told.attempts, ...(told.fees ?? [])];
         expect(told.cost_nano).toBe(parts.reduce((sum, part) => sum + part.cost_nano, 0));
         expect(cost).toBe(told.cost_nano);
@@ -154,7 +155,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
       const used = async (hash: string) => Math.round((await manage('GET', `/keys/${hash}`)).data.usage * 1e9);
       for (const hash of [gateway.key_hash, limited.data.hash]) expect(await used(hash)).toBe(costs.get(hash));
       expect(costs.get(limited.data.hash)).toBeLessThanOrEqual(LIMIT_USD * 1e9);
-      const searched = settled.flatMap(({ record }) => (JSON.parse(record) as GenerationRecord).fees ?? []);
+      const searched = settled.flatMap(({ record }) => recordOf(record).fees ?? []);
       expect(searched.filter(({ cost_nano }) => cost_nano === SEARCH_USD * 1e9).length).toBeGreaterThan(20);
       // The session is worth its name: answers of each operation, refusals for want of money, failures.
       const others = OTHERS.map(({ path }) => path);

@@ -37,7 +37,7 @@ export async function spendingNode(database: Database, node = 'spender') {
         const own = payment.byok_cost_nano ?? 0;
         const paid = own > 0 ? { cost_nano: 0, upstream_cost_nano: own, is_byok: true } : { cost_nano: 0 };
         const record = generation({ ...paid, ...payment });
-        return toSettle(record, JSON.stringify(record), await chargesOf(database, record));
+        return toSettle(record, await chargesOf(database, record));
       }),
     );
     const names = new Map(

@@ -1,8 +1,22 @@
 import { crc32 } from 'node:zlib';
+import {
+  type ChargedValues,
+  chargedOf,
+  chargesText,
+  type GenerationValues,
+  generationOf,
+  type OpenValues,
+  openOf,
+  openValues,
+  recordText,
+} from './record-values.ts';
 import type { JournalRecord } from './records.ts';
 
-/** Bumped when old readers would misread; told in every `S` record. In 1, an attempt's record had an end, which was none. */
-export const JOURNAL_FORMAT = 2;
+/**
+ * Bumped when old readers would misread; told in every `S` record. In 1, an attempt's record had an end, which was none. Until
+ * 3, records and charges were objects, and the id of an attempt or outcome stood beside its record as well.
+ */
+export const JOURNAL_FORMAT = 3;
 
 /** Eight hex digits of length, a space, eight of CRC-32, a space; then the JSON and a line feed. */
 const HEADER_BYTES = 18;
@@ -56,6 +70,40 @@ export class LineBuffer {
   }
 }
 
+/** The line of an outcome, of the texts that the store keeps too. */
+export function outcomeLine(charges: string, record: string): string {
+  return `{"t":"O","charges":${charges},"record":${record}}`;
+}
+
+/** The line of a record, without what a reader checks it by. */
+export function lineOf(told: JournalRecord): string {
+  switch (told.t) {
+    case 'A': {
+      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, record } = told;
+      return JSON.stringify({ t, attempt, endpoint, hold, grant_nano, mode, is_byok, record: openValues(record) });
+    }
+    case 'O':
+      return outcomeLine(chargesText(told.charges ?? []), recordText(told.record));
+    default:
+      return JSON.stringify(told);
+  }
+}
+
+/** What a line tells, of this format or an older one. */
+function recordIn(line: Buffer): JournalRecord {
+  const told = JSON.parse(line.toString()) as JournalRecord;
+  if (told.t === 'A' && Array.isArray(told.record)) {
+    const record = openOf(told.record as unknown as OpenValues);
+    return { ...told, id: record.id, record };
+  }
+  if (told.t === 'O' && Array.isArray(told.record)) {
+    const record = generationOf(told.record as unknown as GenerationValues);
+    const charges = (told.charges as unknown as ChargedValues[]).map(chargedOf);
+    return { t: 'O', id: record.id, charges, record };
+  }
+  return told;
+}
+
 interface Line {
   json: Buffer;
   end: number;
@@ -98,7 +146,7 @@ export function scanSegment(
     if (whole) {
       suspect = undefined;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
-      if (kinds === undefined || kinds.includes(kind)) records.push(JSON.parse(line.json.toString()) as JournalRecord);
+      if (kinds === undefined || kinds.includes(kind)) records.push(recordIn(line.json));
     }
     const newline = line?.end ?? bytes.indexOf(NEWLINE, at);
     if (newline === -1) break;

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import type { Disk, OpenFile } from './disk.ts';
-import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
+import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { JournalRecord } from './records.ts';
 import { type Segment, type Segments, segmentName } from './segments.ts';
@@ -90,7 +90,7 @@ export class Journal {
 
   /** Written with the next records; nobody waits for it. */
   note(record: JournalRecord): void {
-    if (this.#append(JSON.stringify(record))) return;
+    if (this.#append(lineOf(record))) return;
     if (record.t === 'F') this.#segments.flushed(record.ids);
   }
 
@@ -125,10 +125,10 @@ export class Journal {
     const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
     for (const record of found) {
       if ((record.t !== 'A' && record.t !== 'O') || !this.#segments.isOpen(record, segment)) continue;
-      const refused = this.#append(JSON.stringify(record));
+      const refused = this.#append(lineOf(record));
       if (refused) throw refused;
       const progress = record.t === 'A' ? metered.get(record.id) : undefined;
-      if (progress) this.#append(JSON.stringify(progress));
+      if (progress) this.#append(lineOf(progress));
       carried.set(record, this.#segment);
     }
     // Its file may be gone.
@@ -250,7 +250,7 @@ export class Journal {
   #start(): string {
     const { node, boot } = this.#options;
     const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT };
-    return JSON.stringify(start);
+    return lineOf(start);
   }
 
   /** One loop that takes everybody who waits: a chain of promises would starve the last for tens of milliseconds. */

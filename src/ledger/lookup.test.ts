@@ -5,7 +5,7 @@ import { describeStores } from '../../test/store-variants.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
-import type { GenerationRecord } from './records.ts';
+import { recordOf } from './record-values.ts';
 
 const found = (cost_nano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },
@@ -36,7 +36,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
     await next.flush();
     const windows = await database.queries.selectFrom('ledger_windows').select('spent').execute();
     const [row] = await database.queries.selectFrom('ledger_generations').select('record').execute();
-    const stored = JSON.parse(row?.record ?? '') as GenerationRecord;
+    const stored = recordOf(row?.record ?? '');
     expect(early).toEqual(stored);
     return { spent: windows.map(({ spent }) => spent), stored };
   }

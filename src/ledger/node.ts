@@ -3,12 +3,14 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Ask, Hold, HoldLine } from './hold.ts';
 import { Journal, type JournalSync } from './journal.ts';
+import { lineOf, outcomeLine } from './journal-format.ts';
 import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './last-run.ts';
 import type { Holding } from './lease-book.ts';
 import { Leases } from './leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
+import { recordOf } from './record-values.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
 import type { GenerationRecord, HeldLine } from './records.ts';
 import { storeRefusal } from './refusal.ts';
@@ -281,7 +283,7 @@ class Node implements Recorder {
 
   find: Recorder['find'] = (id) => {
     const settle = this.#unflushed.get(id);
-    return settle && (JSON.parse(settle.record) as GenerationRecord);
+    return settle && recordOf(settle.record);
   };
 
   flush: Recorder['flush'] = () => this.#pipe.flush();
@@ -347,27 +349,13 @@ class Node implements Recorder {
     const { id, granted_nano, mode } = held;
     const hold = heldLines(held);
     const { is_byok } = record;
-    return JSON.stringify({
-      t: 'A',
-      id,
-      attempt,
-      endpoint,
-      at: this.#clock.now(),
-      hold,
-      grant_nano: granted_nano,
-      mode,
-      is_byok,
-      record,
-    });
+    return lineOf({ t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, record });
   }
 
   #record(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
     if (this.#unflushed.has(generation.id)) return Promise.resolve();
-    const text = JSON.stringify(generation);
-    const settle = toSettle(generation, text, charges);
-    const charged = charges.length === 0 ? '' : `"charges":${JSON.stringify(charges)},`;
-    const line = `{"t":"O","id":${JSON.stringify(generation.id)},${charged}"record":${text}}`;
-    const written = this.#journal.outcome(generation.id, line);
+    const settle = toSettle(generation, charges);
+    const written = this.#journal.outcome(generation.id, outcomeLine(settle.charged, settle.record));
     this.#queue(settle);
     return written;
   }

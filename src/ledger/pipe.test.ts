@@ -6,7 +6,7 @@ import { Pipe } from './pipe.ts';
 import { type SettleBatch, toSettle, type WindowAsk } from './settle.ts';
 
 const record = generation({ id: 'g' });
-const settle = toSettle(record, JSON.stringify(record), []);
+const settle = toSettle(record, []);
 const ASK: WindowAsk = {
   budget_id: 'b',
   window_start: '',

@@ -135,7 +135,7 @@ describeStores('a store that forgets', ({ open }) => {
     expect(kept).toMatch(/\.settled$/);
     const file = join(data_dir, 'slots', '0', kept);
     const bytes = readFileSync(file);
-    const damaged = bytes.indexOf('"t":"O","id":"g2"');
+    const damaged = bytes.indexOf('"t":"O","charges":[],"record":[["g2"');
     bytes[damaged + 30] = (bytes[damaged + 30] ?? 0) ^ 1;
     writeFileSync(file, bytes);
     const error = vi.fn();

@@ -147,7 +147,7 @@ export interface GenerationRecord extends OpenRecord {
 export type HeldLine = [budget_id: string, window_start: string, amount_nano: number, granted_nano: number];
 
 /**
- * The journal's records: one JSON line each, `t` first. See docs/decisions for the crash matrix.
+ * The journal's records: one JSON line each, `t` first (`lineOf`). See docs/decisions for the crash matrix.
  * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
  */
 export type JournalRecord =
@@ -163,7 +163,6 @@ export type JournalRecord =
       id: string;
       attempt: number;
       endpoint: string;
-      at: number;
       hold?: HeldLine[];
       grant_nano?: number;
       mode?: BudgetMode;

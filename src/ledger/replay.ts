@@ -158,7 +158,7 @@ export function replay(segments: Segments): Replay {
   }
   return {
     unknown: [...attempts.values()],
-    outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, JSON.stringify(record), charges)),
+    outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, charges)),
   };
 }
 
@@ -196,7 +196,7 @@ export async function* forgottenSince(segments: Segments, position: Position): A
     const forgotten: Settle[] = [];
     for (const record of await segments.records(segment, ['O'])) {
       if (record.t !== 'O' || isKept(record.id)) continue;
-      forgotten.push(toSettle(record.record, JSON.stringify(record.record), record.charges ?? []));
+      forgotten.push(toSettle(record.record, record.charges ?? []));
     }
     if (forgotten.length > 0) yield forgotten;
   }

@@ -1,4 +1,5 @@
 import { publicUsage } from '../schemas/usage.ts';
+import { chargesText, recordText } from './record-values.ts';
 import type { GenerationRecord } from './records.ts';
 
 /** One finished call on its way to the store: what money is added up from, and the record as it will be read. */
@@ -14,7 +15,8 @@ export interface Settle {
   created_at: string;
   activity: Activity;
   charges: readonly Charged[];
-  /** The generation record as JSON text: encoded once, for journal and store alike. */
+  /** The charges and the generation record as they are kept: encoded once, for journal and store alike. */
+  charged: string;
   record: string;
 }
 
@@ -172,7 +174,7 @@ export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord)
 }
 
 /** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
-export function toSettle(generation: GenerationRecord, record: string, charges: readonly Charged[]): Settle {
+export function toSettle(generation: GenerationRecord, charges: readonly Charged[]): Settle {
   // As budgets that count own accounts are charged; records of older versions do not tell of earlier attempts.
   const byok_usage_nano = generation.byok_cost_nano ?? (generation.is_byok ? generation.upstream_cost_nano : 0);
   if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byok_usage_nano)) {
@@ -189,7 +191,8 @@ export function toSettle(generation: GenerationRecord, record: string, charges: 
     created_at: generation.created_at,
     activity: activityOf(generation),
     charges,
-    record,
+    charged: chargesText(charges),
+    record: recordText(generation),
   };
 }
 

@@ -31,7 +31,7 @@ function writeOn(): { stop: () => Promise<number> } {
     for (; going; number++) {
       const settles = Array.from({ length: 20 }, (_, index) => {
         const record = generation({ id: `g${number}-${index}`, cost_nano: 3 });
-        return toSettle(record, JSON.stringify(record), []);
+        return toSettle(record, []);
       });
       await store.settle({ node: 'n', epoch, number, at: 1, settles, windows: [], divisor: 2 });
     }

@@ -296,7 +296,7 @@ describeStores('budgets', ({ open }) => {
     const settle = async () => {
       const charges = [{ ...window, amount: 4, cover: 0 }];
       const asks = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false }];
-      const settles = [toSettle(record, JSON.stringify(record), charges)];
+      const settles = [toSettle(record, charges)];
       await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows: asks, divisor: 2 });
     };
     let settling: Promise<void> | undefined;

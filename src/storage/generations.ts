@@ -1,3 +1,4 @@
+import { recordOf } from '../ledger/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Queries } from './database.ts';
 
@@ -18,7 +19,7 @@ export function generationStore(queries: Queries) {
         .where('id', '=', id)
         .where('organization_id', '=', organization_id)
         .executeTakeFirst();
-      return row && (JSON.parse(row.record) as GenerationRecord);
+      return row && recordOf(row.record);
     },
   };
 }

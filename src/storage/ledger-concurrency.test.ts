@@ -71,7 +71,7 @@ class Peer {
     const cost_nano = Math.max(0, ...charges.map(({ amount }) => amount));
     const id = `${this.#node}-${this.#epoch}-${++this.#settled}`;
     const record = generation({ id, ...this.#payer, cost_nano, upstream_cost_nano: cost_nano });
-    const settles = charges.length === 0 ? [] : [toSettle(record, JSON.stringify(record), charges)];
+    const settles = charges.length === 0 ? [] : [toSettle(record, charges)];
     const head = { node: this.#node, epoch: this.#epoch, number: this.#number + 1, at: Date.now(), divisor: 8 };
     const batch: SettleBatch = { ...head, settles, windows };
     const answers = await Promise.all([

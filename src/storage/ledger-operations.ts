@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { recordOf, recordText } from '../ledger/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Database, Queries } from './database.ts';
@@ -110,7 +111,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .where('id', '=', id)
         .executeTakeFirst();
       if (row === undefined) return undefined;
-      const record = JSON.parse(row.record) as GenerationRecord;
+      const record = recordOf(row.record);
       const { is_byok, attempts, outcome } = record;
       const charges = JSON.parse(row.charges) as [string, string, number][];
       return {
@@ -172,7 +173,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       for (const window of ordered) await raiseWindow(window, 'spent', amount);
       await queries
         .updateTable('ledger_generations')
-        .set({ record: JSON.stringify(correctedRecord(record, { is_byok, cost_nano, amount })) })
+        .set({ record: recordText(correctedRecord(record, { is_byok, cost_nano, amount })) })
         .where('id', '=', id)
         .execute();
     },

@@ -12,7 +12,7 @@ const NODE = 'node-1';
 
 function settleOf(id: string, over: Parameters<typeof generation>[0] | object = {}): Settle {
   const record = generation({ id, cost_nano: 100, ...over });
-  return toSettle(record, JSON.stringify(record), []);
+  return toSettle(record, []);
 }
 
 async function usage({ queries }: Database) {
@@ -197,7 +197,7 @@ describeStores('the ledger store', ({ open }) => {
     const database = await open();
     const { send } = await registered(database);
     const record = generation({ id: 'g1', title: 'a \u0000 ü \ud83d\ude00', cost_nano: 9_007_199_254_740_991 });
-    await send(1, [toSettle(record, JSON.stringify(record), [])]);
+    await send(1, [toSettle(record, [])]);
     const store = generationStore(database.queries);
     expect(await store.findById({ organization_id: record.organization_id, id: 'g1' })).toEqual(record);
     expect(await store.findById({ organization_id: 'another', id: 'g1' })).toBeUndefined();

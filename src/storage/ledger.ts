@@ -186,12 +186,7 @@ function generationRow(settle: Settle, node_id: string) {
     outcome: settle.outcome as string,
     cost: settle.cost_nano,
     cover: settle.charges.reduce((most, { cover }) => Math.max(most, cover), 0),
-    charges:
-      settle.charges.length === 0
-        ? '[]'
-        : JSON.stringify(
-            settle.charges.map(({ budget_id, window_start, amount }) => [budget_id, window_start, amount]),
-          ),
+    charges: settle.charged,
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,

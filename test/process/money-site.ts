@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { recordOf } from '../../src/ledger/record-values.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import type { StoreVariant } from '../store-variants.ts';
@@ -230,7 +231,7 @@ export async function moneySite(
         .select(['id', 'cost', 'outcome', 'record'])
         .execute();
       return rows.map(({ id, cost, outcome, record }) => {
-        const { model, usage } = JSON.parse(record) as { model: string; usage: { estimated?: boolean } | null };
+        const { model, usage } = recordOf(record);
         return { id, model, cost, outcome, estimated: usage?.estimated === true };
       });
     },

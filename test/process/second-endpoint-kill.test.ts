@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { recordOf } from '../../src/ledger/record-values.ts';
 import { limits } from '../../src/limits.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
@@ -98,7 +99,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         new Set([(limits.percentile_calls_min + first.tokens + first.left * 2) * 1_000_000]),
       );
       expect(cut_off?.cost).toBe((first.tokens + first.left * 2) * 1_000_000);
-      expect(JSON.parse(cut_off?.record ?? '{}')).toMatchObject({
+      expect(recordOf(cut_off?.record ?? '{}')).toMatchObject({
         provider_name: 'b',
         attempts: [
           { provider_name: 'a', failure: first.failure, estimated: true, cost_nano: first.tokens * 1_000_000 },

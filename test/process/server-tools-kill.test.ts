@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { recordOf } from '../../src/ledger/record-values.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { startScriptedModel, TURN_USAGE } from '../scripted-model.ts';
@@ -90,7 +91,7 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
       expect(windows.reduce((sum, { leased }) => sum + leased, 0)).toBe(0);
       expect(new Set(windows.map(({ spent }) => spent).filter((amount) => amount > 0))).toEqual(new Set([cost_nano]));
       expect(rows).toMatchObject([{ cost: cost_nano, outcome: 'unknown' }]);
-      const record = JSON.parse(rows[0]!.record) as { attempts: unknown[]; fees?: unknown[] };
+      const record = recordOf(rows[0]!.record);
       expect(record).toMatchObject({ attempts: [{ cost_nano: TURN_NANO }] });
       expect(record.fees ?? []).toHaveLength(fees);
     },

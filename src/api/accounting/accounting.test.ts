@@ -28,7 +28,7 @@ describeStores('credits and activity', ({ open }) => {
     const settle = async (...over: Parameters<typeof generation>[0][]) => {
       number += 1;
       const records = over.map((one) => generation({ organization_id, workspace_id, cost_nano: 1_000, ...one }));
-      const settles = records.map((record) => toSettle(record, JSON.stringify(record), []));
+      const settles = records.map((record) => toSettle(record, []));
       expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({
         is: 'applied',
       });

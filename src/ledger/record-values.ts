@@ -1,0 +1,223 @@
+// How journal and store keep records: as lists of values without their names, which were a third of the bytes. Their order
+// is never changed: what is new comes at the end of its list. What is absent is null, or cut off at the end.
+
+import type { AttemptRecord, ChargeLine, GenerationRecord, OpenRecord } from './records.ts';
+import type { Charged } from './settle.ts';
+
+/** A list that ends with the last value that is there. */
+function list<Values extends unknown[]>(...values: Values): Values {
+  while (values.at(-1) === undefined) values.pop();
+  return values;
+}
+
+/** The fields that are there, of some that may be absent. */
+function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
+  const found: { [Name in keyof Fields]?: NonNullable<Fields[Name]> } = {};
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== null && value !== undefined) found[name] = value;
+  }
+  return found;
+}
+
+function lineValues(line: ChargeLine) {
+  return list(line.class, line.units, line.unit_price_pico, line.price_units, line.discount_ppm, line.model);
+}
+
+function lineOf(values: ReturnType<typeof lineValues>): ChargeLine {
+  const [name, units, unit_price_pico, price_units, discount_ppm, model] = values;
+  return { class: name, units, unit_price_pico, ...present({ price_units, discount_ppm, model }) };
+}
+
+function attemptValues(attempt: AttemptRecord) {
+  return list(
+    attempt.endpoint_id,
+    attempt.provider_name,
+    attempt.model_permaslug,
+    attempt.status,
+    attempt.latency,
+    attempt.is_byok,
+    attempt.upstream_id,
+    attempt.failure,
+    attempt.cost_nano,
+    attempt.wait,
+    attempt.tokens,
+    attempt.charges?.map(lineValues),
+    attempt.byok_id,
+    attempt.estimated,
+    attempt.is_unpriced,
+    attempt.continues,
+    attempt.hedges,
+    attempt.step,
+  );
+}
+
+function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
+  const [
+    endpoint_id,
+    provider_name,
+    model_permaslug,
+    status,
+    latency,
+    is_byok,
+    upstream_id,
+    failure,
+    cost_nano,
+    wait,
+    tokens,
+    charges,
+    byok_id,
+    estimated,
+    is_unpriced,
+    continues,
+    hedges,
+    step,
+  ] = values;
+  return {
+    ...{ endpoint_id, provider_name, model_permaslug, status, latency, is_byok, upstream_id, failure, cost_nano },
+    ...present({ wait, tokens, charges: charges?.map(lineOf), byok_id }),
+    ...present({ estimated, is_unpriced, continues, hedges, step }),
+  };
+}
+
+/** What is known of a call when an attempt begins. */
+export function openValues(record: OpenRecord) {
+  return list(
+    record.id,
+    record.request_id,
+    record.api_type,
+    record.created_at,
+    record.key_hash,
+    record.workspace_id,
+    record.organization_id,
+    record.user_id,
+    record.model,
+    record.requested_model,
+    record.provider_name,
+    record.endpoint_id,
+    record.streamed,
+    record.is_byok,
+    record.external_user,
+    record.session_id,
+    record.http_referer,
+    record.title,
+    record.categories,
+    record.user_agent,
+    record.num_media_prompt,
+    record.num_input_audio_prompt,
+    record.attempts.map(attemptValues),
+    record.fees,
+  );
+}
+
+export type OpenValues = ReturnType<typeof openValues>;
+
+/** The record that `openValues` made these of. */
+export function openOf(values: OpenValues): OpenRecord {
+  const [
+    id,
+    request_id,
+    api_type,
+    created_at,
+    key_hash,
+    workspace_id,
+    organization_id,
+    user_id,
+    model,
+    requested_model,
+    provider_name,
+    endpoint_id,
+    streamed,
+    is_byok,
+    external_user,
+    session_id,
+    http_referer,
+    title,
+    categories,
+    user_agent,
+    num_media_prompt,
+    num_input_audio_prompt,
+    attempts,
+    fees,
+  ] = values;
+  return {
+    ...{ id, request_id, api_type, created_at, key_hash, workspace_id, organization_id, user_id: user_id ?? null },
+    ...{ model, requested_model, provider_name, endpoint_id, streamed, is_byok, external_user, session_id },
+    ...{ http_referer, title, categories, user_agent, num_media_prompt, num_input_audio_prompt },
+    attempts: attempts.map(attemptOf),
+    ...present({ fees }),
+  };
+}
+
+function generationValues(record: GenerationRecord) {
+  return list(
+    openValues(record),
+    record.upstream_id,
+    record.outcome,
+    record.cancelled,
+    record.finish_reason,
+    record.native_finish_reason,
+    record.service_tier,
+    record.latency,
+    record.generation_time,
+    record.usage,
+    record.cost_nano,
+    record.upstream_cost_nano,
+    record.cache_discount_nano,
+    record.byok_cost_nano,
+    record.routing,
+  );
+}
+
+export type GenerationValues = ReturnType<typeof generationValues>;
+
+/** The record that `recordText` made these of. */
+export function generationOf(values: GenerationValues): GenerationRecord {
+  const [
+    open,
+    upstream_id,
+    outcome,
+    cancelled,
+    finish_reason,
+    native_finish_reason,
+    service_tier,
+    latency,
+    generation_time,
+    usage,
+    cost_nano,
+    upstream_cost_nano,
+    cache_discount_nano,
+    byok_cost_nano,
+    routing,
+  ] = values;
+  return {
+    ...openOf(open),
+    ...{ upstream_id, outcome, cancelled, finish_reason, native_finish_reason, service_tier, latency, generation_time },
+    ...{ usage, cost_nano, upstream_cost_nano, cache_discount_nano },
+    ...present({ byok_cost_nano, routing }),
+  };
+}
+
+/** A generation's record as journal and store keep it. */
+export function recordText(record: GenerationRecord): string {
+  return JSON.stringify(generationValues(record));
+}
+
+/** The record of such a text; older versions kept the record as it is. */
+export function recordOf(text: string): GenerationRecord {
+  const kept = JSON.parse(text) as GenerationRecord | GenerationValues;
+  return Array.isArray(kept) ? generationOf(kept) : kept;
+}
+
+export type ChargedValues = [budget_id: string, window_start: string, amount: number, cover: number];
+
+/** The charge that `chargesText` made these of. */
+export function chargedOf([budget_id, window_start, amount, cover]: ChargedValues): Charged {
+  return { budget_id, window_start, amount, cover };
+}
+
+/** What an outcome is charged to, as journal and store keep it. */
+export function chargesText(charges: readonly Charged[]): string {
+  if (charges.length === 0) return '[]';
+  return JSON.stringify(charges.map((one): ChargedValues => [one.budget_id, one.window_start, one.amount, one.cover]));
+}

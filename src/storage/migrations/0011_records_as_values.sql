@@ -1,0 +1,2 @@
+-- Generation records and their charges are kept as values without names from here on (src/ledger/record-values.ts); older
+-- ones stay as they are and are read. Nothing changes in the tables: this tells older versions that they cannot read these.
