@@ -83,7 +83,6 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
  */
 export function boundConversation(messages: readonly Message[], report: Report[]): Message[] {
   const given = messages as Message[];
-  if (!given.some(mayBring)) return given;
   const bounded = given.map((message, i): Message => {
     const field = `messages[${i}]`;
     const { content, ext } = message;
@@ -100,11 +99,6 @@ export function boundConversation(messages: readonly Message[], report: Report[]
     };
   });
   return isSame(given, bounded) ? given : bounded;
-}
-
-/** Whether a message has blocks of a wire's own. */
-function mayBring({ content, ext }: Message): boolean {
-  return ext?.natives !== undefined || (Array.isArray(content) && content.some(({ type }) => type === 'native'));
 }
 
 /** Holds the place of a block that is not sent: natives are found by their places. */

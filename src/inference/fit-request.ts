@@ -2,6 +2,7 @@ import type { Endpoint } from '../catalog/model.ts';
 import { offersTier } from '../catalog/price-list.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
 import { boundConversation, boundTools } from './bound-tools.ts';
 
@@ -57,7 +58,7 @@ export function fitRequest(
     boundOutput(fitted, own, report, { max, ...spend });
     const tools = fitted.tools && boundTools(fitted.tools, report);
     if (tools !== fitted.tools) own().tools = tools;
-    const messages = boundConversation(fitted.messages, report);
+    const messages = contentsOf(fitted).has_natives ? boundConversation(fitted.messages, report) : fitted.messages;
     if (messages !== fitted.messages) own().messages = messages;
   }
   dropServerTools(fitted, own, report);

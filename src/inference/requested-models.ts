@@ -73,7 +73,9 @@ const ROUTER_NAMES: Readonly<Record<string, string>> = {
 function namesOf(request: ChatRequest, default_model: string | undefined): Named[] {
   const named: Named[] = [];
   if (request.model) named.push({ field: 'model', name: request.model });
-  for (const [index, name] of (request.models ?? []).entries()) named.push({ field: `models[${index}]`, name });
+  if (request.models) {
+    for (const [index, name] of request.models.entries()) named.push({ field: `models[${index}]`, name });
+  }
   if (named.length > 0) return named;
   if (default_model === undefined) throw invalidField('model', 'is required: no default model is configured');
   return [{ field: 'model', name: default_model }];
@@ -157,7 +159,9 @@ function fitting(wish: Wish, request: ChatRequest): Wish {
  */
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
   const named = namesOf(request, lookup.default_model);
-  const models = new Map<string, Model>();
+  const list: Model[] = [];
+  /** Their ids; made when there is more than one. */
+  let ids: Set<string> | undefined;
   let wishes: Map<Model, Wish> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
@@ -177,14 +181,17 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
       if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
         throw invalid(one, `${one.name} does not answer chat completions`);
       }
-      if (models.has(model.id)) continue;
-      models.set(model.id, model);
+      if (list.length > 0) {
+        ids ??= new Set(list.map(({ id }) => id));
+        if (ids.has(model.id)) continue;
+        ids.add(model.id);
+      }
+      list.push(model);
       if (found.wish === undefined) continue;
       wishes ??= new Map();
       wishes.set(model, fitting(found.wish, request));
     }
   }
-  const list = [...models.values()];
   if (list.length === 0 && nothing !== undefined) throw nothing;
   checkBound(request, list);
   return {
