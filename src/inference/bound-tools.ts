@@ -146,14 +146,13 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
  */
 export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
   const brought: JsonObject[] = [];
-  const define = ({ tool }: JsonObject) => {
-    if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
-  };
   for (const message of listOf(messages)) {
-    for (const block of listOf(isObject(message) ? message['content'] : undefined)) {
+    const content = isObject(message) ? message['content'] : undefined;
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
       if (!isObject(block)) continue;
-      define(block);
-      for (const change of listOf(block['tool_changes'])) if (isObject(change)) define(change);
+      define(block, brought);
+      for (const change of listOf(block['tool_changes'])) if (isObject(change)) define(change, brought);
     }
   }
   for (const item of listOf(input)) {
@@ -161,6 +160,10 @@ export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
     append(brought, listOf(item['tools']).filter(isObject));
   }
   return brought;
+}
+
+function define({ tool }: JsonObject, brought: JsonObject[]): void {
+  if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
 }
 
 const NO_VALUES: readonly JsonValue[] = [];

@@ -20,6 +20,9 @@ export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 /** Names under which hosts of open models make, and bill, several answers of which one is given. */
 const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 
+/** The fields of an output bound. */
+export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
+
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
 export function fitRequest(
   request: ChatRequest,
@@ -42,7 +45,7 @@ export function fitRequest(
     report.push({ kind: 'dropped', field: name, reason: 'there is one answer a request' });
   }
   const max = endpoint.max_completion_tokens;
-  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+  for (const field of BOUNDS) {
     const wanted = request[field];
     if (max !== undefined && typeof wanted === 'number' && wanted > max) {
       own()[field] = max;

@@ -9,6 +9,7 @@ import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from
 import { resolveVariant, wishOf } from '../routing/variants.ts';
 import type { Wish } from '../routing/wish.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { BOUNDS } from './fit-request.ts';
 
 /** The part of the catalog that inference looks at. */
 export interface ModelSource {
@@ -212,7 +213,7 @@ function online(request: ChatRequest): ChatRequest | undefined {
 
 /** An output bound must be below the context length of a model that is to answer (specification, section Limits). */
 function checkBound(request: ChatRequest, models: Model[]): void {
-  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+  for (const field of BOUNDS) {
     const bound = request[field];
     if (typeof bound !== 'number') continue;
     let largest = Number.NEGATIVE_INFINITY;
