@@ -171,14 +171,11 @@ class AnswerAccumulator implements Accumulator {
     };
     if (this.#logprobs !== undefined) choice.logprobs = copyLists(this.#logprobs);
     if (this.#error !== undefined) choice.error = this.#error;
-    const completion: ChatCompletion = {
-      choices: [choice],
-      created,
-      ext: { ...response, wire, rest: response?.rest ?? {} },
-    };
+    const completion: Partial<ChatCompletion> = { choices: [choice], created };
     if (this.#systemFingerprint != null) completion.system_fingerprint = this.#systemFingerprint;
     if (this.#serviceTier != null) completion.service_tier = this.#serviceTier;
-    return completion;
+    completion.ext = { ...response, wire, rest: response?.rest ?? {} };
+    return completion as ChatCompletion;
   }
 }
 
