@@ -55,7 +55,12 @@ export function answerCall(
   reply.header('x-generation-id', call.generation_id);
   request.log_facts = { generation_id: call.generation_id, model, streamed: stream === true };
   if (stream !== true) {
-    return answerWhole(reply, call, () => options.inference.complete(call).then((told) => answer.whole(told)));
+    return answerWhole(
+      reply,
+      call,
+      () => options.inference.complete(call),
+      (told) => answer.whole(told),
+    );
   }
   return streamed(request, reply, call, answer, options);
 }

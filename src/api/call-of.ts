@@ -6,6 +6,7 @@ import { headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
 import { limits } from '../limits.ts';
+import { noteContents } from '../schemas/contents.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
@@ -70,6 +71,7 @@ export function callOf(
   if (session !== undefined && body.session_id === undefined) {
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
+  noteContents(body);
   const accepted_ms = clock.now_ms();
   const shown = headerOf(headers, 'x-gateway-experimental-metadata');
   return {

@@ -167,13 +167,17 @@ function decodeWhole(
   return prepared.dialect.decodeResponse(body, stateOf(prepared, response, context), created);
 }
 
-/** Asks one endpoint for a whole answer. Throws `UpstreamError`, or `ClientGone` when the client left first. */
-export async function attemptWhole(prepared: PreparedAttempt, context: AttemptContext): Promise<ChatCompletion> {
+/** Asks one endpoint for a whole answer, and gives what is made of it. Throws `UpstreamError`, or `ClientGone` when the client left first. */
+export async function attemptWhole<T>(
+  prepared: PreparedAttempt,
+  context: AttemptContext,
+  made: (completion: ChatCompletion) => T,
+): Promise<T> {
   const held = start(outgoingOf(prepared, context.call), context);
   try {
     const response = await headersOf(prepared.dialect, held);
     const body = await readJson(prepared.dialect, response, context.call);
-    return decodeWhole(prepared, response, body, context);
+    return made(decodeWhole(prepared, response, body, context));
   } finally {
     held.release();
   }

@@ -83,7 +83,6 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
  */
 export function boundConversation(messages: readonly Message[], report: Report[]): Message[] {
   const given = messages as Message[];
-  if (!given.some(mayBring)) return given;
   const bounded = given.map((message, i): Message => {
     const field = `messages[${i}]`;
     const { content, ext } = message;
@@ -100,11 +99,6 @@ export function boundConversation(messages: readonly Message[], report: Report[]
     };
   });
   return isSame(given, bounded) ? given : bounded;
-}
-
-/** Whether a message has blocks of a wire's own. */
-function mayBring({ content, ext }: Message): boolean {
-  return ext?.natives !== undefined || (Array.isArray(content) && content.some(({ type }) => type === 'native'));
 }
 
 /** Holds the place of a block that is not sent: natives are found by their places. */
@@ -152,14 +146,13 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
  */
 export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
   const brought: JsonObject[] = [];
-  const define = ({ tool }: JsonObject) => {
-    if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
-  };
   for (const message of listOf(messages)) {
-    for (const block of listOf(isObject(message) ? message['content'] : undefined)) {
+    const content = isObject(message) ? message['content'] : undefined;
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
       if (!isObject(block)) continue;
-      define(block);
-      for (const change of listOf(block['tool_changes'])) if (isObject(change)) define(change);
+      define(block, brought);
+      for (const change of listOf(block['tool_changes'])) if (isObject(change)) define(change, brought);
     }
   }
   for (const item of listOf(input)) {
@@ -167,6 +160,10 @@ export function toolsBrought({ messages, input }: JsonObject): JsonObject[] {
     append(brought, listOf(item['tools']).filter(isObject));
   }
   return brought;
+}
+
+function define({ tool }: JsonObject, brought: JsonObject[]): void {
+  if (isObject(tool) && isObject(tool['definition'])) brought.push(tool['definition']);
 }
 
 const NO_VALUES: readonly JsonValue[] = [];

@@ -139,7 +139,7 @@ abstract class ChatTries {
 class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
   send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
     this.echo(prepared);
-    return attemptWhole(prepared, this.parts.contextOf(this.session)).then(meteredCompletion);
+    return attemptWhole(prepared, this.parts.contextOf(this.session), meteredCompletion);
   }
 }
 

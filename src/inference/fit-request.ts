@@ -2,6 +2,7 @@ import type { Endpoint } from '../catalog/model.ts';
 import { offersTier } from '../catalog/price-list.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
 import { boundConversation, boundTools } from './bound-tools.ts';
 
@@ -18,6 +19,9 @@ export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
 /** Names under which hosts of open models make, and bill, several answers of which one is given. */
 const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
+
+/** The fields of an output bound. */
+export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
 
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
 export function fitRequest(
@@ -41,7 +45,7 @@ export function fitRequest(
     report.push({ kind: 'dropped', field: name, reason: 'there is one answer a request' });
   }
   const max = endpoint.max_completion_tokens;
-  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+  for (const field of BOUNDS) {
     const wanted = request[field];
     if (max !== undefined && typeof wanted === 'number' && wanted > max) {
       own()[field] = max;
@@ -57,7 +61,7 @@ export function fitRequest(
     boundOutput(fitted, own, report, { max, ...spend });
     const tools = fitted.tools && boundTools(fitted.tools, report);
     if (tools !== fitted.tools) own().tools = tools;
-    const messages = boundConversation(fitted.messages, report);
+    const messages = contentsOf(fitted).has_natives ? boundConversation(fitted.messages, report) : fitted.messages;
     if (messages !== fitted.messages) own().messages = messages;
   }
   dropServerTools(fitted, own, report);

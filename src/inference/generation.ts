@@ -4,25 +4,11 @@ import { type Charge, charge, type Work } from '../ledger/charge.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import type { ChatRequest, FinishReason, TokenClasses } from '../schemas/inner.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
 import type { Account } from './settlement.ts';
-
-/** What the request holds besides text. */
-function mediaCounts(request: ChatRequest): { media: number; audio: number; images: number } {
-  const found = { media: 0, audio: 0, images: 0 };
-  for (const message of request.messages) {
-    if (!Array.isArray(message.content)) continue;
-    for (const part of message.content) {
-      if (part.type === 'text' || part.type === 'native') continue;
-      found.media += 1;
-      if (part.type === 'input_audio') found.audio += 1;
-      if (part.type === 'image_url') found.images += 1;
-    }
-  }
-  return found;
-}
 
 /** The second that was told last, up to its fraction: of a moment's many calls one makes it. */
 let told_second = Number.NaN;
@@ -46,7 +32,7 @@ export function openRecord(
   { attempts, fees }: { attempts: AttemptRecord[]; fees: FeeRecord[] },
 ): OpenRecord {
   const { request, principal, attribution } = call;
-  const counts = mediaCounts(request);
+  const { media, sounds } = contentsOf(request);
   const record: OpenRecord = {
     id: call.generation_id,
     request_id: call.request_id,
@@ -68,8 +54,8 @@ export function openRecord(
     title: attribution.title,
     categories: attribution.categories,
     user_agent: attribution.user_agent,
-    num_media_prompt: counts.media,
-    num_input_audio_prompt: counts.audio,
+    num_media_prompt: media,
+    num_input_audio_prompt: sounds,
     attempts,
   };
   if (fees.length > 0) record.fees = fees;
@@ -92,7 +78,7 @@ export function priceAttempt(
 ): Charge {
   if (usage === null) return charge([]);
   const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier });
-  const images = prices.image === undefined ? 0 : mediaCounts(request).images;
+  const images = prices.image === undefined ? 0 : contentsOf(request).images;
   const works: Work[] = [{ usage, prices, images }];
   for (const { model, classes } of usage.extra ?? []) {
     const asks = pricesOf(provider.slug, model);

@@ -9,6 +9,7 @@ import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from
 import { resolveVariant, wishOf } from '../routing/variants.ts';
 import type { Wish } from '../routing/wish.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { BOUNDS } from './fit-request.ts';
 
 /** The part of the catalog that inference looks at. */
 export interface ModelSource {
@@ -73,7 +74,9 @@ const ROUTER_NAMES: Readonly<Record<string, string>> = {
 function namesOf(request: ChatRequest, default_model: string | undefined): Named[] {
   const named: Named[] = [];
   if (request.model) named.push({ field: 'model', name: request.model });
-  for (const [index, name] of (request.models ?? []).entries()) named.push({ field: `models[${index}]`, name });
+  if (request.models) {
+    for (const [index, name] of request.models.entries()) named.push({ field: `models[${index}]`, name });
+  }
   if (named.length > 0) return named;
   if (default_model === undefined) throw invalidField('model', 'is required: no default model is configured');
   return [{ field: 'model', name: default_model }];
@@ -157,7 +160,9 @@ function fitting(wish: Wish, request: ChatRequest): Wish {
  */
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
   const named = namesOf(request, lookup.default_model);
-  const models = new Map<string, Model>();
+  const list: Model[] = [];
+  /** Their ids; made when there is more than one. */
+  let ids: Set<string> | undefined;
   let wishes: Map<Model, Wish> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
@@ -177,14 +182,17 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
       if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
         throw invalid(one, `${one.name} does not answer chat completions`);
       }
-      if (models.has(model.id)) continue;
-      models.set(model.id, model);
+      if (list.length > 0) {
+        ids ??= new Set(list.map(({ id }) => id));
+        if (ids.has(model.id)) continue;
+        ids.add(model.id);
+      }
+      list.push(model);
       if (found.wish === undefined) continue;
       wishes ??= new Map();
       wishes.set(model, fitting(found.wish, request));
     }
   }
-  const list = [...models.values()];
   if (list.length === 0 && nothing !== undefined) throw nothing;
   checkBound(request, list);
   return {
@@ -205,7 +213,7 @@ function online(request: ChatRequest): ChatRequest | undefined {
 
 /** An output bound must be below the context length of a model that is to answer (specification, section Limits). */
 function checkBound(request: ChatRequest, models: Model[]): void {
-  for (const field of ['max_completion_tokens', 'max_tokens'] as const) {
+  for (const field of BOUNDS) {
     const bound = request[field];
     if (typeof bound !== 'number') continue;
     let largest = Number.NEGATIVE_INFINITY;

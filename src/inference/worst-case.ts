@@ -4,7 +4,8 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
-import type { InnerPart, Message, Native, Wire } from '../schemas/inner.ts';
+import { contentsOf } from '../schemas/contents.ts';
+import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
@@ -208,12 +209,6 @@ function isNative(part: InnerPart): part is Native {
   return part.type === 'native';
 }
 
-/** Whether a message has anything but its text. */
-function holdsMore({ content, images, ext }: Message): boolean {
-  if (images?.length || ext?.natives?.length) return true;
-  return Array.isArray(content) && content.some(({ type }) => type !== 'text');
-}
-
 /** The most that a prompt counts at an endpoint, or is taken to where that is not known. */
 function mostTokens(endpoint: Endpoint): number {
   const context = contextOf(endpoint);
@@ -224,7 +219,7 @@ function mostTokens(endpoint: Endpoint): number {
 export function mediaOf(prepared: PreparedAttempt): Media {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
-  if (request.messages.some(holdsMore)) countParts(prepared, media);
+  if (contentsOf(request).has_more) countParts(prepared, media);
   if (OPEN[dialect.wire]?.test(payload)) {
     media.is_open = true;
     const share = MAY_BE_SOUND.test(payload) ? 1 : SOUND_SHARE;
@@ -443,7 +438,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
       passes * prompt.image * Math.max(input_pico, prices.image_token ?? 0) +
       prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
-      (prices.image === undefined ? 0 : prices.image * countImages(request.messages)) +
+      (prices.image === undefined ? 0 : prices.image * contentsOf(request).images) +
       (prices.web_search === undefined ? 0 : prices.web_search * searchesOf(prepared)) +
       beside * output_pico;
     return { fixed_pico, output_pico, kept_ppm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
@@ -453,12 +448,4 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
 
 function searchesOf(prepared: PreparedAttempt): number {
   return providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
-}
-
-function countImages(messages: PreparedAttempt['request']['messages']): number {
-  let images = 0;
-  for (const { content } of messages) {
-    if (Array.isArray(content)) for (const part of content) if (part.type === 'image_url') images += 1;
-  }
-  return images;
 }

@@ -1,7 +1,8 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { limits } from '../limits.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
-import type { ChatRequest, InnerPart } from '../schemas/inner.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
 
 /** What a request needs of whoever serves it, found once. */
 export interface Needs {
@@ -23,31 +24,11 @@ export interface Needs {
   forms: readonly EndpointParameter[];
 }
 
-const MEDIA: Readonly<Partial<Record<InnerPart['type'], string>>> = {
-  image_url: 'image',
-  input_audio: 'audio',
-  video_url: 'video',
-};
-
 /** What this request needs. */
 export function needsOf(request: ChatRequest): Needs {
-  const input: string[] = [];
-  let chars = 0;
-  let has_files = false;
-  for (const { content } of request.messages) {
-    if (typeof content === 'string') chars += content.length;
-    else if (Array.isArray(content)) {
-      for (const part of content) {
-        if (part.type === 'text') chars += part.text.length;
-        if (part.type === 'file') has_files = true;
-        const kind = MEDIA[part.type];
-        if (kind !== undefined && !input.includes(kind)) input.push(kind);
-      }
-    }
-  }
-  if (has_files && asksForNativeFiles(request)) input.push('file');
+  const { chars, kinds, has_files } = contentsOf(request);
   return {
-    input,
+    input: has_files && asksForNativeFiles(request) ? [...kinds, 'file'] : kinds,
     output: request.modalities ?? [],
     prompt_tokens_min: Math.floor(chars / limits.chars_per_token_max),
     prompt_tokens: Math.floor(chars / limits.chars_per_token),

@@ -157,7 +157,8 @@ class Sieve {
 
   filter({ step, reason }: Pick<Rule, 'step' | 'reason'>): void {
     let refused = false;
-    for (const candidate of this.left) {
+    for (let at = 0; at < this.left.length; at += 1) {
+      const candidate = this.left[at] as Candidate;
       const why = reason(candidate, this.#asked);
       if (why === undefined) continue;
       candidate.excluded = { step, reason: why };
@@ -328,11 +329,11 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   };
   const candidates = candidatesOf(request, context, lists);
   const sieve = new Sieve(candidates, asked);
-  for (const rule of rules) if (rule.applies(asked)) sieve.filter(rule);
+  for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(asked)) sieve.filter(rules[at]!);
   if (candidates.some(({ own }) => own !== undefined)) {
     sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left) });
   }
-  for (const preference of soft) if (preference.applies(asked)) sieve.prefer(preference);
+  for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(asked)) sieve.prefer(soft[at]!);
 
   const { left, funnel } = sieve;
   const sort = sortOf(request) ?? wishes?.get(context.models[0] as Model)?.sort ?? context.default_sort;

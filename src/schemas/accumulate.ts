@@ -51,27 +51,22 @@ interface Block {
 /** The order of blocks that needs no telling. */
 const CANONICAL: readonly Slot['kind'][] = ['reasoning', 'text', 'refusal', 'image', 'audio', 'call'];
 
-/**
- * Makes an empty accumulator.
- *
- * A chunk names the block that its delta belongs to by its slot; a delta without a slot continues the last block of its
- * kind. Remainders (`ext`) of a call go to the tool call itself, those of other blocks to the message's `order`.
- */
-export function createAccumulator(): Accumulator {
-  const blocks: Block[] = [];
-  const blocksBySlot: (Block | undefined)[] = [];
-  const calls: (Block | undefined)[] = [];
-  let audio: OutputAudio | undefined;
-  const annotations: Annotation[] = [];
-  let finishReason: FinishReason | null = null;
-  let nativeFinishReason: string | null = null;
-  let logprobs: JsonValue | undefined;
-  let error: ChoiceError | undefined;
-  let systemFingerprint: string | null | undefined;
-  let serviceTier: string | null | undefined;
-  let response: Partial<ResponseExt> | undefined;
+/** A class and not closures: every answer has one, and most are one text. */
+class AnswerAccumulator implements Accumulator {
+  readonly #blocks: Block[] = [];
+  #blocksBySlot: (Block | undefined)[] | undefined = undefined;
+  #calls: (Block | undefined)[] | undefined = undefined;
+  #audio: OutputAudio | undefined = undefined;
+  #annotations: Annotation[] | undefined = undefined;
+  #finishReason: FinishReason | null = null;
+  #nativeFinishReason: string | null = null;
+  #logprobs: JsonValue | undefined = undefined;
+  #error: ChoiceError | undefined = undefined;
+  #systemFingerprint: string | null | undefined = undefined;
+  #serviceTier: string | null | undefined = undefined;
+  #response: Partial<ResponseExt> | undefined = undefined;
 
-  function open(kind: Slot['kind']): Block {
+  #open(kind: Slot['kind']): Block {
     const block: Block = {
       kind,
       text: '',
@@ -82,30 +77,31 @@ export function createAccumulator(): Accumulator {
       ext: undefined,
       native: undefined,
     };
-    blocks.push(block);
+    this.#blocks.push(block);
     return block;
   }
 
-  function blockOf(kind: Slot['kind'], slotted: Block | undefined): Block {
+  #blockOf(kind: Slot['kind'], slotted: Block | undefined): Block {
     if (slotted?.kind === kind) return slotted;
-    const last = blocks.at(-1);
-    return last?.kind === kind ? last : open(kind);
+    const last = this.#blocks.at(-1);
+    return last?.kind === kind ? last : this.#open(kind);
   }
 
   /** Without a slot, a detail is found again by its index, also when other blocks came between. */
-  function reasoningBlock(detail: ReasoningDetail, slotted: Block | undefined): Block {
+  #reasoningBlock(detail: ReasoningDetail, slotted: Block | undefined): Block {
     if (slotted?.kind !== 'reasoning' && detail.index !== undefined) {
-      const known = blocks.findLast((block) => block.details.some((other) => isSameDetail(other, detail)));
+      const known = this.#blocks.findLast((block) => block.details.some((other) => isSameDetail(other, detail)));
       if (known !== undefined) return known;
     }
-    return blockOf('reasoning', slotted);
+    return this.#blockOf('reasoning', slotted);
   }
 
-  function addSlot(slot: SlotEvent): Block | undefined {
-    let block = blocksBySlot[slot.n];
+  #addSlot(slot: SlotEvent): Block | undefined {
+    let block = this.#blocksBySlot?.[slot.n];
     if (block === undefined && slot.open !== undefined) {
-      block = open(slot.open.kind);
-      blocksBySlot[slot.n] = block;
+      block = this.#open(slot.open.kind);
+      this.#blocksBySlot ??= [];
+      this.#blocksBySlot[slot.n] = block;
     }
     if (block === undefined) return undefined;
     if (slot.open !== undefined) keep(block, slot.open);
@@ -113,17 +109,13 @@ export function createAccumulator(): Accumulator {
     return block;
   }
 
-  function keep(block: Block, { ext, native }: { ext?: Ext; native?: Native }): void {
-    if (ext !== undefined) block.ext = mergeExt(block.ext, ext);
-    if (native !== undefined) block.native = native;
-  }
-
-  function addCall(delta: ToolCallDelta, slotted: Block | undefined): void {
-    let block = calls[delta.index];
+  #addCall(delta: ToolCallDelta, slotted: Block | undefined): void {
+    this.#calls ??= [];
+    let block = this.#calls[delta.index];
     if (block === undefined) {
-      block = slotted?.kind === 'call' && slotted.call === undefined ? slotted : open('call');
+      block = slotted?.kind === 'call' && slotted.call === undefined ? slotted : this.#open('call');
       block.call = { id: '', type: 'function', function: { name: '', arguments: '' } };
-      calls[delta.index] = block;
+      this.#calls[delta.index] = block;
     }
     const call = block.call!;
     if (delta.id !== undefined) call.id = delta.id;
@@ -131,55 +123,75 @@ export function createAccumulator(): Accumulator {
     if (delta.function.arguments !== undefined) call.function.arguments += delta.function.arguments;
   }
 
-  return {
-    add(chunk) {
-      const { delta, ext } = chunk;
-      const slotted = ext?.slot === undefined ? undefined : addSlot(ext.slot);
-      if (delta.reasoning_details !== undefined) {
-        for (const detail of delta.reasoning_details) addDetail(reasoningBlock(detail, slotted), detail);
-      } else if (delta.reasoning) {
-        const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
-        addDetail(blockOf('reasoning', slotted), plain);
-      }
-      if (delta.content) blockOf('text', slotted).text += delta.content;
-      if (delta.refusal) blockOf('refusal', slotted).text += delta.refusal;
-      if (delta.images !== undefined) append(blockOf('image', slotted).images, delta.images);
-      if (delta.audio !== undefined) {
-        if (audio === undefined) blockOf('audio', slotted);
-        audio = mergeAudio(audio, delta.audio);
-      }
-      if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) addCall(call, slotted);
-      if (delta.annotations !== undefined) append(annotations, delta.annotations);
-      if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
-      if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;
-      if (chunk.logprobs != null) logprobs = mergeLogprobs(logprobs, chunk.logprobs);
-      if (chunk.error !== undefined) error = chunk.error;
-      if (chunk.system_fingerprint !== undefined) systemFingerprint = chunk.system_fingerprint ?? systemFingerprint;
-      if (chunk.service_tier !== undefined) serviceTier = chunk.service_tier ?? serviceTier;
-      if (ext?.response !== undefined) response = response ? mergeResponse(response, ext.response) : ext.response;
-    },
-    result(created) {
-      const wire = response?.wire ?? blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
-      const message = buildMessage(blocks, wire);
-      if (audio !== undefined) message.audio = audio;
-      if (annotations.length > 0) message.annotations = [...annotations];
-      const choice: ChatCompletion['choices'][0] = {
-        index: 0,
-        message,
-        finish_reason: finishReason,
-        native_finish_reason: nativeFinishReason,
-      };
-      if (logprobs !== undefined) choice.logprobs = copyLists(logprobs);
-      if (error !== undefined) choice.error = error;
-      return {
-        choices: [choice],
-        created,
-        ...(systemFingerprint == null ? {} : { system_fingerprint: systemFingerprint }),
-        ...(serviceTier == null ? {} : { service_tier: serviceTier }),
-        ext: { ...response, wire, rest: response?.rest ?? {} },
-      };
-    },
-  };
+  add(chunk: ChatChunk): void {
+    const { delta, ext } = chunk;
+    const slotted = ext?.slot === undefined ? undefined : this.#addSlot(ext.slot);
+    if (delta.reasoning_details !== undefined) {
+      for (const detail of delta.reasoning_details) addDetail(this.#reasoningBlock(detail, slotted), detail);
+    } else if (delta.reasoning) {
+      const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
+      addDetail(this.#blockOf('reasoning', slotted), plain);
+    }
+    if (delta.content) this.#blockOf('text', slotted).text += delta.content;
+    if (delta.refusal) this.#blockOf('refusal', slotted).text += delta.refusal;
+    if (delta.images !== undefined) append(this.#blockOf('image', slotted).images, delta.images);
+    if (delta.audio !== undefined) {
+      if (this.#audio === undefined) this.#blockOf('audio', slotted);
+      this.#audio = mergeAudio(this.#audio, delta.audio);
+    }
+    if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) this.#addCall(call, slotted);
+    if (delta.annotations !== undefined) {
+      this.#annotations ??= [];
+      append(this.#annotations, delta.annotations);
+    }
+    if (chunk.finish_reason != null) this.#finishReason = chunk.finish_reason;
+    if (chunk.native_finish_reason != null) this.#nativeFinishReason = chunk.native_finish_reason;
+    if (chunk.logprobs != null) this.#logprobs = mergeLogprobs(this.#logprobs, chunk.logprobs);
+    if (chunk.error !== undefined) this.#error = chunk.error;
+    if (chunk.system_fingerprint !== undefined) {
+      this.#systemFingerprint = chunk.system_fingerprint ?? this.#systemFingerprint;
+    }
+    if (chunk.service_tier !== undefined) this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
+    if (ext?.response !== undefined) {
+      this.#response = this.#response ? mergeResponse(this.#response, ext.response) : ext.response;
+    }
+  }
+
+  result(created: number): ChatCompletion {
+    const response = this.#response;
+    const wire = response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
+    const message = buildMessage(this.#blocks, wire);
+    if (this.#audio !== undefined) message.audio = this.#audio;
+    if (this.#annotations?.length) message.annotations = [...this.#annotations];
+    const choice: ChatCompletion['choices'][0] = {
+      index: 0,
+      message,
+      finish_reason: this.#finishReason,
+      native_finish_reason: this.#nativeFinishReason,
+    };
+    if (this.#logprobs !== undefined) choice.logprobs = copyLists(this.#logprobs);
+    if (this.#error !== undefined) choice.error = this.#error;
+    const completion: Partial<ChatCompletion> = { choices: [choice], created };
+    if (this.#systemFingerprint != null) completion.system_fingerprint = this.#systemFingerprint;
+    if (this.#serviceTier != null) completion.service_tier = this.#serviceTier;
+    completion.ext = { ...response, wire, rest: response?.rest ?? {} };
+    return completion as ChatCompletion;
+  }
+}
+
+/**
+ * Makes an empty accumulator.
+ *
+ * A chunk names the block that its delta belongs to by its slot; a delta without a slot continues the last block of its
+ * kind. Remainders (`ext`) of a call go to the tool call itself, those of other blocks to the message's `order`.
+ */
+export function createAccumulator(): Accumulator {
+  return new AnswerAccumulator();
+}
+
+function keep(block: Block, { ext, native }: { ext?: Ext; native?: Native }): void {
+  if (ext !== undefined) block.ext = mergeExt(block.ext, ext);
+  if (native !== undefined) block.native = native;
 }
 
 /** The reasoning as one string: text and summaries, details apart by a blank line; null when there is none. */

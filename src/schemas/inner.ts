@@ -5,6 +5,7 @@
  * of blocks, blocks of unknown kinds, and the remainder of a wire's objects. Extensions and `native` objects never
  * reach a client and are never taken from one.
  */
+import type { Contents } from './contents.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
 export type Wire =
@@ -209,6 +210,8 @@ export interface RequestExt extends Ext {
   seals?: 'emit' | 'off';
   /** Features by the names of the wire's beta header, as the client asked for them. Which go upstream, the dialect decides. */
   betas?: readonly string[];
+  /** What the messages hold, or held when it was looked at: asked of `contentsOf` alone. */
+  contents?: Contents;
 }
 
 /**

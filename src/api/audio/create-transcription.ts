@@ -93,11 +93,14 @@ export function createTranscription(server: Server, { inference, clock }: Transc
         });
         reply.header('x-generation-id', call.generation_id);
         request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
-        const answer = async () => encode(await inference.run(call, transcriptionTask(wish, asked)), wanted);
-        const is_text = wanted.response_format === 'text';
-        return is_text
-          ? answerWhole(reply, call, answer, 'text/plain; charset=utf-8')
-          : answerWhole(reply, call, answer);
+        const content_type = wanted.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
+        return answerWhole(
+          reply,
+          call,
+          () => inference.run(call, transcriptionTask(wish, asked)),
+          (answer) => encode(answer, wanted),
+          content_type,
+        );
       },
     });
     done();

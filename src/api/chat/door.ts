@@ -74,12 +74,20 @@ function isForeign(field: string, role: unknown): boolean {
 /** The message without what its role does not have; the given one where it has nothing else. */
 function ownFields(given: Record<string, unknown>): Record<string, unknown> {
   const { role } = given;
-  if (!Object.keys(given).some((field) => isForeign(field, role))) return given;
-  return Object.fromEntries(Object.entries(given).filter(([field]) => !isForeign(field, role)));
+  for (const field in given) {
+    if (!isForeign(field, role)) continue;
+    return Object.fromEntries(Object.entries(given).filter(([name]) => !isForeign(name, role)));
+  }
+  return given;
+}
+
+/** Ids of legacy calls by the names of their functions; made when there is one. */
+interface LegacyCalls {
+  ids: Map<string, string> | undefined;
 }
 
 /** An assistant's legacy `function_call` is one tool call; its answer, a `function` message, refers to the last such call. */
-function message(given: Record<string, unknown>, index: number, calls: Map<string, string>): Message {
+function message(given: Record<string, unknown>, index: number, legacy: LegacyCalls): Message {
   const clean = ownFields(given);
   const content = clean['content'];
   let made = clean as unknown as Message;
@@ -107,13 +115,14 @@ function message(given: Record<string, unknown>, index: number, calls: Map<strin
     made = rest;
     if (call !== null) {
       const id = legacyCallId(index);
-      calls.set(call.name, id);
+      legacy.ids ??= new Map();
+      legacy.ids.set(call.name, id);
       made.tool_calls = [{ id, type: 'function', function: { name: call.name, arguments: call.arguments } }];
     }
   }
   if ((clean['role'] as string) === 'function') {
     const name = String(clean['name']);
-    const id = calls.get(name);
+    const id = legacy.ids?.get(name);
     if (id === undefined) {
       throw new GatewayError(400, `messages[${index}].name must be the name of a function that was called before`);
     }
@@ -194,13 +203,13 @@ export function chatRequest(body: ChatBody): ChatRequest {
   checkReasoning(body);
   // Filled, not emptied: an object that lost a field is slow to read ever after.
   const request: Record<string, unknown> = {};
-  for (const field of Object.keys(body)) {
+  for (const field in body) {
     const value = body[field as keyof ChatBody];
     if (value !== null && !CONSUMED.has(field)) request[field] = value;
   }
-  const calls = new Map<string, string>();
+  const legacy: LegacyCalls = { ids: undefined };
   const given = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
-  request['messages'] = mapChanged(given, (item, index) => message(item, index, calls));
+  request['messages'] = mapChanged(given, (item, index) => message(item, index, legacy));
   if (body.functions && !body.tools) {
     request['tools'] = body.functions.map((definition) => ({ type: 'function', function: definition }) as FunctionTool);
     const choice = legacyChoice(body.function_call);

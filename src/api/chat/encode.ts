@@ -87,30 +87,39 @@ function publicAnnotation(annotation: Annotation): Annotation {
   return url_citation.title == null ? { ...annotation, url_citation: { ...url_citation, title: '' } } : annotation;
 }
 
+type Choice = WholeAnswer['completion']['choices'][0];
+
+function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
+  const { message, logprobs, error } = choice;
+  const made: Record<string, unknown> = {
+    index: 0,
+    finish_reason: textFinish(choice.finish_reason),
+    native_finish_reason: choice.native_finish_reason,
+  };
+  if (error) made['error'] = error;
+  made['logprobs'] = logprobs ?? null;
+  made['text'] = textOf(message.content) + (message.refusal ?? '');
+  if (message.reasoning && !hide_reasoning) made['reasoning'] = message.reasoning;
+  return made;
+}
+
+function messageChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
+  const made: Record<string, unknown> = {
+    index: 0,
+    logprobs: choice.logprobs ?? null,
+    finish_reason: choice.finish_reason,
+    native_finish_reason: choice.native_finish_reason,
+  };
+  if (choice.error) made['error'] = choice.error;
+  made['message'] = publicMessage(choice.message, hide_reasoning);
+  return made;
+}
+
 /** The whole answer as the contract has it, field by field. */
 export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
   const { completion, served, usage, metadata } = answer;
   const [choice] = completion.choices;
-  const finish = {
-    finish_reason: envelope.text_form ? textFinish(choice.finish_reason) : choice.finish_reason,
-    native_finish_reason: choice.native_finish_reason,
-    ...(choice.error ? { error: choice.error } : {}),
-  };
-  const shown = envelope.text_form
-    ? {
-        index: 0,
-        ...finish,
-        logprobs: choice.logprobs ?? null,
-        text: textOf(choice.message.content) + (choice.message.refusal ?? ''),
-        ...(choice.message.reasoning && !envelope.hide_reasoning ? { reasoning: choice.message.reasoning } : {}),
-      }
-    : {
-        index: 0,
-        logprobs: choice.logprobs ?? null,
-        ...finish,
-        message: publicMessage(choice.message, envelope.hide_reasoning),
-      };
-  return JSON.stringify({
+  const made: Record<string, unknown> = {
     id: envelope.id,
     object: 'chat.completion',
     created: envelope.created,
@@ -118,10 +127,11 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
     provider: served.provider,
     system_fingerprint: completion.system_fingerprint ?? null,
     service_tier: completion.service_tier ?? null,
-    choices: [shown],
+    choices: [envelope.text_form ? textChoice(choice, envelope) : messageChoice(choice, envelope)],
     usage,
-    ...(metadata ? { gateway_metadata: metadata } : {}),
-  });
+  };
+  if (metadata) made['gateway_metadata'] = metadata;
+  return JSON.stringify(made);
 }
 
 function frame(json: string): string {

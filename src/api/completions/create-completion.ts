@@ -72,8 +72,11 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
       const envelope = envelopeOf(body, lead, calls);
       if (streamed) return stream(request, reply, { calls, envelope }, options);
       const together = { cancel: () => leave(calls) };
-      return answerWhole(reply, { cancellation: together }, async () =>
-        encodeCompletion(await completeAll(inference, calls), envelope),
+      return answerWhole(
+        reply,
+        { cancellation: together },
+        () => completeAll(inference, calls),
+        (answers) => encodeCompletion(answers, envelope),
       );
     },
   });

@@ -84,10 +84,12 @@ export function createEmbeddings(server: Server, { inference, tokenizer, clock }
       });
       reply.header('x-generation-id', call.generation_id);
       request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
-      return answerWhole(reply, call, async () => {
-        const answer = await inference.run(call, embeddingsTask(wanted, asked, tokenizer));
-        return encode(answer, call.generation_id, wanted.encoding_format);
-      });
+      return answerWhole(
+        reply,
+        call,
+        () => inference.run(call, embeddingsTask(wanted, asked, tokenizer)),
+        (answer) => encode(answer, call.generation_id, wanted.encoding_format),
+      );
     },
   });
 }

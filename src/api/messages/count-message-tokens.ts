@@ -42,10 +42,13 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       asked.stream = false;
       const call = callOf(request, asked, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
       request.log_facts = { model: asked.model };
-      return answerWhole(reply, call, async () => {
-        const { input_tokens, rest, is_estimate } = await inference.countTokens(call);
-        return JSON.stringify({ ...rest, input_tokens, ...(is_estimate ? { estimated: true } : {}) });
-      });
+      return answerWhole(
+        reply,
+        call,
+        () => inference.countTokens(call),
+        ({ input_tokens, rest, is_estimate }) =>
+          JSON.stringify({ ...rest, input_tokens, ...(is_estimate ? { estimated: true } : {}) }),
+      );
     },
   });
 }

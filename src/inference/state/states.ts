@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
+import { contentsOf } from '../../schemas/contents.ts';
 import type {
   ChatChunk,
   ChatCompletion,
@@ -94,15 +95,6 @@ function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
   if (ext === undefined || ext.client === 'completions' || ext.seals === 'off') return false;
   return !hidesReasoning(request) && OWN_WIRE[ext.client] !== wire;
-}
-
-/** Whether a message has no state, and cannot have lost any: what was said in texts alone. */
-function isStateless({ role, reasoning_details, tool_calls }: Message): boolean {
-  return role !== 'assistant' || (!reasoning_details?.length && !tool_calls?.length);
-}
-
-function hasIssuer({ ext }: Message): boolean {
-  return ext?.issuer !== undefined;
 }
 
 const textOf = (details: readonly ReasoningDetail[]) =>
@@ -216,7 +208,8 @@ export function createTurnStates({
   return {
     recall(call, mayCarry) {
       const { request, principal } = call;
-      if (request.messages.every(isStateless)) return { call, report: [], issuer: undefined };
+      // What was said in texts alone has no state, and cannot have lost any.
+      if (!contentsOf(request).is_stateful) return { call, report: [], issuer: undefined };
       const may_carry = keeps && mayCarry();
       // A client that was not shown its turn's reasoning did not choose to leave it out.
       const own = request.ext && !hidesReasoning(request) ? OWN_WIRE[request.ext.client] : undefined;
@@ -274,7 +267,7 @@ export function createTurnStates({
     },
 
     fit(request, candidate) {
-      if (!request.messages.some(hasIssuer)) return { request, report: [] };
+      if (!contentsOf(request).is_issued) return { request, report: [] };
       const issuer = issuerOf(candidate);
       const report: Report[] = [];
       const messages = request.messages.map((message, at) => {

@@ -13,7 +13,8 @@ import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
 import { mediaTypeOf } from '../../providers/media-type.ts';
 import { takesInput } from '../../routing/needs.ts';
-import type { ChatRequest, FilePart, InnerPart, Message, TextPart } from '../../schemas/inner.ts';
+import { contentsOf } from '../../schemas/contents.ts';
+import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import { asksFor, type PdfEngine, pdfEngineOf } from '../plugin-options.ts';
 import { annotatedFiles, type FileAnnotation } from './file-annotations.ts';
@@ -75,17 +76,6 @@ function* filesOf(messages: readonly Message[]): Generator<PlacedFile> {
 }
 
 /** Asked of every call, several times. */
-function hasFiles(messages: readonly Message[]): boolean {
-  for (const { content } of messages) {
-    if (Array.isArray(content) && content.some(isFile)) return true;
-  }
-  return false;
-}
-
-function isFile({ type }: InnerPart): boolean {
-  return type === 'file';
-}
-
 function takesFiles(endpoint: Endpoint): boolean {
   return takesInput(endpoint, 'file');
 }
@@ -327,7 +317,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
   }
 
   function isFor({ request }: Call): boolean {
-    return hasFiles(request.messages) && asksFor(request, 'file-parser') !== false;
+    return contentsOf(request).has_files && asksFor(request, 'file-parser') !== false;
   }
 
   async function readBefore(call: Call, wish: Wish): Promise<Call> {

@@ -1,3 +1,4 @@
+import { contentsOf } from '../../schemas/contents.ts';
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isForeign } from '../foreign-message.ts';
@@ -24,19 +25,17 @@ const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 
 
 /** Every tool call id in the conversation, once. */
 export function callIds(messages: readonly Message[]): string[] {
-  let ids: Set<string> | undefined;
-  for (const { tool_calls } of messages) {
-    if (!tool_calls?.length) continue;
-    ids ??= new Set();
-    for (const call of tool_calls) ids.add(call.id);
-  }
-  return ids === undefined ? [] : [...ids];
+  const ids = new Set<string>();
+  for (const { tool_calls } of messages) for (const call of tool_calls ?? []) ids.add(call.id);
+  return [...ids];
 }
 
 /** The messages as this upstream takes them; those that need no change are the client's own objects. */
 export function encodeMessages(encoding: Encoding): JsonObject[] {
   const { request, quirks } = encoding;
-  const paired = pairToolMessages(request.messages, (field, reason) => tell(encoding, 'changed', field, reason));
+  const paired = contentsOf(request).has_calls
+    ? pairToolMessages(request.messages, (field, reason) => tell(encoding, 'changed', field, reason))
+    : request.messages;
   // Repairs move messages; reports name the place that the client knows.
   const places = paired === request.messages ? undefined : new Map(request.messages.map((message, i) => [message, i]));
   const out: JsonObject[] = [];

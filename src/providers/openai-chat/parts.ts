@@ -1,3 +1,4 @@
+import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
@@ -8,6 +9,7 @@ const WEB_URL = /^https?:\/\//i;
 /** The URLs that this upstream cannot fetch itself. */
 export function requiredMedia(request: ChatRequest, { quirks }: DialectEndpoint): MediaNeed[] {
   const needs: MediaNeed[] = [];
+  if (contentsOf(request).media === 0) return needs;
   for (const message of request.messages) {
     if (!Array.isArray(message.content)) continue;
     for (const part of message.content) {

@@ -16,80 +16,90 @@ export interface ReasoningReader {
   end(): ReasoningDetail[];
 }
 
-/** Makes the reader of one answer. `strip_tags` takes literal think tags out of the reasoning. */
-export function createReasoningReader(strip_tags: boolean): ReasoningReader {
-  const stripper = strip_tags ? createThinkStripper() : undefined;
+/** A class and not closures: every answer has one, and most have no reasoning. */
+class DetailReader implements ReasoningReader {
+  readonly #stripper: ReturnType<typeof createThinkStripper> | undefined;
   /** Ours, by the upstream's type and index. */
-  const numbers = new Map<string, number>();
-  let count = 0;
-  let plain: number | undefined;
-  let hasReadable = false;
+  #numbers: Map<string, number> | undefined = undefined;
+  #count = 0;
+  #plain: number | undefined = undefined;
+  #hasReadable = false;
 
-  function readString(message: WireMessage): ReasoningDetail[] {
+  constructor(strip_tags: boolean) {
+    this.#stripper = strip_tags ? createThinkStripper() : undefined;
+  }
+
+  #readString(message: WireMessage): ReasoningDetail[] {
     // Beside details with text, the string says the same once more.
-    const text = hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
-    return text === undefined ? [] : readText(text);
+    const text = this.#hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
+    return text === undefined ? [] : this.readText(text);
   }
 
-  function readText(text: string): ReasoningDetail[] {
-    const kept = stripper === undefined ? text : stripper.push(text);
-    return kept === '' ? [] : [plainDetail(kept)];
+  readText(text: string): ReasoningDetail[] {
+    const kept = this.#stripper === undefined ? text : this.#stripper.push(text);
+    return kept === '' ? [] : [this.#plainDetail(kept)];
   }
 
-  function plainDetail(text: string): ReasoningDetail {
-    if (plain === undefined) {
-      plain = count;
-      count += 1;
+  #plainDetail(text: string): ReasoningDetail {
+    if (this.#plain === undefined) {
+      this.#plain = this.#count;
+      this.#count += 1;
     }
-    return { type: 'reasoning.text', text, format: 'unknown', id: null, index: plain };
+    return { type: 'reasoning.text', text, format: 'unknown', id: null, index: this.#plain };
   }
 
-  function number(detail: JsonObject, is_whole: boolean, position: number): number {
+  #number(detail: JsonObject, is_whole: boolean, position: number): number {
     // An encrypted detail always comes whole; some gateways number it like the summary before it.
     const key =
       is_whole || detail['type'] === 'reasoning.encrypted'
         ? undefined
         : `${detail['type']}:${typeof detail['index'] === 'number' ? detail['index'] : position}`;
-    const told = key === undefined ? undefined : numbers.get(key);
+    const told = key === undefined ? undefined : this.#numbers?.get(key);
     if (told !== undefined) return told;
-    const ours = count;
-    count += 1;
-    if (key !== undefined) numbers.set(key, ours);
+    const ours = this.#count;
+    this.#count += 1;
+    if (key !== undefined) {
+      this.#numbers ??= new Map();
+      this.#numbers.set(key, ours);
+    }
     return ours;
   }
 
-  return {
-    readText,
-    read(message, is_whole) {
-      const told = message.reasoning_details;
-      if (Array.isArray(told) && told.length > 0) {
-        const details: ReasoningDetail[] = [];
-        for (let position = 0; position < told.length; position += 1) {
-          const entry = told[position];
-          const detail = isObject(entry) ? detailOf(entry) : undefined;
-          if (detail === undefined || !isObject(entry)) continue;
-          detail.index = number(entry, is_whole, position);
-          details.push(detail);
-        }
-        hasReadable ||= details.some(isReadable);
-        return hasReadable ? details : [...readString(message), ...details];
-      }
-      return readString(message);
-    },
-    readSignature(signature, call_id) {
-      const index = count;
-      count += 1;
-      return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
-    },
-    closeBlock() {
-      plain = undefined;
-      numbers.clear();
-    },
-    end() {
-      const rest = stripper?.end() ?? '';
-      return rest === '' ? [] : [plainDetail(rest)];
-    },
-  };
+  read(message: WireMessage, is_whole: boolean): ReasoningDetail[] {
+    const told = message.reasoning_details;
+    if (!Array.isArray(told) || told.length === 0) return this.#readString(message);
+    const details: ReasoningDetail[] = [];
+    for (let position = 0; position < told.length; position += 1) {
+      const entry = told[position];
+      const detail = isObject(entry) ? detailOf(entry) : undefined;
+      if (detail === undefined || !isObject(entry)) continue;
+      detail.index = this.#number(entry, is_whole, position);
+      details.push(detail);
+    }
+    this.#hasReadable ||= details.some(isReadable);
+    return this.#hasReadable ? details : [...this.#readString(message), ...details];
+  }
+
+  readSignature(signature: string, call_id: string | undefined): ReasoningDetail[] {
+    const index = this.#count;
+    this.#count += 1;
+    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
+  }
+
+  closeBlock(): void {
+    this.#plain = undefined;
+    this.#numbers = undefined;
+  }
+
+  end(): ReasoningDetail[] {
+    const rest = this.#stripper?.end() ?? '';
+    return rest === '' ? [] : [this.#plainDetail(rest)];
+  }
+}
+
+/** Makes the reader of one answer. `strip_tags` takes literal think tags out of the reasoning. */
+export function createReasoningReader(strip_tags: boolean): ReasoningReader {
+  return new DetailReader(strip_tags);
 }
 
 function isReadable(detail: ReasoningDetail): boolean {

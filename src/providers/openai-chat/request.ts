@@ -1,3 +1,4 @@
+import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { allowedMode, allowedTools } from '../allowed-tools.ts';
@@ -55,7 +56,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   if (encoding.renamed !== undefined) {
     state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
   }
-  const call_ids = callIds(request.messages);
+  const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
   if (call_ids.length > 0) state['call_ids'] = call_ids;
   if (quirks.think_tags) state['think_tags'] = true;
   if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;

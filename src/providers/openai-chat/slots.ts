@@ -12,41 +12,54 @@ export interface SlotWriter {
   closeBeside(n: number, native: Native | undefined, chunks: ChatChunk[]): void;
 }
 
-/** Makes the writer of one answer. `onClose` hears of every block of prose that ends. */
-export function createSlotWriter(onClose: (kind: Slot['kind']) => void): SlotWriter {
-  let opened = 0;
-  let open: { kind: Slot['kind']; n: number } | undefined;
+/** A class and not closures: every answer has one. */
+class BlockWriter implements SlotWriter {
+  readonly #onClose: (kind: Slot['kind']) => void;
+  #opened = 0;
+  #open: { kind: Slot['kind']; n: number } | undefined = undefined;
 
-  function close(chunks: ChatChunk[]): void {
-    if (open === undefined) return;
-    const { kind, n } = open;
-    open = undefined;
-    chunks.push({ delta: {}, ext: { slot: { n, close: {} } } });
-    onClose(kind);
+  constructor(onClose: (kind: Slot['kind']) => void) {
+    this.#onClose = onClose;
   }
 
-  return {
-    hasOpened: () => opened > 0,
-    emit(kind, delta, chunks) {
-      if (open?.kind === kind) {
-        chunks.push({ delta, ext: { slot: { n: open.n } } });
-        return;
-      }
-      close(chunks);
-      open = { kind, n: opened };
-      opened += 1;
-      chunks.push({ delta, ext: { slot: { n: open.n, open: { kind } } } });
-    },
-    openBeside(opening, delta, chunks) {
-      close(chunks);
-      const n = opened;
-      opened += 1;
-      chunks.push({ delta, ext: { slot: { n, open: opening } } });
-      return n;
-    },
-    close,
-    closeBeside(n, native, chunks) {
-      chunks.push({ delta: {}, ext: { slot: { n, close: native === undefined ? {} : { native } } } });
-    },
-  };
+  hasOpened(): boolean {
+    return this.#opened > 0;
+  }
+
+  emit(kind: Slot['kind'], delta: Delta, chunks: ChatChunk[]): void {
+    if (this.#open?.kind === kind) {
+      chunks.push({ delta, ext: { slot: { n: this.#open.n } } });
+      return;
+    }
+    this.close(chunks);
+    const n = this.#opened;
+    this.#open = { kind, n };
+    this.#opened += 1;
+    chunks.push({ delta, ext: { slot: { n, open: { kind } } } });
+  }
+
+  openBeside(opening: { kind: Slot['kind']; ext?: Ext; native?: Native }, delta: Delta, chunks: ChatChunk[]): number {
+    this.close(chunks);
+    const n = this.#opened;
+    this.#opened += 1;
+    chunks.push({ delta, ext: { slot: { n, open: opening } } });
+    return n;
+  }
+
+  close(chunks: ChatChunk[]): void {
+    if (this.#open === undefined) return;
+    const { kind, n } = this.#open;
+    this.#open = undefined;
+    chunks.push({ delta: {}, ext: { slot: { n, close: {} } } });
+    this.#onClose(kind);
+  }
+
+  closeBeside(n: number, native: Native | undefined, chunks: ChatChunk[]): void {
+    chunks.push({ delta: {}, ext: { slot: { n, close: native === undefined ? {} : { native } } } });
+  }
+}
+
+/** Makes the writer of one answer. `onClose` hears of every block of prose that ends. */
+export function createSlotWriter(onClose: (kind: Slot['kind']) => void): SlotWriter {
+  return new BlockWriter(onClose);
 }

@@ -34,6 +34,14 @@ describe('a stream', () => {
     expect(chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined)).toEqual([chunks.at(-1)]);
   });
 
+  test('tells citations that come after an empty list of them, and keeps them where none are told later', () => {
+    const cited = (events: JsonValue[]) => decode(events).flatMap((chunk) => chunk.delta.annotations ?? []);
+    const late = [delta({ content: 'a' }, null, { citations: [] }), delta({}, 'stop', { citations: ['https://a'] })];
+    expect(cited(late)).toMatchObject([{ url_citation: { url: 'https://a' } }]);
+    const early = [delta({ content: 'a' }, null, { citations: ['https://a'] }), delta({}, 'stop', { citations: [] })];
+    expect(cited(early)).toMatchObject([{ url_citation: { url: 'https://a' } }]);
+  });
+
   test('takes usage that comes after [DONE], and nothing else', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const late = { choices: [{ index: 0, delta: { content: 'late' } }], usage };

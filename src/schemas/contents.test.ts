@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import { Contents, contentsOf, noteContents } from './contents.ts';
+import type { ChatRequest, InnerPart, Message } from './inner.ts';
+
+const text: InnerPart = { type: 'text', text: 'four' };
+const image: InnerPart = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } };
+const sound: InnerPart = { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } };
+const film: InnerPart = { type: 'video_url', video_url: { url: 'https://a.example/b.mp4' } };
+const file: InnerPart = { type: 'file', file: { file_data: 'https://a.example/b.pdf' } };
+const native: InnerPart = { type: 'native', wire: 'anthropic-messages', block: { type: 'x' } };
+const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } } as const;
+
+const NOTHING = {
+  chars: 0,
+  media: 0,
+  images: 0,
+  sounds: 0,
+  has_files: false,
+  kinds: [],
+  has_natives: false,
+  has_more: false,
+  has_calls: false,
+  is_stateful: false,
+  is_issued: false,
+};
+
+const said: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] = [
+  ['a text', { role: 'user', content: 'four' }, { chars: 4 }],
+  ['parts of text', { role: 'user', content: [text, text] }, { chars: 8 }],
+  ['an empty text', { role: 'user', content: '' }, {}],
+  ['nothing', { role: 'assistant', content: null }, {}],
+  ['an image', { role: 'user', content: [image] }, { media: 1, images: 1, kinds: ['image'], has_more: true }],
+  ['a sound', { role: 'user', content: [sound] }, { media: 1, sounds: 1, kinds: ['audio'], has_more: true }],
+  ['a film', { role: 'user', content: [film] }, { media: 1, kinds: ['video'], has_more: true }],
+  ['a file', { role: 'user', content: [text, file] }, { chars: 4, media: 1, has_files: true, has_more: true }],
+  [
+    'several kinds',
+    { role: 'user', content: [film, image, image] },
+    { media: 3, images: 2, kinds: ['video', 'image'], has_more: true },
+  ],
+  ["a wire's own part", { role: 'user', content: [native] }, { has_natives: true, has_more: true }],
+  [
+    "a wire's own object beside the text",
+    { role: 'assistant', content: 'a', ext: { wire: 'anthropic-messages', rest: {}, natives: [native] } },
+    { chars: 1, has_natives: true, has_more: true },
+  ],
+  [
+    'pictures that a model made',
+    { role: 'assistant', content: null, images: [{ type: 'image_url', image_url: { url: 'data:,' } }] },
+    { has_more: true },
+  ],
+  ['calls', { role: 'assistant', content: null, tool_calls: [call] }, { has_calls: true, is_stateful: true }],
+  ['no calls', { role: 'assistant', content: null, tool_calls: [] }, {}],
+  ['a result', { role: 'tool', tool_call_id: 'a', content: 'b' }, { chars: 1, has_calls: true }],
+  [
+    'reasoning',
+    { role: 'assistant', content: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'b' }] },
+    { chars: 1, is_stateful: true },
+  ],
+  [
+    'an issuer',
+    { role: 'assistant', content: 'a', ext: { wire: 'openai-chat', rest: {}, issuer: 'x' } },
+    { chars: 1, is_issued: true },
+  ],
+];
+
+test.each(said)('what messages hold is found: %s', (_what, message, expected) => {
+  const { messages, ...found } = new Contents([message]);
+  expect(messages).toEqual([message]);
+  expect(found).toEqual({ ...NOTHING, ...expected });
+});
+
+test('what is found is of all messages', () => {
+  const found = new Contents(said.map(([, message]) => message));
+  expect(found).toMatchObject({ media: 7, images: 3, sounds: 1, has_files: true, has_calls: true, is_issued: true });
+  expect(found.kinds).toEqual(['image', 'audio', 'video']);
+});
+
+function requestOf(messages: Message[]): ChatRequest {
+  return { messages, ext: { wire: 'openai-chat', client: 'chat', rest: {} } };
+}
+
+test('copies of a request look over the same messages once', () => {
+  const request = requestOf([{ role: 'user', content: 'a' }]);
+  noteContents(request);
+  const found = contentsOf(request);
+  const copy: ChatRequest = { ...request, model: 'b' };
+  expect(contentsOf(copy)).toBe(found);
+  expect(contentsOf(request)).toBe(found);
+});
+
+test('other messages than those that were noted are looked over', () => {
+  const request = requestOf([{ role: 'user', content: 'a' }]);
+  noteContents(request);
+  const changed = { ...request, messages: [...request.messages, { role: 'user', content: [file] } as Message] };
+  expect(contentsOf(changed).has_files).toBe(true);
+  expect(contentsOf(changed)).toBe(contentsOf(changed));
+  expect(contentsOf(request).has_files).toBe(false);
+});
+
+test('a request of which nothing was noted is not touched', () => {
+  const request = Object.freeze(requestOf([{ role: 'user', content: [file] }]));
+  Object.freeze(request.ext);
+  expect(contentsOf(request).has_files).toBe(true);
+  expect(contentsOf({ messages: request.messages }).has_files).toBe(true);
+});
