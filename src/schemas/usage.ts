@@ -53,7 +53,7 @@ export function publicUsage(classes: TokenClasses): PublicUsage {
   const prompt_tokens = inputTokens(classes);
   const completion_tokens = outputTokens(classes);
   const searches = classes.counts?.web_search;
-  return {
+  const told: PublicUsage = {
     prompt_tokens,
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
@@ -68,6 +68,7 @@ export function publicUsage(classes: TokenClasses): PublicUsage {
       audio_tokens: classes.out_audio ?? 0,
       image_tokens: classes.out_image ?? 0,
     },
-    ...(searches === undefined ? {} : { server_tool_use: { web_search_requests: searches } }),
   };
+  if (searches !== undefined) told.server_tool_use = { web_search_requests: searches };
+  return told;
 }
