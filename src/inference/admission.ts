@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import type { Hold } from '../ledger/hold.ts';
+import type { Ask, Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
@@ -77,6 +77,15 @@ interface Asking<P extends Prepared> {
   measure: Measure<P>;
 }
 
+/** How an attempt is let in: `full_tokens` is what is asked for at first. */
+interface Terms {
+  mode: BudgetMode;
+  is_sliced: boolean;
+  output_tokens: number;
+  full_tokens: number;
+  least_tokens: number;
+}
+
 /** Lets attempts in: the one place where inference asks for money. */
 export interface Admission {
   /**
@@ -110,54 +119,77 @@ export function createAdmission({
   recorder: Pick<Recorder, 'reserve' | 'reserveNow' | 'extend'>;
   rules: SpendingRules;
 }): Admission {
-  async function admitLimited<P extends Prepared>({
-    call,
-    hold: held,
-    is_byok,
-    prepare,
-    measure,
-  }: Asking<P>): Promise<Admitted<P>> {
+  /** What money is asked with. */
+  function askOf<P extends Prepared>({ call, is_byok }: Asking<P>, terms: Terms, exposure: Exposure): Ask {
+    const { mode, full_tokens, least_tokens } = terms;
+    const full_nano = costOf(exposure, full_tokens);
+    const least_nano = costOf(exposure, least_tokens);
     const { budgets } = call.principal;
+    return { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
+  }
+
+  function tryReserve(ask: Ask, held: Hold): Hold | Promise<Hold> {
+    try {
+      return recorder.reserve(ask, held);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** At once where this node has all that is asked for. */
+  function admitLimited<P extends Prepared>(asking: Asking<P>): Admitted<P> | Promise<Admitted<P>> {
+    const { call, hold: held, prepare, measure } = asking;
     const mode = call.principal.budget_mode ?? rules.budgets;
     const default_tokens = rules.default_output_tokens;
     const prepared = prepare({ default_tokens });
     const output_tokens = prepared.output_tokens ?? default_tokens;
-    const { exposure: sure, floor, count, least_tokens: needed } = measure(prepared, output_tokens, mode);
+    const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
     const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
-    const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, needed));
-    const askFor = (exposure: Exposure) => {
-      const full_nano = costOf(exposure, full_tokens);
-      const least_nano = costOf(exposure, least_tokens);
-      return { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
-    };
+    const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, measured.least_tokens));
+    const terms = { mode, is_sliced, output_tokens, full_tokens, least_tokens };
+    const ask = askOf(asking, terms, measured.exposure);
+    const hold = tryReserve(ask, held);
+    if (hold instanceof Promise || hold.granted_nano < ask.full_nano) {
+      return admitLess(asking, terms, { prepared, measured, hold, ask });
+    }
+    return { prepared, hold, grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, mode } };
+  }
+
+  /** What is not there at once: once it has come, or as far as it goes, or by a better count. */
+  async function admitLess<P extends Prepared>(
+    asking: Asking<P>,
+    terms: Terms,
+    asked: { prepared: P; measured: Measured; hold: Hold | Promise<Hold>; ask: Ask },
+  ): Promise<Admitted<P>> {
+    const { mode, is_sliced, output_tokens, full_tokens, least_tokens } = terms;
+    const { exposure: sure, floor, count } = asked.measured;
+    let { ask } = asked;
     let exposure = sure;
-    let ask = askFor(sure);
     let hold: Hold;
     try {
-      const reserved = recorder.reserve(ask, held);
-      hold = reserved instanceof Promise ? await reserved : reserved;
+      hold = await asked.hold;
     } catch (error) {
       const counted = mayHelp(error, costOf(floor(), least_tokens)) ? await count() : undefined;
       if (counted === undefined) throw error;
       exposure = counted;
-      ask = askFor(counted);
-      hold = await recorder.reserve(ask, held);
+      ask = askOf(asking, terms, counted);
+      hold = await recorder.reserve(ask, asking.hold);
     }
     if (exposure === sure && hold.granted_nano < ask.full_nano) {
       const counted = await count();
       if (counted !== undefined) {
         exposure = counted;
-        ask = askFor(counted);
-        hold = await recorder.reserve(ask, held);
+        ask = askOf(asking, terms, counted);
+        hold = await recorder.reserve(ask, asking.hold);
       }
     }
     const is_full = hold.granted_nano >= ask.full_nano;
     const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
     const grant = { exposure, output_tokens, paid_tokens, mode };
-    if (is_full || is_sliced) return { prepared, hold, grant };
-    const lowered = prepare({ default_tokens, paid_tokens });
+    if (is_full || is_sliced) return { prepared: asked.prepared, hold, grant };
+    const lowered = asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
   }
 
@@ -197,7 +229,7 @@ export function createAdmission({
       const { call, hold, is_byok, prepare } = facts;
       const { budgets } = call.principal;
       if (budgets.length === 0) return { prepared: prepare(), hold, grant: undefined };
-      if (budgets.some(({ include_byok }) => !is_byok || include_byok)) return admitLimited(facts);
+      if (!is_byok || budgets.some(({ include_byok }) => include_byok)) return admitLimited(facts);
       return admitUncounted(facts);
     },
 

@@ -149,11 +149,15 @@ test('one that is late is given up when the caller gives up, with all other ques
 });
 
 test('after a failure nothing more is asked', async () => {
+  const held: ServerResponse[] = [];
+  let failing: ServerResponse | undefined;
   answer = ({ body: { text } }, response) => {
-    if (text === 'Ann 0') response.writeHead(500).end();
-    else setTimeout(() => response.end('[]'), 20);
+    if (text === 'Ann 0') failing = response;
+    else held.push(response);
+    if (held.length === limits.analyzer_requests_at_once - 1) failing?.writeHead(500).end();
   };
   await expect(analyzer().analyze(Array.from({ length: 12 }, (_, at) => `Ann ${at}`))).rejects.toThrow('status 500');
+  for (const response of held) response.end('[]');
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
 });

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../test/routing-fixture.ts';
 import type { Hold } from '../ledger/hold.ts';
+import { LeaseBook } from '../ledger/lease-book.ts';
 import { limits } from '../limits.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
@@ -75,7 +76,8 @@ test('the lists are bounded, and so is the record', () => {
 
 test('what was set aside stands with the budgets that counted it', () => {
   const budget = { id: 'i', label: 'l', limit_nano: 1, include_byok: false };
-  const line = { window_start: '', amount: 7, share: 0 };
+  const lease = new LeaseBook(() => 0).of('i', '');
+  const line = { window_start: '', lease, amount: 7, share: 0 };
   const hold: Hold = {
     id: 'g',
     granted_nano: 7,

@@ -57,8 +57,9 @@ export function routingRecord(
   for (const { budget, granted } of hold.lines) {
     if (granted <= 0) continue;
     told.hold_nano = hold.granted_nano;
-    told.held_in ??= [];
-    told.held_in.push(`${budget.scope} ${budget.reset_interval}`);
+    const counted = `${budget.scope} ${budget.reset_interval}`;
+    if (told.held_in === undefined) told.held_in = [counted];
+    else told.held_in.push(counted);
   }
   if (call.stages.length > 0) told.pipeline = call.stages;
   return told;

@@ -20,7 +20,7 @@ import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-passage.ts';
 import type { ModelSource } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
-import type { Traffic } from './traffic.ts';
+import type { AnswerFacts, Traffic } from './traffic.ts';
 
 /** The public usage with what it cost, in USD. */
 export interface AnswerUsage extends PublicUsage {
@@ -218,18 +218,16 @@ function answerUsage(
     output_nano += charge.output_nano;
     is_unpriced ||= charge.is_unpriced;
   }
-  const told: AnswerUsage = is_unpriced
-    ? { ...publicUsage(usage), ...(theirs === parts.length ? { cost: toUsd(cost_nano) } : {}), is_byok }
-    : {
-        ...publicUsage(usage),
-        cost: toUsd(cost_nano),
-        is_byok,
-        cost_details: {
-          upstream_inference_cost: theirs === 0 ? null : toUsd(their_nano),
-          upstream_inference_prompt_cost: toUsd(input_nano),
-          upstream_inference_completions_cost: toUsd(output_nano),
-        },
-      };
+  const told = publicUsage(usage) as AnswerUsage;
+  if (!is_unpriced || theirs === parts.length) told.cost = toUsd(cost_nano);
+  told.is_byok = is_byok;
+  if (!is_unpriced) {
+    told.cost_details = {
+      upstream_inference_cost: theirs === 0 ? null : toUsd(their_nano),
+      upstream_inference_prompt_cost: toUsd(input_nano),
+      upstream_inference_completions_cost: toUsd(output_nano),
+    };
+  }
   if (tool_calls !== undefined) {
     told.server_tool_use_details = {
       web_search_requests: usage.counts?.web_search ?? 0,
@@ -242,6 +240,8 @@ function answerUsage(
 
 /** What of a call was used in all: by what made the answer, and beside it. */
 function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord[]): TokenClasses | null {
+  const [only] = parts;
+  if (parts.length === 1 && fees.length === 0 && only !== undefined) return only.usage;
   const told: TokenClasses[] = [];
   for (const { usage } of parts) if (usage !== null) told.push(usage);
   for (const { counts } of fees) if (counts !== undefined) told.push({ counts });
@@ -311,16 +311,18 @@ export function createSettlement(options: {
   }
 
   /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
-  function orLost<T>(session: Session, work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      void recorder.lose(session.hold);
-      throw error;
-    }
+  function lost(session: Session, fault: unknown): unknown {
+    void recorder.lose(session.hold);
+    return fault;
   }
 
-  const note: Settlement['note'] = (session, candidate, end) => orLost(session, () => noted(session, candidate, end));
+  const note: Settlement['note'] = (session, candidate, end) => {
+    try {
+      return noted(session, candidate, end);
+    } catch (error) {
+      throw lost(session, error);
+    }
+  };
 
   function noted(session: Session, candidate: Candidate, end: AttemptEnd) {
     const { status, failure } = end;
@@ -349,8 +351,8 @@ export function createSettlement(options: {
     const more_nano = attempt.cost_nano - (session.attempts[at]?.cost_nano ?? 0);
     if (more_nano !== 0) recorder.keep(session.hold, more_nano, attempt.is_byok);
     session.attempts[at] = attempt;
-    const shown = { provider: provider.name, model: model.id, status: status ?? 0 };
-    session.shown[at] = own === undefined ? { ...shown, is_byok: false } : { ...shown, ...shownOwn(own) };
+    const shown: ShownAttempt = { provider: provider.name, model: model.id, status: status ?? 0, is_byok: false };
+    session.shown[at] = own === undefined ? shown : Object.assign(shown, shownOwn(own));
     // One that answered may still break off: it is counted when its end is known.
     if (failure !== null && failure !== ASSUMED) metrics.attempt(provider.slug, failure);
     return attempt;
@@ -423,27 +425,37 @@ export function createSettlement(options: {
     return part;
   }
 
-  const breakOff: Settlement['breakOff'] = (session, answered, failure) =>
-    orLost(session, () => {
+  const breakOff: Settlement['breakOff'] = (session, answered, failure) => {
+    try {
       answered.attempt.failure = failure;
       endPart(session, answered, true);
       metrics.attempt(answered.candidate.provider.slug, failure);
-    });
+    } catch (error) {
+      throw lost(session, error);
+    }
+  };
 
-  const endStep: Settlement['endStep'] = (session, answered) =>
-    orLost(session, () => {
+  const endStep: Settlement['endStep'] = (session, answered) => {
+    try {
       const { usage, charge } = endPart(session, answered, false);
       metrics.attempt(answered.candidate.provider.slug, 'answered');
       if (usage !== null) tellOverrun(session, answered.candidate, usage, charge.cost_nano);
-      tellTraffic(session, answered, usage, true);
-    });
+      tellTraffic(session, answered, { usage, end_ms: clock.monotonic_ms(), is_completed: true });
+    } catch (error) {
+      throw lost(session, error);
+    }
+  };
 
-  function tellTraffic(session: Session, answered: Answered, usage: TokenClasses | null, is_completed: boolean): void {
+  function tellTraffic(
+    session: Session,
+    answered: Answered,
+    { usage, end_ms, is_completed }: Pick<AnswerFacts, 'usage' | 'end_ms' | 'is_completed'>,
+  ): void {
     traffic.answered(answered.candidate, {
       is_streamed: session.call.request.stream === true,
       sent_ms: session.sent_ms,
       first_token_ms: session.step_first_token_ms ?? session.first_token_ms,
-      end_ms: clock.monotonic_ms(),
+      end_ms,
       usage,
       tool_calls: answered.meter.toolCalls?.(),
       is_completed,
@@ -456,7 +468,7 @@ export function createSettlement(options: {
     const { call } = session;
     const now = clock.monotonic_ms();
     const last = answered && priceAnswer(session, answered);
-    const parts: Pick<Part, 'candidate' | 'usage' | 'charge'>[] = last ? [...session.parts, last] : session.parts;
+    const parts = last === undefined ? session.parts : session.parts.length === 0 ? [last] : [...session.parts, last];
     const usage = allUsed(parts, session.fees);
     let discount_nano: number | null = null;
     for (const { charge } of parts) {
@@ -477,16 +489,16 @@ export function createSettlement(options: {
     session.usage = usage;
     session.routing = routingRecord(session, closed.model, usage);
     closed.routing = session.routing;
-    return { closed, usage, parts, latency };
+    return { closed, usage, parts, latency, end_ms: now };
   }
 
   function tell(session: Session, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
-    const { closed, usage, parts, latency } = ended;
+    const { closed, usage, parts, latency, end_ms } = ended;
     if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
     const last = answered && parts.at(-1);
     if (last?.usage) tellOverrun(session, candidate, last.usage, last.charge.cost_nano);
     if (answered && answered.attempt.failure === null) {
-      tellTraffic(session, answered, last?.usage ?? null, outcome === 'completed');
+      tellTraffic(session, answered, { usage: last?.usage ?? null, end_ms, is_completed: outcome === 'completed' });
     }
     metrics.generation({
       model: closed.model,
@@ -513,12 +525,14 @@ export function createSettlement(options: {
       return NO_USAGE;
     }
     const closing = { outcome, finish_reason, answered, candidate };
-    const ended = orLost(session, () => {
-      const made = close(session, record, closing);
-      tell(session, closing, made);
-      endPassage(session.passage, closing, made.usage);
-      return made;
-    });
+    let ended: ReturnType<typeof close>;
+    try {
+      ended = close(session, record, closing);
+      tell(session, closing, ended);
+      endPassage(session.passage, closing, ended.usage);
+    } catch (error) {
+      throw lost(session, error);
+    }
     await recorder.outcome(ended.closed, session.hold);
     session.call.settled?.(ended.closed);
     return answerUsage(ended, candidate, session);

@@ -95,6 +95,34 @@ test('fees are part of the cost, of neither side', () => {
   });
 });
 
+test('what goes in and what comes out are told apart, whatever the class', () => {
+  const ones: Prices = Object.fromEntries([...tokenPrices, ...unitPrices].map((name) => [name, 1_000_000]));
+  for (const name of [
+    'in_uncached',
+    'in_cache_read',
+    'in_cache_write_5m',
+    'in_cache_write_1h',
+    'in_audio',
+    'in_image',
+  ]) {
+    expect(charge({ [name]: 3 }, { ...ones, request: 0 })).toMatchObject({ input_nano: 3_000, output_nano: 0 });
+  }
+  expect(charge({ audio_ms: 3_000 }, { ...ones, request: 0 })).toMatchObject({ input_nano: 3_000, output_nano: 0 });
+  for (const name of ['out_text', 'out_reasoning', 'out_audio', 'out_image']) {
+    expect(charge({ [name]: 3 }, { ...ones, request: 0 })).toMatchObject({ input_nano: 0, output_nano: 3_000 });
+  }
+  const fees = charge({ counts: { web_search: 2 } }, ones, 3);
+  expect(fees).toMatchObject({ cost_nano: 6_000, input_nano: 0, output_nano: 0 });
+});
+
+test.each([Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER])(
+  'up to %i pico-USD and past it, not one is lost',
+  (pico) => {
+    const { cost_nano } = charge({ in_uncached: 1, out_text: 1 }, { prompt: pico, completion: 1_001 });
+    expect(BigInt(cost_nano)).toBe((BigInt(pico) + 1_001n + 999n) / 1_000n);
+  },
+);
+
 describe('cache_discount', () => {
   test('is what reads saved', () => {
     expect(charge({ in_cache_read: 1000 }, SONNET).cache_discount_nano).toBe(2_700_000);

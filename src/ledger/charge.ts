@@ -27,46 +27,14 @@ export interface Work {
 }
 
 const MILLION = 1_000_000;
-/** A price in pico-USD times a share in millionths is an amount in atto-USD: nothing is rounded before the end. */
+const PICO_PER_NANO = 1000;
+const ATTO_PER_PICO = 1_000_000n;
 const ATTO_PER_NANO = 1_000_000_000n;
 const MOST_NANO = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
-
-type Side = 'input' | 'output' | 'fee';
 
 /** What of the list price is paid, in millionths. A discount is a fraction with at most six decimals. */
 function keptPpm({ discount }: Prices): number {
   return MILLION - Math.round((discount ?? 0) * MILLION);
-}
-
-/** The lines of what costs something. A class without a price of its own falls back to `prompt` or `completion`. */
-function linesOf({ usage, prices, images, model }: Work, add: (side: Side, line: ChargeLine) => void): void {
-  const prompt = prices.prompt ?? 0;
-  const completion = prices.completion ?? 0;
-  const write = prices.input_cache_write ?? prompt;
-  const discount_ppm = MILLION - keptPpm(prices);
-  const line = (side: Side, name: string, units: number | undefined, unit_price_pico: number, price_units = 1) => {
-    if (units === undefined || units <= 0 || unit_price_pico <= 0) return;
-    const found: ChargeLine = { class: name, units, unit_price_pico };
-    if (price_units !== 1) found.price_units = price_units;
-    if (discount_ppm > 0) found.discount_ppm = discount_ppm;
-    if (model !== undefined) found.model = model;
-    add(side, found);
-  };
-  line('input', 'in_uncached', usage.in_uncached, prompt);
-  line('input', 'in_cache_read', usage.in_cache_read, prices.input_cache_read ?? prompt);
-  line('input', 'in_cache_write_5m', usage.in_cache_write_5m, write);
-  line('input', 'in_cache_write_1h', usage.in_cache_write_1h, prices.input_cache_write_1h ?? write);
-  line('input', 'in_audio', usage.in_audio, prices.audio ?? prompt);
-  line('input', 'in_image', usage.in_image, prices.image_token ?? prompt);
-  line('input', 'audio_second', usage.audio_ms, prices.audio_second ?? 0, 1000);
-  line('output', 'out_text', usage.out_text, completion);
-  line('output', 'out_reasoning', usage.out_reasoning, prices.internal_reasoning ?? completion);
-  line('output', 'out_audio', usage.out_audio, prices.audio_output ?? completion);
-  line('output', 'out_image', usage.out_image, prices.image_output ?? completion);
-  // The fee of the request is the attempt's own, not once more that of every model that had a part in it.
-  line('fee', 'request', model === undefined ? 1 : 0, prices.request ?? 0);
-  line('fee', 'image', images, prices.image ?? 0);
-  line('fee', 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
 }
 
 /** What a line comes to, in atto-USD (10^-18): exact, but for less than one of it where a price is of many units. */
@@ -77,31 +45,94 @@ export function amountAtto({ units, unit_price_pico, discount_ppm, price_units =
   return (product + per - 1n) / per;
 }
 
-/** Up, never down: the gateway does not lose a fraction to rounding. */
-function toNano(atto: bigint): number {
+/**
+ * What lines come to together, exact and rounded up at the end: the gateway does not lose a fraction to rounding. Whole pico-USD are
+ * added up in a number as far as one holds them, which is what next to all attempts cost, and the rest in atto-USD.
+ */
+function nanoOf(lines: readonly ChargeLine[], counts: (line: ChargeLine) => boolean): number {
+  let whole_pico = 0;
+  let rest_atto = 0n;
+  for (const line of lines) {
+    if (!counts(line)) continue;
+    const { units, unit_price_pico, discount_ppm, price_units } = line;
+    const pico = whole_pico + units * unit_price_pico;
+    const is_plain = discount_ppm === undefined && price_units === undefined && Number.isSafeInteger(units);
+    if (is_plain && Number.isSafeInteger(pico)) whole_pico = pico;
+    else rest_atto += amountAtto(line);
+  }
+  if (rest_atto === 0n) {
+    const rest_pico = whole_pico % PICO_PER_NANO;
+    return (whole_pico - rest_pico) / PICO_PER_NANO + (rest_pico > 0 ? 1 : 0);
+  }
+  const atto = BigInt(whole_pico) * ATTO_PER_PICO + rest_atto;
   const nano = (atto + ATTO_PER_NANO - 1n) / ATTO_PER_NANO;
   return Number(nano > MOST_NANO ? MOST_NANO : nano);
+}
+
+// The side of a class of tokens, or of sound, is in its name; fees are on neither.
+const isAny = () => true;
+const isInput = ({ class: name }: ChargeLine) => name.startsWith('in_') || name === 'audio_second';
+const isOutput = ({ class: name }: ChargeLine) => name.startsWith('out_');
+
+/** A line of what one class costs, where it costs anything. */
+function addLine(
+  lines: ChargeLine[],
+  { prices, model }: Work,
+  name: string,
+  units: number | undefined,
+  unit_price_pico: number,
+  price_units = 1,
+): void {
+  if (units === undefined || units <= 0 || unit_price_pico <= 0) return;
+  const line: ChargeLine = { class: name, units, unit_price_pico };
+  if (price_units !== 1) line.price_units = price_units;
+  const discount_ppm = MILLION - keptPpm(prices);
+  if (discount_ppm > 0) line.discount_ppm = discount_ppm;
+  if (model !== undefined) line.model = model;
+  lines.push(line);
+}
+
+/** The lines of what costs something. A class without a price of its own falls back to `prompt` or `completion`. */
+function addLines(lines: ChargeLine[], work: Work): void {
+  const { usage, prices, images, model } = work;
+  const prompt = prices.prompt ?? 0;
+  const completion = prices.completion ?? 0;
+  const write = prices.input_cache_write ?? prompt;
+  addLine(lines, work, 'in_uncached', usage.in_uncached, prompt);
+  addLine(lines, work, 'in_cache_read', usage.in_cache_read, prices.input_cache_read ?? prompt);
+  addLine(lines, work, 'in_cache_write_5m', usage.in_cache_write_5m, write);
+  addLine(lines, work, 'in_cache_write_1h', usage.in_cache_write_1h, prices.input_cache_write_1h ?? write);
+  addLine(lines, work, 'in_audio', usage.in_audio, prices.audio ?? prompt);
+  addLine(lines, work, 'in_image', usage.in_image, prices.image_token ?? prompt);
+  addLine(lines, work, 'audio_second', usage.audio_ms, prices.audio_second ?? 0, 1000);
+  addLine(lines, work, 'out_text', usage.out_text, completion);
+  addLine(lines, work, 'out_reasoning', usage.out_reasoning, prices.internal_reasoning ?? completion);
+  addLine(lines, work, 'out_audio', usage.out_audio, prices.audio_output ?? completion);
+  addLine(lines, work, 'out_image', usage.out_image, prices.image_output ?? completion);
+  // The fee of the request is the attempt's own, not once more that of every model that had a part in it.
+  addLine(lines, work, 'request', model === undefined ? 1 : 0, prices.request ?? 0);
+  addLine(lines, work, 'image', images, prices.image ?? 0);
+  addLine(lines, work, 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
+}
+
+/** Whether a price that every model should have is missing. */
+function isUnpriced({ prices }: Work): boolean {
+  return prices.prompt === undefined || prices.completion === undefined;
 }
 
 /** Prices everything that was done in an attempt: integer arithmetic, rounded up once, at the end. */
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
-  const sums = { input: 0n, output: 0n, fee: 0n };
-  for (const work of works) {
-    linesOf(work, (side, line) => {
-      sums[side] += amountAtto(line);
-      lines.push(line);
-    });
-  }
-  const cost_nano = toNano(sums.input + sums.output + sums.fee);
-  const input_nano = Math.min(toNano(sums.input), cost_nano);
+  for (const work of works) addLines(lines, work);
+  const cost_nano = nanoOf(lines, isAny);
+  const input_nano = Math.min(nanoOf(lines, isInput), cost_nano);
   return {
     cost_nano,
     input_nano,
-    output_nano: Math.min(toNano(sums.output), cost_nano - input_nano),
+    output_nano: Math.min(nanoOf(lines, isOutput), cost_nano - input_nano),
     cache_discount_nano: cacheDiscount(works),
     lines,
-    is_unpriced: works.some(({ prices }) => prices.prompt === undefined || prices.completion === undefined),
+    is_unpriced: works.some(isUnpriced),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { GatewayError } from '../errors.ts';
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
+import type { Lease } from './lease-book.ts';
 import type { OpenRecord } from './records.ts';
 
 /** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
@@ -48,6 +49,8 @@ export interface HoldLine {
   budget: Budget;
   /** Fixed at admission: a request that outlives its window is charged to the one it began in. */
   window_start: string;
+  /** What it is set aside in, for the ledger alone. */
+  lease: Lease;
   amount: number;
   share: number;
   /** The part that the last attempt was granted; 0 where it does not count against this budget. */
@@ -57,7 +60,7 @@ export interface HoldLine {
 /** The money of one request, set aside in every budget it counts against. Changed by the ledger alone. */
 export interface Hold {
   readonly id: string;
-  readonly lines: HoldLine[];
+  lines: HoldLine[];
   /** What of the last `Ask` was granted: from `least_nano` to `full_nano`. */
   granted_nano: number;
   /** Of the last `Ask`. */

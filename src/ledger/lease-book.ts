@@ -42,6 +42,8 @@ export interface Lease {
   span_began: number;
   span: number;
   span_before: number;
+  /** Its book does not have it any more. */
+  is_forgotten: boolean;
 }
 
 /** A lease as others may see it. */
@@ -51,6 +53,10 @@ export type Holding = Readonly<
 
 export function freeOf(lease: Lease): number {
   return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
+}
+
+function isCharged({ amount }: Charged): boolean {
+  return amount !== 0;
 }
 
 /**
@@ -126,11 +132,18 @@ export class LeaseBook {
         span_began: this.#monotonic(),
         span: 0,
         span_before: 0,
+        is_forgotten: false,
       };
       windows.set(window_start, lease);
       this.#leases.add(lease);
     }
     return lease;
+  }
+
+  /** The lease of a line; begun anew where it was forgotten meanwhile, as one that nothing is held of may be. */
+  leaseOf(line: HoldLine): Lease {
+    if (line.lease.is_forgotten) line.lease = this.of(line.budget.id, line.window_start);
+    return line.lease;
   }
 
   /** What the store says that this node holds, and nothing else. */
@@ -192,7 +205,7 @@ export class LeaseBook {
     for (const line of hold.lines) {
       const needed = line.share + line.granted;
       if (line.amount <= needed) continue;
-      this.of(line.budget.id, line.window_start).held -= line.amount - needed;
+      this.leaseOf(line).held -= line.amount - needed;
       line.amount = needed;
     }
   }
@@ -205,21 +218,19 @@ export class LeaseBook {
 
   /** Drops a hold; what its request cost is pending from here on, each line at its own amount. */
   settle(hold: Hold, amountOf: (line: HoldLine) => number): Charged[] {
-    const charges: Charged[] = [];
-    for (const line of hold.lines) {
+    const charges = hold.lines.map((line): Charged => {
       const { budget, window_start, amount: held } = line;
-      const lease = this.of(budget.id, window_start);
+      const lease = this.leaseOf(line);
       const amount = amountOf(line);
       const cover = Math.min(amount, held);
       lease.held -= held;
-      if (amount === 0) continue;
       lease.pending += cover;
       lease.spent += amount;
-      charges.push({ budget_id: budget.id, window_start, amount, cover });
-    }
-    hold.lines.length = 0;
+      return { budget_id: budget.id, window_start, amount, cover };
+    });
+    hold.lines = [];
     hold.granted_nano = 0;
-    return charges;
+    return charges.every(isCharged) ? charges : charges.filter(isCharged);
   }
 
   /** Counts charges that a journal tells of as pending. */
@@ -234,9 +245,8 @@ export class LeaseBook {
     }
   }
 
-  /** So much more of it was set aside. */
-  used(lease: Lease, amount: number): void {
-    const now = this.#monotonic();
+  /** So much more of it was set aside now, by the monotonic clock. */
+  used(lease: Lease, amount: number, now: number): void {
     lease.used_at = now;
     if (now - lease.span_began >= limits.lease_span_ms) {
       lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
@@ -271,6 +281,7 @@ export class LeaseBook {
   #drop(lease: Lease): void {
     const { budget_id, window_start } = lease;
     this.#leases.delete(lease);
+    lease.is_forgotten = true;
     const windows = this.#by_budget.get(budget_id);
     windows?.delete(window_start);
     if (windows?.size === 0) this.#by_budget.delete(budget_id);

@@ -10,7 +10,7 @@ import type { LeaseRow, Settle, Watched, WindowAsk, WindowState, WindowSums } fr
 interface Waiter {
   ask: Ask;
   hold: Hold;
-  lines: Wanted[];
+  lines: HoldLine[];
   deadline: number;
   /** The batch that asked for it; 0: none yet. */
   asked_in: number;
@@ -18,13 +18,6 @@ interface Waiter {
   is_heard: boolean;
   resolve: (hold: Hold) => void;
   reject: (error: GatewayError) => void;
-}
-
-/** One budget of a request that asks, with the lease it would be paid from. */
-interface Wanted {
-  budget: Budget;
-  lease: Lease;
-  line: HoldLine | undefined;
 }
 
 export interface LeasesOptions {
@@ -44,12 +37,12 @@ function countedIn({ budgets, is_byok }: Ask): readonly Budget[] {
 }
 
 /** What the next attempt of a request could be granted of one budget. */
-function roomOf({ lease, line }: Wanted): number {
-  return freeOf(lease) + (line === undefined ? 0 : line.amount - line.share);
+function roomOf({ lease, amount, share }: HoldLine): number {
+  return freeOf(lease) + (amount - share);
 }
 
 /** What the next attempt could be granted of one budget if everything idle came here, as far as this node knows. */
-function reachOf(wanted: Wanted): number {
+function reachOf(wanted: HoldLine): number {
   const { elsewhere = 0, store_free } = wanted.lease;
   return roomOf(wanted) + Math.max(0, store_free) + elsewhere;
 }
@@ -138,11 +131,7 @@ export class Leases {
   reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
     const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
     const lines = this.#linesOf(ask, hold);
-    if (ask.full_nano === 0 || lines.length === 0) {
-      this.#take(hold, lines, ask, ask.full_nano);
-      return hold;
-    }
-    if (this.#available(lines) >= ask.full_nano) {
+    if (ask.full_nano === 0 || lines.length === 0 || this.#available(lines) >= ask.full_nano) {
       this.#take(hold, lines, ask, ask.full_nano);
       return hold;
     }
@@ -170,16 +159,22 @@ export class Leases {
     return true;
   }
 
-  /** What an attempt counts against, with what its request holds of it already. */
-  #linesOf(ask: Ask, hold: Hold): Wanted[] {
-    const at = this.#momentOf(ask);
-    const lines: Wanted[] = [];
-    for (const budget of ask.budgets) {
-      if (ask.is_byok && !budget.include_byok) continue;
-      let line: HoldLine | undefined;
-      for (const known of hold.lines) if (known.budget.id === budget.id) line = known;
-      const start = line?.window_start ?? this.#startOf(budget.reset_interval, at);
-      lines.push({ budget, lease: this.book.of(budget.id, start), line });
+  /** What an attempt counts against: the lines that its request holds already, and new ones, which are the hold's once they are taken. */
+  #linesOf(ask: Ask, hold: Hold): HoldLine[] {
+    let at: number | undefined;
+    const lines: HoldLine[] = [];
+    for (const budget of countedIn(ask)) {
+      let known: HoldLine | undefined;
+      for (const line of hold.lines) if (line.budget.id === budget.id) known = line;
+      if (known !== undefined) {
+        this.book.leaseOf(known);
+        lines.push(known);
+        continue;
+      }
+      at ??= this.#momentOf(ask);
+      const window_start = this.#startOf(budget.reset_interval, at);
+      const lease = this.book.of(budget.id, window_start);
+      lines.push({ budget, window_start, lease, amount: 0, share: 0, granted: 0 });
     }
     return lines;
   }
@@ -190,17 +185,18 @@ export class Leases {
     if (more <= 0) return true;
     const growing = hold.lines
       .filter((line) => line.granted > 0)
-      .map((line) => ({ line, lease: this.book.of(line.budget.id, line.window_start) }));
+      .map((line) => ({ line, lease: this.book.leaseOf(line) }));
     const lacking = growing.filter(({ lease }) => freeOf(lease) < more);
     if (lacking.length > 0) {
       for (const { lease } of lacking) this.#wantGrowth(lease, more - freeOf(lease));
       return false;
     }
+    const now = this.#options.monotonic();
     for (const { line, lease } of growing) {
       lease.held += more;
       line.amount += more;
       line.granted += more;
-      this.book.used(lease, more);
+      this.book.used(lease, more, now);
     }
     hold.granted_nano = granted_nano;
     return true;
@@ -327,6 +323,7 @@ export class Leases {
   }
 
   #startOf(interval: BudgetInterval, now: number): string {
+    if (interval === 'never') return '';
     const known = this.#starts.get(interval);
     if (known !== undefined && now < known.until && now >= known.until - 86_400_000) return known.start;
     const start = windowStart(interval, now);
@@ -336,26 +333,27 @@ export class Leases {
   }
 
   /** What an attempt could cost at most, on top of what earlier ones of the request may have cost. */
-  #available(lines: readonly Wanted[]): number {
+  #available(lines: readonly HoldLine[]): number {
     if (!this.#open) return -1;
     let available = Number.POSITIVE_INFINITY;
     for (const wanted of lines) available = Math.min(available, roomOf(wanted));
     return available;
   }
 
-  #take(hold: Hold, lines: readonly Wanted[], { mode }: Ask, granted: number): void {
+  #take(hold: Hold, lines: HoldLine[], { mode }: Ask, granted: number): void {
     hold.granted_nano = granted;
     if (mode !== undefined) hold.mode = mode;
     for (const line of hold.lines) line.granted = 0;
-    for (const { budget, lease, line: known } of lines) {
-      const line = known ?? { budget, window_start: lease.window_start, amount: 0, share: 0, granted: 0 };
-      if (known === undefined) hold.lines.push(line);
+    const now = this.#options.monotonic();
+    for (const line of lines) {
       line.granted = granted;
       const more = Math.max(0, line.share + granted - line.amount);
       line.amount += more;
-      lease.held += more;
-      this.book.used(lease, granted);
+      line.lease.held += more;
+      this.book.used(line.lease, granted, now);
     }
+    if (hold.lines.length === 0) hold.lines = lines;
+    else for (const line of lines) if (!hold.lines.includes(line)) hold.lines.push(line);
   }
 
   #return(askOf: (lease: Lease) => WindowAsk): void {
@@ -380,8 +378,8 @@ export class Leases {
       if (waiter.lines.some(({ lease }) => now < lease.yields_until)) continue;
       waiter.asked_in = number;
       const { full_nano, least_nano } = waiter.ask;
-      for (const { lease, line } of waiter.lines) {
-        const kept = line === undefined ? 0 : line.share - line.amount;
+      for (const { lease, amount, share } of waiter.lines) {
+        const kept = share - amount;
         // What it holds already is enough here.
         if (full_nano + kept <= 0) continue;
         const want = wants.get(lease) ?? { most: 0, least: Number.POSITIVE_INFINITY, largest: 0 };
@@ -434,7 +432,7 @@ export class Leases {
         waiting.push(waiter);
       } else if (!this.#takeLess(waiter)) {
         const refusal = this.#refusal(ask, lines);
-        this.#remember(ask, lines);
+        this.#remember(ask, waiter.hold, lines);
         waiter.reject(refusal);
       }
     }
@@ -466,32 +464,33 @@ export class Leases {
   }
 
   /** The budget that is to blame: of those that lack something here, the one of which least is left anywhere. */
-  #shortest(lines: readonly Wanted[], needed: number): Wanted {
+  #shortest(lines: readonly HoldLine[], needed: number): HoldLine {
     const lacking = lines.filter((wanted) => roomOf(wanted) < needed);
     return (lacking.length === 0 ? lines : lacking).reduce((least, one) =>
       reachOf(one) < reachOf(least) ? one : least,
     );
   }
 
-  #refusal(ask: Ask, lines: readonly Wanted[]): GatewayError {
-    const { budget, lease, line } = this.#shortest(lines, ask.least_nano);
+  #refusal(ask: Ask, lines: readonly HoldLine[]): GatewayError {
+    const { budget, lease, share } = this.#shortest(lines, ask.least_nano);
     return budgetRefusal({
       budget,
       spent_nano: lease.spent,
-      needed_nano: ask.least_nano + (line?.share ?? 0),
+      needed_nano: ask.least_nano + share,
       resets_at: windowEnd(budget.reset_interval, this.#options.now()),
     });
   }
 
-  #remember(ask: Ask, lines: readonly Wanted[]): void {
-    const { budget, lease, line } = this.#shortest(lines, ask.least_nano);
-    if (line !== undefined) return;
+  #remember(ask: Ask, hold: Hold, lines: readonly HoldLine[]): void {
+    const shortest = this.#shortest(lines, ask.least_nano);
+    if (hold.lines.includes(shortest)) return;
+    const { budget, lease } = shortest;
     lease.refused_limit = budget.limit_nano;
     lease.refused_until = this.#options.monotonic() + limits.refusal_ms;
     lease.refused_need = ask.least_nano;
   }
 
-  #remembered(ask: Ask, lines: readonly Wanted[]): GatewayError | undefined {
+  #remembered(ask: Ask, lines: readonly HoldLine[]): GatewayError | undefined {
     const now = this.#options.monotonic();
     const known = lines.find((wanted) => {
       const { budget, lease } = wanted;

@@ -1,4 +1,5 @@
-import { publicUsage } from '../schemas/usage.ts';
+import type { TokenClasses } from '../schemas/inner.ts';
+import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './record-values.ts';
 import type { GenerationRecord } from './records.ts';
 
@@ -198,16 +199,16 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
 
 function activityOf(generation: GenerationRecord): Activity {
   const answered = generation.attempts.at(-1);
-  const tokens = generation.usage === null ? undefined : publicUsage(generation.usage);
+  const usage: TokenClasses = generation.usage ?? {};
   return {
     user_id: generation.user_id ?? '',
     model: generation.model,
     model_permaslug: answered?.model_permaslug ?? generation.model,
     endpoint_id: generation.endpoint_id ?? '',
     provider_name: generation.provider_name ?? '',
-    prompt_tokens: tokens?.prompt_tokens ?? 0,
-    completion_tokens: tokens?.completion_tokens ?? 0,
-    reasoning_tokens: tokens?.completion_tokens_details.reasoning_tokens ?? 0,
+    prompt_tokens: inputTokens(usage),
+    completion_tokens: outputTokens(usage),
+    reasoning_tokens: usage.out_reasoning ?? 0,
   };
 }
 
@@ -241,6 +242,17 @@ export interface ActivityRaise extends Activity {
   requests: number;
 }
 
+/** Where a settle is added up, among what its key's settles have raised. */
+function raiseOf(
+  raises: readonly ActivityRaise[],
+  { created_at, activity: { model, endpoint_id } }: Settle,
+): ActivityRaise | undefined {
+  for (const raise of raises) {
+    if (raise.endpoint_id === endpoint_id && raise.model === model && created_at.startsWith(raise.day)) return raise;
+  }
+  return undefined;
+}
+
 /**
  * Adds up settles by key, UTC day, model and endpoint, in one fixed order. A batch has few of these and many settles: no
  * name is made of each settle.
@@ -249,18 +261,16 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
   const raises: ActivityRaise[] = [];
   const byKey = new Map<string, ActivityRaise[]>();
   for (const settle of settles) {
-    const { key_hash, cost_nano, byok_usage_nano, created_at, activity } = settle;
-    const { model, endpoint_id } = activity;
-    const ofKey = byKey.get(key_hash) ?? [];
-    const raise = ofKey.find(
-      (one) => one.endpoint_id === endpoint_id && one.model === model && created_at.startsWith(one.day),
-    );
+    const { key_hash, cost_nano, byok_usage_nano, activity } = settle;
+    const ofKey = byKey.get(key_hash);
+    const raise = ofKey && raiseOf(ofKey, settle);
     if (raise === undefined) {
       const { organization_id, workspace_id } = settle;
       const used = { usage_nano: cost_nano, byok_usage_nano, requests: 1 };
       const first = { organization_id, workspace_id, key_hash, day: dayOf(settle), ...activity, ...used };
       raises.push(first);
-      byKey.set(key_hash, [...ofKey, first]);
+      if (ofKey === undefined) byKey.set(key_hash, [first]);
+      else ofKey.push(first);
       continue;
     }
     raise.usage_nano += cost_nano;

@@ -88,3 +88,37 @@ test('nobody asks for more than any limit can be', () => {
   const most = limits.usd_max * 1e9;
   expect(leases.freeze([], 1, true)).toMatchObject([{ need: most, want: most, slack: most }]);
 });
+
+test('a hold of nothing whose lease was forgotten meanwhile takes from the one that there is then', () => {
+  const { leases, time } = make();
+  const [b, other] = [budget('b'), budget('other')];
+  const hold = leases.reserve(ask('1', [b], 0), undefined);
+  if (hold instanceof Promise) throw new Error('waits');
+  for (let i = 0; i < limits.leases_remembered; i++)
+    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+  time.ms += limits.lease_idle_ms + 1;
+  leases.applied([], 1, []);
+  expect(leases.book.find('b', '')).toBeUndefined();
+  leases.registered([
+    { budget_id: 'b', window_start: '', amount: 1_000 },
+    { budget_id: 'other', window_start: '', amount: 1_000 },
+  ]);
+  expect(leases.reserve(ask('1', [b, other], 700), hold)).toBe(hold);
+  expect(leases.book.find('b', '')?.held).toBe(700);
+  const charges = leases.book.settle(hold, () => 300);
+  expect(charges.map(({ budget_id, amount }) => [budget_id, amount])).toEqual([
+    ['b', 300],
+    ['other', 300],
+  ]);
+  expect(leases.book.find('b', '')).toMatchObject({ held: 0, pending: 300 });
+});
+
+test('a budget that nothing is charged to is in no charge', () => {
+  const { leases } = make();
+  leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
+  const [a, own] = [budget('a'), { ...budget('own'), include_byok: true }];
+  const hold = leases.reserve(ask('1', [a, own], 0), undefined);
+  if (hold instanceof Promise) throw new Error('waits');
+  const charges = leases.book.settle(hold, (line) => (line.budget.include_byok ? 5 : 0));
+  expect(charges).toEqual([{ budget_id: 'own', window_start: '', amount: 5, cover: 0 }]);
+});

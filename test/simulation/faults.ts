@@ -188,6 +188,11 @@ export const FAULTS: Fault[] = [
         replacement:
           "const { budget, amount: held } = line;\n      const window_start = [...(this.#by_budget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
       },
+      {
+        file: BOOK,
+        text: 'const lease = this.leaseOf(line);',
+        replacement: 'const lease = this.of(budget.id, window_start);',
+      },
     ],
   },
   {
