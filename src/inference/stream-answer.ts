@@ -1,4 +1,5 @@
 import { GatewayError, internalError } from '../errors.ts';
+import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
@@ -19,7 +20,6 @@ import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import type { Answered, AnswerUsage, Session, Settlement, SettlementLog } from './settlement.ts';
-import { type Source, withSources } from './sources.ts';
 import type { TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';
@@ -108,7 +108,7 @@ export function createStreaming({
   steps: { giveUp, metadataOf, lateError },
   chat,
   loop,
-}: Surroundings): (open: () => Session | Promise<Session>) => AsyncGenerator<StreamEvent, void, undefined> {
+}: Surroundings): (open: () => Session | Promise<Session>) => Events<StreamEvent> {
   function begin(
     session: Session,
     reached: Reached<PreparedAttempt, MeteredStream>,
@@ -349,7 +349,7 @@ export function createStreaming({
     const { stream, shown } = flow;
     try {
       if (stream.first.length > 0) yield { type: 'chunks', chunks: shown(stream.first) };
-      yield laterChunks(session, flow);
+      yield new LaterChunks(session, flow, following);
       return undefined;
     } catch (error) {
       if (error instanceof UpstreamError || error instanceof ClientGone) return error;
@@ -357,51 +357,103 @@ export function createStreaming({
     }
   }
 
-  /** What comes after the first chunks of an attempt, metered; each time as much as one read brought. */
-  function laterChunks(session: Session, { stream, answered, shown, rest, cutShort }: Flow): Source<StreamEvent> {
-    const { meter } = answered;
-    let progress_ms = clock.monotonic_ms();
-    let is_cut = false;
-    let has_ended = false;
-
-    function tellProgress(): void {
-      const now = clock.monotonic_ms();
-      if (now - progress_ms < limits.journal_progress_ms) return;
-      progress_ms = now;
-      const { usage, cost_nano } = soFar(session, answered);
-      recorder.progress(session.call.generation_id, usage, cost_nano);
-    }
-
-    return async () => {
-      if (has_ended) return undefined;
-      if (is_cut) {
-        await readOn(session, stream, answered);
-        return undefined;
-      }
-      for (;;) {
-        tellProgress();
-        if (session.call.isWithheld?.() === true) {
-          await readOn(session, stream, answered);
-          return undefined;
-        }
-        const { grant, hold } = session;
-        const cutting = grant === undefined ? undefined : cutReason({ hold, grant, meter });
-        const reason = cutting instanceof Promise ? await cutting : cutting;
-        if (reason !== undefined) {
-          is_cut = true;
-          return { type: 'chunks', chunks: [...rest(), ...cutShort(cut(session, answered, reason, log))] };
-        }
-        const chunks = await stream.next();
-        if (chunks === undefined) {
-          has_ended = true;
-          const held = rest();
-          return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
-        }
-        for (const chunk of chunks) meter.chunk(chunk);
-        if (chunks.length > 0) return { type: 'chunks', chunks: shown(chunks) };
-      }
-    };
-  }
+  const following: Following = { clock, log, recorder, soFar, cutReason };
 
   return (open) => withSources(answerStream(open));
+}
+
+/** What is done beside handing on what comes. */
+interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
+  soFar: Settlement['soFar'];
+  cutReason: Admission['cutReason'];
+}
+
+/**
+ * What comes after the first chunks of an attempt, metered; each time as much as one read brought. A class and not closures:
+ * there is one for every stream.
+ */
+class LaterChunks implements Source<StreamEvent> {
+  ended = false;
+  readonly #session: Session;
+  readonly #flow: Flow;
+  readonly #following: Following;
+  #progress_ms: number;
+  /** Why it ends here. */
+  #cut: string | undefined = undefined;
+  #is_cut = false;
+  #failure: { error: unknown } | undefined = undefined;
+
+  constructor(session: Session, flow: Flow, following: Following) {
+    this.#session = session;
+    this.#flow = flow;
+    this.#following = following;
+    this.#progress_ms = following.clock.monotonic_ms();
+  }
+
+  coming(): Promise<void> | undefined {
+    if (this.#is_cut) return this.#readOn();
+    try {
+      this.#tellProgress();
+      const { call, grant, hold } = this.#session;
+      if (call.isWithheld?.() === true) return this.#readOn();
+      if (grant !== undefined) {
+        const cutting = this.#following.cutReason({ hold, grant, meter: this.#flow.answered.meter });
+        if (cutting instanceof Promise) return this.#extended(cutting);
+        this.#cut = cutting;
+        if (cutting !== undefined) return undefined;
+      }
+    } catch (error) {
+      this.#failure = { error };
+      return undefined;
+    }
+    return this.#flow.stream.later.coming();
+  }
+
+  take(): StreamEvent | undefined {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.ended) return undefined;
+    const { stream, answered, shown, rest, cutShort } = this.#flow;
+    if (this.#cut !== undefined) {
+      this.#is_cut = true;
+      const { log } = this.#following;
+      return { type: 'chunks', chunks: [...rest(), ...cutShort(cut(this.#session, answered, this.#cut, log))] };
+    }
+    const { later } = stream;
+    const chunks = later.take();
+    if (chunks !== undefined) {
+      for (const chunk of chunks) answered.meter.chunk(chunk);
+      return { type: 'chunks', chunks: shown(chunks) };
+    }
+    if (!later.ended) return undefined;
+    this.ended = true;
+    const held = rest();
+    return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
+  }
+
+  #tellProgress(): void {
+    const { clock, recorder, soFar } = this.#following;
+    const now = clock.monotonic_ms();
+    if (now - this.#progress_ms < limits.journal_progress_ms) return;
+    this.#progress_ms = now;
+    const { usage, cost_nano } = soFar(this.#session, this.#flow.answered);
+    recorder.progress(this.#session.call.generation_id, usage, cost_nano);
+  }
+
+  async #extended(cutting: Promise<string | undefined>): Promise<void> {
+    try {
+      this.#cut = await cutting;
+      if (this.#cut === undefined) await this.#flow.stream.later.coming();
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+
+  async #readOn(): Promise<void> {
+    try {
+      await readOn(this.#session, this.#flow.stream, this.#flow.answered);
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.ended = true;
+  }
 }
