@@ -283,12 +283,16 @@ class AnswerReader implements Source<ChatChunk[]> {
   }
 
   #decode(value: Buffer | undefined): ChatChunk[] {
-    const chunks: ChatChunk[] = [];
+    let chunks: ChatChunk[] = [];
+    const add = (more: ChatChunk[]) => {
+      // Most reads hold one event, whose list is taken as it is.
+      if (chunks.length === 0) chunks = more;
+      else append(chunks, more);
+    };
     try {
-      for (const frame of value === undefined ? this.#framer.end() : this.#framer.push(value)) {
-        for (const chunk of this.#decoder.push(frame)) chunks.push(chunk);
-      }
-      if (value === undefined) for (const chunk of this.#decoder.end()) chunks.push(chunk);
+      const frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
+      for (const frame of frames) add(this.#decoder.push(frame));
+      if (value === undefined) add(this.#decoder.end());
     } catch (error) {
       if (chunks.length === 0) throw error;
       this.#failure = { error };
