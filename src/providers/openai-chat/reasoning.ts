@@ -3,93 +3,96 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkStripper } from './think-tags.ts';
 import { isObject, textOf, type WireMessage } from './wire.ts';
 
-/** Brings the places where providers of this wire put reasoning into one list of details, numbered from 0. */
-export interface ReasoningReader {
-  /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
-  read(message: WireMessage, is_whole: boolean): ReasoningDetail[];
-  /** Reasoning that was found in the content. */
-  readText(text: string): ReasoningDetail[];
-  /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
-  readSignature(signature: string, call_id: string | undefined): ReasoningDetail[];
-  /** Something else was said: what comes now is another detail. */
-  closeBlock(): void;
-  end(): ReasoningDetail[];
-}
+const NONE: readonly ReasoningDetail[] = [];
 
-/** Makes the reader of one answer. `strip_tags` takes literal think tags out of the reasoning. */
-export function createReasoningReader(strip_tags: boolean): ReasoningReader {
-  const stripper = strip_tags ? createThinkStripper() : undefined;
+/**
+ * Brings the places where providers of this wire put reasoning into one list of details, numbered from 0. `strip_tags` takes
+ * literal think tags out of the reasoning.
+ */
+export class ReasoningReader {
+  readonly #stripper: ReturnType<typeof createThinkStripper> | undefined;
   /** Ours, by the upstream's type and index. */
-  const numbers = new Map<string, number>();
-  let count = 0;
-  let plain: number | undefined;
-  let hasReadable = false;
+  #numbers: Map<string, number> | undefined = undefined;
+  #count = 0;
+  #plain: number | undefined = undefined;
+  #hasReadable = false;
 
-  function readString(message: WireMessage): ReasoningDetail[] {
-    // Beside details with text, the string says the same once more.
-    const text = hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
-    return text === undefined ? [] : readText(text);
+  constructor(strip_tags: boolean) {
+    this.#stripper = strip_tags ? createThinkStripper() : undefined;
   }
 
-  function readText(text: string): ReasoningDetail[] {
-    const kept = stripper === undefined ? text : stripper.push(text);
-    return kept === '' ? [] : [plainDetail(kept)];
-  }
-
-  function plainDetail(text: string): ReasoningDetail {
-    if (plain === undefined) {
-      plain = count;
-      count += 1;
+  /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
+  read(message: WireMessage, is_whole: boolean): readonly ReasoningDetail[] {
+    const told = message.reasoning_details;
+    if (Array.isArray(told) && told.length > 0) {
+      const details: ReasoningDetail[] = [];
+      for (let position = 0; position < told.length; position += 1) {
+        const entry = told[position];
+        const detail = isObject(entry) ? detailOf(entry) : undefined;
+        if (detail === undefined || !isObject(entry)) continue;
+        detail.index = this.#number(entry, is_whole, position);
+        details.push(detail);
+      }
+      this.#hasReadable ||= details.some(isReadable);
+      return this.#hasReadable ? details : [...this.#readString(message), ...details];
     }
-    return { type: 'reasoning.text', text, format: 'unknown', id: null, index: plain };
+    return this.#readString(message);
   }
 
-  function number(detail: JsonObject, is_whole: boolean, position: number): number {
+  /** Reasoning that was found in the content. */
+  readText(text: string): readonly ReasoningDetail[] {
+    const kept = this.#stripper === undefined ? text : this.#stripper.push(text);
+    return kept === '' ? NONE : [this.#plainDetail(kept)];
+  }
+
+  /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
+  readSignature(signature: string, call_id: string | undefined): readonly ReasoningDetail[] {
+    const index = this.#count;
+    this.#count += 1;
+    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
+  }
+
+  /** Something else was said: what comes now is another detail. */
+  closeBlock(): void {
+    this.#plain = undefined;
+    this.#numbers = undefined;
+  }
+
+  end(): readonly ReasoningDetail[] {
+    const rest = this.#stripper?.end() ?? '';
+    return rest === '' ? NONE : [this.#plainDetail(rest)];
+  }
+
+  #readString(message: WireMessage): readonly ReasoningDetail[] {
+    // Beside details with text, the string says the same once more.
+    const text = this.#hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
+    return text === undefined ? NONE : this.readText(text);
+  }
+
+  #plainDetail(text: string): ReasoningDetail {
+    if (this.#plain === undefined) {
+      this.#plain = this.#count;
+      this.#count += 1;
+    }
+    return { type: 'reasoning.text', text, format: 'unknown', id: null, index: this.#plain };
+  }
+
+  #number(detail: JsonObject, is_whole: boolean, position: number): number {
     // An encrypted detail always comes whole; some gateways number it like the summary before it.
     const key =
       is_whole || detail['type'] === 'reasoning.encrypted'
         ? undefined
         : `${detail['type']}:${typeof detail['index'] === 'number' ? detail['index'] : position}`;
-    const told = key === undefined ? undefined : numbers.get(key);
+    const told = key === undefined ? undefined : this.#numbers?.get(key);
     if (told !== undefined) return told;
-    const ours = count;
-    count += 1;
-    if (key !== undefined) numbers.set(key, ours);
+    const ours = this.#count;
+    this.#count += 1;
+    if (key !== undefined) {
+      this.#numbers ??= new Map();
+      this.#numbers.set(key, ours);
+    }
     return ours;
   }
-
-  return {
-    readText,
-    read(message, is_whole) {
-      const told = message.reasoning_details;
-      if (Array.isArray(told) && told.length > 0) {
-        const details: ReasoningDetail[] = [];
-        for (let position = 0; position < told.length; position += 1) {
-          const entry = told[position];
-          const detail = isObject(entry) ? detailOf(entry) : undefined;
-          if (detail === undefined || !isObject(entry)) continue;
-          detail.index = number(entry, is_whole, position);
-          details.push(detail);
-        }
-        hasReadable ||= details.some(isReadable);
-        return hasReadable ? details : [...readString(message), ...details];
-      }
-      return readString(message);
-    },
-    readSignature(signature, call_id) {
-      const index = count;
-      count += 1;
-      return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
-    },
-    closeBlock() {
-      plain = undefined;
-      numbers.clear();
-    },
-    end() {
-      const rest = stripper?.end() ?? '';
-      return rest === '' ? [] : [plainDetail(rest)];
-    },
-  };
 }
 
 function isReadable(detail: ReasoningDetail): boolean {
