@@ -99,3 +99,24 @@ test('who reads no further ends the generator, after the step under way', async 
   expect(await end).toEqual({ done: true, value: undefined });
   expect(told).toEqual(['read', 'closed']);
 });
+
+test('who reads waits for what a source waits for, and for nothing else', async () => {
+  const wait = Promise.withResolvers<void>();
+  let is_there = false;
+  async function* course(): Course {
+    yield {
+      ended: false,
+      coming: () => (is_there ? undefined : wait.promise),
+      take: () => ({ word: 'a' }),
+    };
+  }
+  const events = withSources(course());
+  const first = events.coming();
+  wait.resolve();
+  await first;
+  expect(events.take()).toEqual({ word: 'a' });
+  expect(events.coming()).toBe(wait.promise);
+  is_there = true;
+  expect(events.coming()).toBe(undefined);
+  expect(events.take()).toEqual({ word: 'a' });
+});
