@@ -11,11 +11,13 @@ import { createVault } from '../src/accounts/vault.ts';
 import { createLoggedContents } from '../src/api/chat/logged-contents.ts';
 import { METERED } from '../src/http/metered.ts';
 import type { Principal } from '../src/http/principal.ts';
+import { withSources } from '../src/http/sources.ts';
 import type { Inference, WholeAnswer } from '../src/inference/answer.ts';
 import { createBroadcast } from '../src/inference/broadcast.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
 import { createLogged } from '../src/inference/logged.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
+import type { StreamEvent } from '../src/inference/stream-answer.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { loggedContentStore } from '../src/storage/logged-contents.ts';
@@ -55,6 +57,12 @@ const chunk: ChatChunk = { delta: { content: 'token ' } };
 
 const settle = ({ settled, generation_id: id }: Call) => settled?.(generation({ id, organization_id, workspace_id }));
 const refused = () => Promise.reject(new Error('not measured'));
+async function* streamed(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
+  await nextTurn();
+  for (let at = 0; at < CHUNKS; at += 1) yield { type: 'chunks', chunks: [chunk] };
+  settle(call);
+  yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+}
 const inner: Inference = {
   [METERED]: true,
   async complete(call) {
@@ -68,12 +76,7 @@ const inner: Inference = {
       metadata: undefined,
     };
   },
-  async *stream(call) {
-    await nextTurn();
-    for (let at = 0; at < CHUNKS; at += 1) yield { type: 'chunks', chunks: [chunk] };
-    settle(call);
-    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
-  },
+  stream: (call) => withSources(streamed(call)),
   explain: refused,
   countTokens: refused,
   routingOf: async () => undefined,

@@ -4,18 +4,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, expect, test } from 'vitest';
 import { sendEventStream } from './event-stream.ts';
+import { withSources } from './sources.ts';
 
 let server: FastifyInstance;
 afterEach(() => server.close());
 
+interface Said {
+  text: string;
+}
+
 /** Serves one stream of texts, and says whether its source was read to the end. */
-async function serve(events: () => AsyncGenerator<string>, encode = (text: string) => text, heartbeat_ms = 60_000) {
+async function serve(
+  events: () => AsyncGenerator<Said, void, undefined>,
+  encode = (text: string) => text,
+  heartbeat_ms = 60_000,
+) {
   const gone: true[] = [];
   server = fastify();
   server.get('/', async (request, reply) => {
     await sendEventStream(request, reply, {
-      events: events(),
-      encode,
+      events: withSources(events()),
+      encode: ({ text }) => encode(text),
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
       onClientGone: () => gone.push(true),
@@ -26,6 +35,8 @@ async function serve(events: () => AsyncGenerator<string>, encode = (text: strin
   });
   return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone };
 }
+
+const say = (text: string): Said => ({ text });
 
 function refuse(word: string) {
   return (text: string) => {
@@ -38,12 +49,12 @@ test('what cannot be written is told to the source, which ends the stream', asyn
   const told: unknown[] = [];
   const { url } = await serve(async function* () {
     try {
-      yield 'one\n\n';
-      yield 'bad';
-      yield 'never\n\n';
+      yield say('one\n\n');
+      yield say('bad');
+      yield say('never\n\n');
     } catch (error) {
       told.push(error);
-      yield 'end\n\n';
+      yield say('end\n\n');
     } finally {
       told.push('closed');
     }
@@ -56,7 +67,7 @@ test('what cannot be written first of all is an error of its own, and the source
   let closed = false;
   const { url } = await serve(async function* () {
     try {
-      yield 'bad';
+      yield say('bad');
     } finally {
       closed = true;
     }
@@ -67,7 +78,7 @@ test('what cannot be written first of all is an error of its own, and the source
 
 test('a source that fails late is followed by its failure', async () => {
   const { url } = await serve(async function* () {
-    yield 'one\n\n';
+    yield say('one\n\n');
     throw new Error('late');
   });
   expect(await (await fetch(url)).text()).toBe('one\n\nfailed: late\n\n');
@@ -80,7 +91,7 @@ test('heartbeats come again when a client that did not read goes on reading, tho
   });
   const { url } = await serve(
     async function* () {
-      yield 'x'.repeat(20_000_000);
+      yield say('x'.repeat(20_000_000));
       await finished;
     },
     undefined,

@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
+import type { Events } from './sources.ts';
 import { boundUnread } from './unread.ts';
 
-export interface EventStream<T> {
-  events: AsyncIterator<T>;
+export interface EventStream<T extends object> {
+  events: Events<T>;
   /** One event as the text of the wire, at once but where it must wait for something; an empty text is not written. */
   encode(event: T): string | Promise<string>;
   /** The end of a stream whose source threw after the 200 was sent; `throw` tells it of an event that has no text. */
@@ -22,12 +23,13 @@ export interface EventStream<T> {
  * throws is thrown on, so that the client gets a proper status. Back-pressure: the next event is asked for when the
  * client has taken the last. Resolves when the source has ended, also when the client left before.
  */
-export async function sendEventStream<T>(
+export async function sendEventStream<T extends object>(
   request: FastifyRequest,
   reply: FastifyReply,
   stream: EventStream<T>,
 ): Promise<void> {
   const socket = reply.raw;
+  const { events } = stream;
   let committed = false;
   let gone = false;
 
@@ -69,8 +71,8 @@ export async function sendEventStream<T>(
 
   /** The source hears of what cannot be written, so that it can end as it should. */
   const refused = async (error: unknown): Promise<string> => {
-    const last = await stream.events.throw?.(error);
-    if (!committed || last === undefined || last.done) throw error;
+    const last = await events.throw(error);
+    if (!committed || last.done === true) throw error;
     return stream.encode(last.value);
   };
   const encoded = (event: T): string | Promise<string> => {
@@ -86,9 +88,14 @@ export async function sendEventStream<T>(
     for (;;) {
       let text: string;
       try {
-        const next = await stream.events.next();
-        if (next.done) break;
-        const encoding = encoded(next.value);
+        const coming = events.coming();
+        if (coming !== undefined) await coming;
+        const event = events.take();
+        if (event === undefined) {
+          if (events.ended) break;
+          continue;
+        }
+        const encoding = encoded(event);
         text = typeof encoding === 'string' ? encoding : await encoding;
       } catch (error) {
         if (!committed && !gone) throw error;
@@ -99,7 +106,7 @@ export async function sendEventStream<T>(
     }
   } finally {
     // At its end already, but for a fault of ours.
-    await stream.events.return?.();
+    await events.return();
     clearTimeout(beat);
     socket.off('close', leave);
     if (committed && !gone) {

@@ -1,4 +1,5 @@
 import { METERED, type Metered } from '../http/metered.ts';
+import type { Events } from '../http/sources.ts';
 import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './admission.ts';
@@ -50,7 +51,7 @@ export interface Inference extends Metered {
    * Throws `GatewayError` before `open`, `ClientGone` any time; after `open` failures arrive in `end`. The consumer reads
    * to the end, also after its client has left.
    */
-  stream(call: Call): AsyncGenerator<StreamEvent, void, undefined>;
+  stream(call: Call): Events<StreamEvent>;
   /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */
   explain(call: Call): Promise<Explanation>;
   /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `ClientGone` when the client left first. */

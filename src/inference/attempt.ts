@@ -1,5 +1,6 @@
 import { offersTier } from '../catalog/price-list.ts';
 import { GatewayError } from '../errors.ts';
+import type { Source } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import {
   type AttemptState,
@@ -7,9 +8,10 @@ import {
   type EncodedRequest,
   type Media,
   type Report,
+  type StreamDecoder,
   UpstreamError,
 } from '../providers/dialect.ts';
-import { createFramer } from '../providers/frames.ts';
+import { createFramer, type Framer } from '../providers/frames.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { append } from '../schemas/append.ts';
@@ -187,11 +189,13 @@ export async function attemptWhole<T>(
 export interface OpenStream {
   /** Everything up to and including the first read with something meaningful. */
   first: ChatChunk[];
-  /** The chunks of the next read; undefined at the end. Throws `UpstreamError`, or `ClientGone`. */
-  next(): Promise<ChatChunk[] | undefined>;
+  /** What comes after it, each time the chunks of one read. Throws `UpstreamError`, or `ClientGone`. */
+  later: Source<ChatChunk[]>;
   /** Ends the upstream's work. Safe to call at any time, more than once. */
   close(): void;
 }
+
+const NOTHING_LATER: OpenStream['later'] = { ended: true, coming: () => undefined, take: () => undefined };
 
 function isJsonAnswer(response: UpstreamResponse): boolean {
   return /^application\/json\b/i.test(String(response.headers['content-type'] ?? ''));
@@ -208,123 +212,148 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
   });
 }
 
-/**
- * What comes after a whole answer, usually the end. A connection that is cut or stays open only then has lost nothing, so
- * its failure is none and it is not waited for long.
- */
-async function readTail(response: UpstreamResponse): Promise<Buffer | undefined> {
-  const coming = response.coming();
-  if (coming !== undefined) {
-    let timer: NodeJS.Timeout | undefined;
-    const over = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limits.upstream_tail_ms_max);
-    });
-    await Promise.race([coming, over]);
-    clearTimeout(timer);
-  }
-  try {
-    return response.take();
-  } catch (error) {
-    if (error instanceof UpstreamError) return undefined;
-    throw error;
-  }
+/** Waits for what comes after a whole answer, usually the end, but not for long. */
+async function tailOf(coming: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limits.upstream_tail_ms_max);
+  });
+  await Promise.race([coming, over]);
+  clearTimeout(timer);
 }
 
-/** What one attempt's body says. */
-interface AnswerReader {
-  /** The chunks of the next read; undefined at the end. */
-  next(): Promise<ChatChunk[] | undefined>;
+/**
+ * What one attempt's body says: it is read and decoded piece by piece, and the same bytes in any pieces give the same chunks. What
+ * one read brought before the failure that it also brought is given out first. A class and not closures: there is one for every attempt.
+ */
+class AnswerReader implements Source<ChatChunk[]> {
+  ended = false;
+  readonly #response: UpstreamResponse;
+  readonly #call: Call;
+  readonly #framer: Framer;
+  readonly #decoder: StreamDecoder;
+  readonly #count: ReturnType<typeof countAnswer>;
+  /** Something meaningful has come. */
+  #has_begun = false;
+  #failure: { error: unknown } | undefined = undefined;
+  /** What waits for room in memory. */
+  #held: ChatChunk[] | undefined = undefined;
+  #waiting: Promise<void> | undefined = undefined;
+  #bytes = 0;
+  #drained_bytes = 0;
+
+  constructor(prepared: PreparedAttempt, response: UpstreamResponse, context: AttemptContext) {
+    const { dialect } = prepared;
+    const { call } = context;
+    this.#response = response;
+    this.#call = call;
+    this.#framer = createFramer(dialect.frames);
+    this.#decoder = dialect.createStreamDecoder(
+      stateOf(prepared, response, context),
+      Math.floor(call.accepted_ms / 1000),
+    );
+    this.#count = countAnswer(call.room);
+  }
+
   /** Something meaningful has come: where a reason to stop comes as well, a failure after it is none. */
-  begun(): void;
-}
+  begun(): void {
+    this.#has_begun = true;
+  }
 
-/**
- * Pulls reads from the body and decodes them; the same bytes in any chunking give the same chunks. What one read brought
- * before the failure that it also brought is given out first.
- */
-function createAnswerReader(
-  prepared: PreparedAttempt,
-  response: UpstreamResponse,
-  context: AttemptContext,
-): AnswerReader {
-  const { call } = context;
-  const { dialect } = prepared;
-  const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder(
-    stateOf(prepared, response, context),
-    Math.floor(call.accepted_ms / 1000),
-  );
-  let has_begun = false;
-  let ended = false;
-  let failure: unknown;
-  let bytes = 0;
-  let drained_bytes = 0;
-  const count = countAnswer(call.room);
-  const decode = (value: Buffer | undefined): ChatChunk[] => {
-    const chunks: ChatChunk[] = [];
+  coming(): Promise<void> | undefined {
+    if (this.#waiting !== undefined) return this.#waiting;
+    if (this.ended || this.#failure !== undefined) return undefined;
+    const coming = this.#response.coming();
+    return coming !== undefined && this.#decoder.isWhole() ? tailOf(coming) : coming;
+  }
+
+  take(): ChatChunk[] | undefined {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined && held.length > 0) return held;
+    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.ended || held !== undefined) return undefined;
+    let value: Buffer | undefined;
     try {
-      for (const frame of value === undefined ? framer.end() : framer.push(value)) {
-        for (const chunk of decoder.push(frame)) chunks.push(chunk);
-      }
-      if (value === undefined) for (const chunk of decoder.end()) chunks.push(chunk);
+      value = this.#response.take();
+    } catch (error) {
+      // A connection that is cut or stays open only after a whole answer has lost nothing.
+      if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
+    }
+    const chunks = this.#decode(value);
+    if (value === undefined) this.ended = true;
+    else if (this.#waits(value.length, chunks)) return undefined;
+    return chunks.length === 0 ? undefined : chunks;
+  }
+
+  #decode(value: Buffer | undefined): ChatChunk[] {
+    let chunks: ChatChunk[] = [];
+    const add = (more: ChatChunk[]) => {
+      // Most reads hold one event, whose list is taken as it is.
+      if (chunks.length === 0) chunks = more;
+      else append(chunks, more);
+    };
+    try {
+      const frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
+      for (const frame of frames) add(this.#decoder.push(frame));
+      if (value === undefined) add(this.#decoder.end());
     } catch (error) {
       if (chunks.length === 0) throw error;
-      failure = error;
+      this.#failure = { error };
     }
     return chunks;
-  };
+  }
+
   /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
-  const endOf = (error: unknown): ChatChunk[] => {
-    if (!has_begun || !(error instanceof UpstreamError)) throw error;
+  #endOf(error: unknown): ChatChunk[] {
+    if (!this.#has_begun || !(error instanceof UpstreamError)) throw error;
+    let rest: ChatChunk[];
     try {
-      return decoder.end();
+      rest = this.#decoder.end();
     } catch {
       throw error;
     }
-  };
-  const next = async (): Promise<ChatChunk[] | undefined> => {
-    if (failure !== undefined) throw failure;
-    if (ended) return undefined;
-    let value: Buffer | undefined;
-    try {
-      if (decoder.isWhole()) value = await readTail(response);
-      else {
-        const coming = response.coming();
-        if (coming !== undefined) await coming;
-        value = response.take();
-      }
-    } catch (error) {
-      const rest = endOf(error);
-      ended = true;
-      return rest;
-    }
-    const chunks = decode(value);
-    if (value === undefined) {
-      ended = true;
-      return chunks;
-    }
-    bytes += value.length;
+    this.ended = true;
+    return rest;
+  }
+
+  /** Counts a read; true: there is no room in memory for it yet. */
+  #waits(bytes: number, chunks: ChatChunk[]): boolean {
+    this.#bytes += bytes;
     // Part of an event that is larger than a read is kept whole.
-    const waiting = count(chunks.length === 0 ? value.length : Math.ceil(value.length / limits.stream_kept_divisor));
-    if (waiting !== undefined) await waiting;
-    if (call.cancellation.cancelled) {
-      drained_bytes += value.length;
-      if (drained_bytes > limits.drain_bytes_max) throw new ClientGone({ may_be_billed: true });
+    const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
+    if (waiting === undefined) {
+      this.#checkLength(bytes);
+      return false;
     }
-    if (bytes > limits.stream_bytes_max) {
+    this.#held = chunks;
+    this.#waiting = this.#wait(waiting, bytes);
+    return true;
+  }
+
+  async #wait(waiting: Promise<void>, bytes: number): Promise<void> {
+    try {
+      await waiting;
+      this.#checkLength(bytes);
+    } catch (error) {
+      this.#held = undefined;
+      this.#failure = { error };
+    }
+    this.#waiting = undefined;
+  }
+
+  #checkLength(bytes: number): void {
+    if (this.#call.cancellation.cancelled) {
+      this.#drained_bytes += bytes;
+      if (this.#drained_bytes > limits.drain_bytes_max) throw new ClientGone({ may_be_billed: true });
+    }
+    if (this.#bytes > limits.stream_bytes_max) {
       throw new UpstreamError(
         'invalid_response',
         `The provider's stream is longer than ${limits.stream_bytes_max} bytes`,
       );
     }
-    return chunks;
-  };
-  return {
-    next,
-    begun() {
-      has_begun = true;
-    },
-  };
+  }
 }
 
 /**
@@ -340,19 +369,24 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
       const body = await readJson(prepared.dialect, response, context.call);
       const chunks = chunksOf(decodeWhole(prepared, response, body, context));
       held.started();
-      return { first: chunks, next: async () => undefined, close: () => held.release() };
+      return { first: chunks, later: NOTHING_LATER, close: () => held.release() };
     }
-    const { next, begun } = createAnswerReader(prepared, response, context);
+    const reader = new AnswerReader(prepared, response, context);
     const first: ChatChunk[] = [];
     for (;;) {
-      const chunks = await next();
-      if (chunks === undefined) break;
+      const coming = reader.coming();
+      if (coming !== undefined) await coming;
+      const chunks = reader.take();
+      if (chunks === undefined) {
+        if (reader.ended) break;
+        continue;
+      }
       append(first, chunks);
       if (chunks.some(({ delta }) => isMeaningful(delta))) break;
     }
-    begun();
+    reader.begun();
     held.started();
-    return { first, next, close: () => held.release() };
+    return { first, later: reader, close: () => held.release() };
   } catch (error) {
     held.release();
     throw error;

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { zeroRetention } from '../guardrails/restrictions.ts';
 import { METERED } from '../http/metered.ts';
+import { withSources } from '../http/sources.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { LoggedContent } from '../schemas/logged-content.ts';
 import type { Inference } from './answer.ts';
@@ -145,7 +146,7 @@ export function createLogged(inner: Inference, { contents, broadcast, clock, log
     },
     stream(call) {
       const watched = watch(call);
-      return watched === undefined ? inner.stream(call) : watchedStream(watched);
+      return watched === undefined ? inner.stream(call) : withSources(watchedStream(watched));
     },
     run(call, task) {
       const watched = watch(call);

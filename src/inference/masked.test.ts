@@ -30,7 +30,7 @@ test('what is sent to an endpoint that goes on, and what one says that broke off
     type: 'chunks',
     chunks: [{ delta: { content }, ext: { slot: { n, open: { kind: 'text' } } } }],
   });
-  async function* stream(): ReturnType<Inference['stream']> {
+  async function* stream(): AsyncGenerator<StreamEvent, void, undefined> {
     yield opened('');
     yield text('Ask bob@mail.example.com or eve@mail', 0);
     yield opened('Ask bob@mail.example.com or eve@mail');

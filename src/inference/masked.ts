@@ -8,6 +8,7 @@ import { finderOf, outputFiltersOf } from '../guardrails/output-filters.ts';
 import type { Finder } from '../guardrails/stream-filter.ts';
 import { filterName, filterStages } from '../guardrails/verdict.ts';
 import { METERED } from '../http/metered.ts';
+import { withSources } from '../http/sources.ts';
 import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -218,7 +219,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
     },
     stream(call) {
       const set = setOf(call);
-      return set === undefined ? inner.stream(call) : maskedStream(call, set);
+      return set === undefined ? inner.stream(call) : withSources(maskedStream(call, set));
     },
     run(call, task) {
       const set = setOf(call);

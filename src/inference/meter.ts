@@ -155,13 +155,12 @@ class AnswerMeter implements Meter {
     }
   }
 
-  #count(): { out_text: number; out_reasoning?: number } {
-    this.#text_tokens.add(this.#text);
-    this.#reasoning_tokens.add(this.#reasoning);
+  /** Counts what has come since it was counted last. */
+  #count(): void {
+    if (this.#text !== '') this.#text_tokens.add(this.#text);
+    if (this.#reasoning !== '') this.#reasoning_tokens.add(this.#reasoning);
     this.#text = '';
     this.#reasoning = '';
-    const reasoning = this.#reasoning_tokens.total;
-    return { out_text: this.#text_tokens.total, ...(reasoning === 0 ? {} : { out_reasoning: reasoning }) };
   }
 
   #inputs(request: ChatRequest): TokenClasses {
@@ -172,12 +171,20 @@ class AnswerMeter implements Meter {
   }
 
   outputTokens(): number {
-    const { out_text, out_reasoning = 0 } = this.#count();
-    return Math.max(out_text + out_reasoning, this.#reported === undefined ? 0 : outputTokens(this.#reported));
+    this.#count();
+    const counted = this.#text_tokens.total + this.#reasoning_tokens.total;
+    return this.#reported === undefined ? counted : Math.max(counted, outputTokens(this.#reported));
   }
 
   progress(request: ChatRequest): TokenClasses {
-    return { ...this.#inputs(request), ...this.#count(), estimated: true };
+    this.#count();
+    const out_reasoning = this.#reasoning_tokens.total;
+    return {
+      ...this.#inputs(request),
+      out_text: this.#text_tokens.total,
+      ...(out_reasoning === 0 ? {} : { out_reasoning }),
+      estimated: true,
+    };
   }
 
   toolCalls(): ToolCallCount | undefined {

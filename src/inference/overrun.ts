@@ -29,8 +29,11 @@ export async function readOn(session: Session, stream: OpenStream, { meter, cand
   }
   const late = setTimeout(() => stream.close(), limits.drain_ms_max);
   try {
-    for (let chunks = await stream.next(); chunks !== undefined; chunks = await stream.next()) {
-      for (const { finish_reason: _theirs, ...chunk } of chunks) meter.chunk(chunk);
+    const { later } = stream;
+    while (!later.ended) {
+      const coming = later.coming();
+      if (coming !== undefined) await coming;
+      for (const { finish_reason: _theirs, ...chunk } of later.take() ?? []) meter.chunk(chunk);
       if (meter.outputTokens() > limits.drain_tokens_max) return;
     }
   } catch (error) {

@@ -1,6 +1,7 @@
 import { createAnswerFilter } from '../guardrails/answer-filter.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import { placeholderFinder } from '../guardrails/restorer.ts';
+import { withSources } from '../http/sources.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
 import type { StreamEvent } from './stream-answer.ts';
@@ -39,6 +40,6 @@ export function createRestored(
       const { completion } = filteredAnswer(answer.completion, optionsOf());
       return completion === answer.completion ? answer : { ...answer, completion };
     },
-    stream: restoredStream,
+    stream: (call) => withSources(restoredStream(call)),
   };
 }

@@ -8,6 +8,7 @@ import { requestTexts, saidTexts } from '../guardrails/request-texts.ts';
 import { isReversible, type Screened, type Screener, type Subject, screen } from '../guardrails/screen.ts';
 import { filterName, filterStages, refusalTold } from '../guardrails/verdict.ts';
 import { METERED } from '../http/metered.ts';
+import { withSources } from '../http/sources.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -18,6 +19,7 @@ import type { Inference } from './answer.ts';
 import type { Call, ScreeningOf } from './call.ts';
 import { analyzeInTime } from './dry-run.ts';
 import { createRestored } from './restored.ts';
+import type { StreamEvent } from './stream-answer.ts';
 import type { Task } from './task.ts';
 
 /** What happens where a filter cannot be applied. */
@@ -206,7 +208,7 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     );
   }
 
-  async function* screenedStream(call: Call, set: FilterSet): ReturnType<Inference['stream']> {
+  async function* screenedStream(call: Call, set: FilterSet): AsyncGenerator<StreamEvent, void, undefined> {
     const passed = await pass(call, set);
     yield* restoring(passed, set).stream(passed.call);
   }
@@ -228,7 +230,7 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     },
     stream(call) {
       const set = setOf(call);
-      return set === undefined ? inner.stream(call) : screenedStream(call, set);
+      return set === undefined ? inner.stream(call) : withSources(screenedStream(call, set));
     },
     explain(call) {
       const set = setOf(call);

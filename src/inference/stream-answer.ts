@@ -1,4 +1,5 @@
 import { GatewayError, internalError } from '../errors.ts';
+import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
@@ -12,15 +13,14 @@ import type { OpenStream, PreparedAttempt } from './attempt.ts';
 import type { Attempts, Reached } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
-import { createCiter } from './citer.ts';
+import { type Citer, createCiter } from './citer.ts';
 import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
 import { ClientGone } from './exchange.ts';
 import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import type { Answered, AnswerUsage, Session, Settlement, SettlementLog } from './settlement.ts';
-import { type Source, withSources } from './sources.ts';
-import type { TurnStates } from './state/states.ts';
+import type { TurnKeeper, TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';
 
@@ -57,14 +57,19 @@ export function servedBy(candidate: Candidate): Served {
 interface Flow {
   stream: OpenStream;
   answered: Answered & { meter: Meter };
-  /** What the client gets of what came. Throws `UpstreamError` for what cannot be shown. `is_ours`: the gateway made it, between two steps. */
-  shown(chunks: ChatChunk[], is_ours?: boolean): ChatChunk[];
-  /** What is still held back of it. */
-  rest(): ChatChunk[];
-  /** What the client gets of an end that the gateway makes. */
-  cutShort(end: ChatChunk): ChatChunk[];
+  view: View;
   /** It broke off, and is charged: another attempt was to go on with it. */
   is_part: boolean;
+}
+
+/** What the client gets of what comes. */
+interface View {
+  /** Throws `UpstreamError` for what cannot be shown. `is_ours`: the gateway made it, between two steps. */
+  shown(chunks: ChatChunk[], is_ours?: boolean): ChatChunk[];
+  /** What is still held back. */
+  rest(): ChatChunk[];
+  /** Of an end that the gateway makes. */
+  cutShort(end: ChatChunk): ChatChunk[];
 }
 
 /** How far a stream has come. */
@@ -74,8 +79,6 @@ interface Course {
   /** An end that no attempt made: there was no money for its last step, or a filter withholds the rest. */
   finish_reason: 'length' | 'content_filter' | undefined;
 }
-
-type View = Pick<Flow, 'shown' | 'rest' | 'cutShort'>;
 
 /** What streaming needs of the flow. */
 interface Surroundings {
@@ -108,15 +111,12 @@ export function createStreaming({
   steps: { giveUp, metadataOf, lateError },
   chat,
   loop,
-}: Surroundings): (open: () => Session | Promise<Session>) => AsyncGenerator<StreamEvent, void, undefined> {
-  function begin(
-    session: Session,
-    reached: Reached<PreparedAttempt, MeteredStream>,
-  ): Omit<Flow, 'shown' | 'rest' | 'cutShort'> {
+}: Surroundings): (open: () => Session | Promise<Session>) => Events<StreamEvent> {
+  function begin(session: Session, reached: Reached<PreparedAttempt, MeteredStream>, view: View): Flow {
     const { value, prepared, candidate } = reached;
     const attempt = note(session, candidate, { status: 200, failure: null });
     const answered = { meter: value.meter, candidate, prepared, attempt };
-    return { stream: value.stream, answered, is_part: false };
+    return { stream: value.stream, answered, view, is_part: false };
   }
 
   function opened(session: Session, { answered }: Flow): StreamEvent {
@@ -127,16 +127,7 @@ export function createStreaming({
   function plainView({ call }: Session, candidate: Candidate, text: ShownText | undefined): View {
     const keeper = states.keeper(call, candidate, wireOf(candidate));
     const { sources = [] } = call;
-    const citer = sources.length === 0 ? undefined : createCiter(sources);
-    return {
-      shown(chunks) {
-        text?.add(chunks);
-        const kept = keeper?.add(chunks) ?? chunks;
-        return citer?.add(kept) ?? kept;
-      },
-      rest: () => [],
-      cutShort: (end) => citer?.add([end]) ?? [end],
-    };
+    return new PlainView(text, keeper, sources.length === 0 ? undefined : createCiter(sources));
   }
 
   /** The same of one with tools of the gateway's: one view over all its steps. */
@@ -156,7 +147,7 @@ export function createStreaming({
   }
 
   /** The end of such an answer, with its seal before it. */
-  function lastView(session: Session, { turn, told }: ToolAnswer, { answered, shown }: Flow): ChatChunk[] {
+  function lastView(session: Session, { turn, told }: ToolAnswer, { answered, view }: Flow): ChatChunk[] {
     const { candidate } = answered;
     // Block by block, a signature cannot come after its block.
     const client = session.call.request.ext?.client;
@@ -165,7 +156,7 @@ export function createStreaming({
     const at = held.findIndex(({ finish_reason }) => finish_reason != null);
     const is_good = held[at]?.finish_reason !== 'error';
     const keeper = is_good ? states.keeper(session.call, candidate, wireOf(candidate)) : undefined;
-    const end = shown(held, true);
+    const end = view.shown(held, true);
     const seal = sealOf(keeper, turn, told.result(0));
     if (seal === undefined) return end;
     const place = end.findIndex(({ finish_reason }) => finish_reason != null);
@@ -187,7 +178,7 @@ export function createStreaming({
     const tools = loop.begin(session);
     const text = tools === undefined ? textOf(call) : undefined;
     const view = tools === undefined ? plainView(session, reached.candidate, text) : toolView(session, tools);
-    const at: Course = { flow: { ...begin(session, reached), ...view }, finish_reason: undefined };
+    const at: Course = { flow: begin(session, reached, view), finish_reason: undefined };
     metrics.streamOpened();
     // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
     let unfinished: 'cancelled' | undefined = 'cancelled';
@@ -284,7 +275,7 @@ export function createStreaming({
         return undefined;
       }
       session.step_first_token_ms = clock.monotonic_ms();
-      at.flow = { ...begin(session, tried), ...view };
+      at.flow = begin(session, tried, view);
       if (tried.candidate !== candidate) yield opened(session, at.flow);
       const failure = yield* read(session, at.flow);
       if (failure !== undefined) return failure;
@@ -323,8 +314,7 @@ export function createStreaming({
       return undefined;
     }
     const overlap = new OverlapCut(text);
-    return {
-      ...begin(session, tried),
+    return begin(session, tried, {
       // No state of the turn is kept: it is not of one account's making.
       shown(chunks) {
         const kept = overlap.add(chunks);
@@ -333,7 +323,7 @@ export function createStreaming({
       },
       rest: () => overlap.end(),
       cutShort: (end) => [end],
-    };
+    });
   }
 
   /** What came out of an answer so far, over all its parts. */
@@ -346,10 +336,10 @@ export function createStreaming({
     session: Session,
     flow: Flow,
   ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
-    const { stream, shown } = flow;
+    const { stream, view } = flow;
     try {
-      if (stream.first.length > 0) yield { type: 'chunks', chunks: shown(stream.first) };
-      yield laterChunks(session, flow);
+      if (stream.first.length > 0) yield { type: 'chunks', chunks: view.shown(stream.first) };
+      yield new LaterChunks(session, flow, following);
       return undefined;
     } catch (error) {
       if (error instanceof UpstreamError || error instanceof ClientGone) return error;
@@ -357,51 +347,133 @@ export function createStreaming({
     }
   }
 
-  /** What comes after the first chunks of an attempt, metered; each time as much as one read brought. */
-  function laterChunks(session: Session, { stream, answered, shown, rest, cutShort }: Flow): Source<StreamEvent> {
-    const { meter } = answered;
-    let progress_ms = clock.monotonic_ms();
-    let is_cut = false;
-    let has_ended = false;
-
-    function tellProgress(): void {
-      const now = clock.monotonic_ms();
-      if (now - progress_ms < limits.journal_progress_ms) return;
-      progress_ms = now;
-      const { usage, cost_nano } = soFar(session, answered);
-      recorder.progress(session.call.generation_id, usage, cost_nano);
-    }
-
-    return async () => {
-      if (has_ended) return undefined;
-      if (is_cut) {
-        await readOn(session, stream, answered);
-        return undefined;
-      }
-      for (;;) {
-        tellProgress();
-        if (session.call.isWithheld?.() === true) {
-          await readOn(session, stream, answered);
-          return undefined;
-        }
-        const { grant, hold } = session;
-        const cutting = grant === undefined ? undefined : cutReason({ hold, grant, meter });
-        const reason = cutting instanceof Promise ? await cutting : cutting;
-        if (reason !== undefined) {
-          is_cut = true;
-          return { type: 'chunks', chunks: [...rest(), ...cutShort(cut(session, answered, reason, log))] };
-        }
-        const chunks = await stream.next();
-        if (chunks === undefined) {
-          has_ended = true;
-          const held = rest();
-          return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
-        }
-        for (const chunk of chunks) meter.chunk(chunk);
-        if (chunks.length > 0) return { type: 'chunks', chunks: shown(chunks) };
-      }
-    };
-  }
+  const following: Following = { clock, log, recorder, soFar, cutReason };
 
   return (open) => withSources(answerStream(open));
+}
+
+/** What the client gets of an answer of one step: nearly always what came. A class and not closures: there is one for every stream. */
+class PlainView implements View {
+  readonly #text: ShownText | undefined;
+  readonly #keeper: TurnKeeper | undefined;
+  readonly #citer: Citer | undefined;
+
+  constructor(text: ShownText | undefined, keeper: TurnKeeper | undefined, citer: Citer | undefined) {
+    this.#text = text;
+    this.#keeper = keeper;
+    this.#citer = citer;
+  }
+
+  shown(chunks: ChatChunk[]): ChatChunk[] {
+    this.#text?.add(chunks);
+    const kept = this.#keeper?.add(chunks) ?? chunks;
+    return this.#citer?.add(kept) ?? kept;
+  }
+
+  rest(): ChatChunk[] {
+    return [];
+  }
+
+  cutShort(end: ChatChunk): ChatChunk[] {
+    return this.#citer?.add([end]) ?? [end];
+  }
+}
+
+/** What is done beside handing on what comes. */
+interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
+  soFar: Settlement['soFar'];
+  cutReason: Admission['cutReason'];
+}
+
+/**
+ * What comes after the first chunks of an attempt, metered; each time as much as one read brought. A class and not closures:
+ * there is one for every stream.
+ */
+class LaterChunks implements Source<StreamEvent> {
+  ended = false;
+  readonly #session: Session;
+  readonly #flow: Flow;
+  readonly #following: Following;
+  #progress_ms: number;
+  /** Why it ends here. */
+  #cut: string | undefined = undefined;
+  #is_cut = false;
+  #failure: { error: unknown } | undefined = undefined;
+
+  constructor(session: Session, flow: Flow, following: Following) {
+    this.#session = session;
+    this.#flow = flow;
+    this.#following = following;
+    this.#progress_ms = following.clock.monotonic_ms();
+  }
+
+  coming(): Promise<void> | undefined {
+    if (this.#is_cut) return this.#readOn();
+    try {
+      this.#tellProgress();
+      const { call, grant, hold } = this.#session;
+      if (call.isWithheld?.() === true) return this.#readOn();
+      if (grant !== undefined) {
+        const cutting = this.#following.cutReason({ hold, grant, meter: this.#flow.answered.meter });
+        if (cutting instanceof Promise) return this.#extended(cutting);
+        this.#cut = cutting;
+        if (cutting !== undefined) return undefined;
+      }
+    } catch (error) {
+      this.#failure = { error };
+      return undefined;
+    }
+    return this.#flow.stream.later.coming();
+  }
+
+  take(): StreamEvent | undefined {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.ended) return undefined;
+    const { stream, answered, view } = this.#flow;
+    if (this.#cut !== undefined) {
+      this.#is_cut = true;
+      const { log } = this.#following;
+      return {
+        type: 'chunks',
+        chunks: [...view.rest(), ...view.cutShort(cut(this.#session, answered, this.#cut, log))],
+      };
+    }
+    const { later } = stream;
+    const chunks = later.take();
+    if (chunks !== undefined) {
+      for (const chunk of chunks) answered.meter.chunk(chunk);
+      return { type: 'chunks', chunks: view.shown(chunks) };
+    }
+    if (!later.ended) return undefined;
+    this.ended = true;
+    const held = view.rest();
+    return held.length > 0 ? { type: 'chunks', chunks: held } : undefined;
+  }
+
+  #tellProgress(): void {
+    const { clock, recorder, soFar } = this.#following;
+    const now = clock.monotonic_ms();
+    if (now - this.#progress_ms < limits.journal_progress_ms) return;
+    this.#progress_ms = now;
+    const { usage, cost_nano } = soFar(this.#session, this.#flow.answered);
+    recorder.progress(this.#session.call.generation_id, usage, cost_nano);
+  }
+
+  async #extended(cutting: Promise<string | undefined>): Promise<void> {
+    try {
+      this.#cut = await cutting;
+      if (this.#cut === undefined) await this.#flow.stream.later.coming();
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+
+  async #readOn(): Promise<void> {
+    try {
+      await readOn(this.#session, this.#flow.stream, this.#flow.answered);
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.ended = true;
+  }
 }

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { METERED } from '../http/metered.ts';
+import { withSources } from '../http/sources.ts';
 import type { Inference, WholeAnswer } from '../inference/answer.ts';
 import type { Call } from '../inference/call.ts';
 import type { StreamEvent } from '../inference/stream-answer.ts';
@@ -107,9 +108,9 @@ export function createPlugged(inner: Inference, { files, healing, hasOcr }: Plug
     },
     stream(call) {
       const refused = refusal(call);
-      if (refused !== undefined) return refusedStream(refused);
+      if (refused !== undefined) return withSources(refusedStream(refused));
       if (healing.isFor(call)) healing.leaveStream(call);
-      return files.isFor(call) ? streamed(call) : inner.stream(call);
+      return files.isFor(call) ? withSources(streamed(call)) : inner.stream(call);
     },
     async explain(call) {
       const refused = refusal(call);

@@ -15,7 +15,7 @@ export function createFramer(
   kind: ChatDialect['frames'],
   frame_chars_max: number = limits.stream_frame_bytes_max,
 ): Framer {
-  return kind === 'sse' ? createEventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
+  return kind === 'sse' ? new EventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -25,54 +25,60 @@ const SPACE = 32;
 /**
  * The event stream of the WHATWG HTML standard, section 9.2.6, with two liberties: an event without its closing blank
  * line still counts at the end, and a body that is no event stream at all (a JSON error or an HTML page under a 200)
- * comes as one frame at the end, so that the dialect can tell what went wrong.
+ * comes as one frame at the end, so that the dialect can tell what went wrong. A class and not closures: there is one for
+ * every stream, and what many closures hold is found cold at every read.
  */
-function createEventStreamFramer(frame_chars_max: number): Framer {
-  let held: Uint8Array = EMPTY;
-  let atStart = true;
-  let skipLineFeed = false;
-  // The line that no read has ended yet. Concatenation is a rope, flattened once, so small reads cost no copying.
-  let partial = '';
-  let data: string | undefined;
-  let event: string | undefined;
-  let sawData = false;
-  let stray = '';
-  let failure: UpstreamError | undefined;
+class EventStreamFramer implements Framer {
+  readonly #frame_chars_max: number;
+  #held: Uint8Array = EMPTY;
+  #atStart = true;
+  #skipLineFeed = false;
+  /** The line that no read has ended yet. Concatenation is a rope, flattened once, so small reads cost no copying. */
+  #partial = '';
+  #data: string | undefined = undefined;
+  #event: string | undefined = undefined;
+  #sawData = false;
+  #stray = '';
+  #failure: UpstreamError | undefined = undefined;
 
-  function takeLine(line: string, frames: Frame[]): void {
+  constructor(frame_chars_max: number) {
+    this.#frame_chars_max = frame_chars_max;
+  }
+
+  #takeLine(line: string, frames: Frame[]): void {
     if (line.length === 0) {
-      if (data !== undefined) frames.push({ event, data });
-      data = undefined;
-      event = undefined;
+      if (this.#data !== undefined) frames.push({ event: this.#event, data: this.#data });
+      this.#data = undefined;
+      this.#event = undefined;
       return;
     }
     const colon = line.startsWith('data:') ? 4 : line.indexOf(':');
     if (colon === 0) return;
     if (colon === 4 && line.startsWith('data')) {
       const value = valueAfter(line, 4);
-      data = data === undefined ? value : `${data}\n${value}`;
-      sawData = true;
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+      this.#sawData = true;
     } else if (colon === -1 && line === 'data') {
-      data = data === undefined ? '' : `${data}\n`;
-      sawData = true;
+      this.#data = this.#data === undefined ? '' : `${this.#data}\n`;
+      this.#sawData = true;
     } else if (colon === 5 && line.startsWith('event')) {
-      event = valueAfter(line, 5) || undefined;
-    } else if (!sawData && stray.length < limits.upstream_error_bytes_max) {
-      stray += `${line}\n`;
+      this.#event = valueAfter(line, 5) || undefined;
+    } else if (!this.#sawData && this.#stray.length < limits.upstream_error_bytes_max) {
+      this.#stray += `${line}\n`;
     }
   }
 
-  function withinBound(extra: number): boolean {
-    if ((data === undefined ? 0 : data.length) + extra <= frame_chars_max) return true;
-    failure = new UpstreamError('invalid_response', 'The upstream sent an event larger than this service reads.');
+  #withinBound(extra: number): boolean {
+    if ((this.#data === undefined ? 0 : this.#data.length) + extra <= this.#frame_chars_max) return true;
+    this.#failure = new UpstreamError('invalid_response', 'The upstream sent an event larger than this service reads.');
     return false;
   }
 
-  function takeText(text: string, frames: Frame[]): void {
+  #takeText(text: string, frames: Frame[]): void {
     let from = 0;
-    if (skipLineFeed) {
+    if (this.#skipLineFeed) {
       if (text.charCodeAt(0) === LF) from = 1;
-      skipLineFeed = false;
+      this.#skipLineFeed = false;
     }
     let cr = text.indexOf('\r', from);
     for (;;) {
@@ -81,67 +87,66 @@ function createEventStreamFramer(frame_chars_max: number): Framer {
       if (cr !== -1 && (end === -1 || cr < end)) {
         end = cr;
         next = cr + 1;
-        if (next === text.length) skipLineFeed = true;
+        if (next === text.length) this.#skipLineFeed = true;
         else if (text.charCodeAt(next) === LF) next += 1;
         cr = text.indexOf('\r', next);
       }
       if (end === -1) break;
-      if (!withinBound(partial.length + end - from)) return;
+      if (!this.#withinBound(this.#partial.length + end - from)) return;
       const line = text.slice(from, end);
-      if (partial.length === 0) takeLine(line, frames);
+      if (this.#partial.length === 0) this.#takeLine(line, frames);
       else {
-        const whole = partial + line;
-        partial = '';
-        takeLine(whole, frames);
+        const whole = this.#partial + line;
+        this.#partial = '';
+        this.#takeLine(whole, frames);
       }
       from = next;
     }
     if (from < text.length) {
-      if (!withinBound(partial.length + text.length - from)) return;
-      partial += from === 0 ? text : text.slice(from);
+      if (!this.#withinBound(this.#partial.length + text.length - from)) return;
+      this.#partial += from === 0 ? text : text.slice(from);
     }
   }
 
-  function decode(bytes: Uint8Array, isLast: boolean): string {
+  #decode(bytes: Uint8Array, isLast: boolean): string {
     let whole = bytes;
-    if (held.length > 0) {
-      whole = Buffer.concat([held, bytes]);
-      held = EMPTY;
+    if (this.#held.length > 0) {
+      whole = Buffer.concat([this.#held, bytes]);
+      this.#held = EMPTY;
     }
     const complete = isLast ? whole.length : completeLength(whole);
     // A copy: the reader may use its buffer again.
-    if (complete < whole.length) held = Uint8Array.prototype.slice.call(whole, complete);
+    if (complete < whole.length) this.#held = Uint8Array.prototype.slice.call(whole, complete);
     const buffer = Buffer.isBuffer(whole) ? whole : Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength);
     const text = buffer.toString('utf8', 0, complete);
-    if (!atStart || text.length === 0) return text;
-    atStart = false;
+    if (!this.#atStart || text.length === 0) return text;
+    this.#atStart = false;
     return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   }
 
-  return {
-    push(bytes) {
-      if (failure !== undefined) throw failure;
-      const frames: Frame[] = [];
-      const text = decode(bytes, false);
-      if (text.length > 0) takeText(text, frames);
-      // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
-      if (failure !== undefined && frames.length === 0) throw failure;
-      return frames;
-    },
-    end() {
-      if (failure !== undefined) throw failure;
-      const frames: Frame[] = [];
-      const text = decode(EMPTY, true);
-      if (text.length > 0) takeText(text, frames);
-      if (failure !== undefined) throw failure;
-      const last = partial;
-      partial = '';
-      if (last.length > 0) takeLine(last, frames);
-      takeLine('', frames);
-      if (!sawData && stray.length > 0) frames.push({ event: undefined, data: stray });
-      return frames;
-    },
-  };
+  push(bytes: Uint8Array): Frame[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const frames: Frame[] = [];
+    const text = this.#decode(bytes, false);
+    if (text.length > 0) this.#takeText(text, frames);
+    // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
+    if (this.#failure !== undefined && frames.length === 0) throw this.#failure;
+    return frames;
+  }
+
+  end(): Frame[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const frames: Frame[] = [];
+    const text = this.#decode(EMPTY, true);
+    if (text.length > 0) this.#takeText(text, frames);
+    if (this.#failure !== undefined) throw this.#failure;
+    const last = this.#partial;
+    this.#partial = '';
+    if (last.length > 0) this.#takeLine(last, frames);
+    this.#takeLine('', frames);
+    if (!this.#sawData && this.#stray.length > 0) frames.push({ event: undefined, data: this.#stray });
+    return frames;
+  }
 }
 
 function valueAfter(line: string, colon: number): string {

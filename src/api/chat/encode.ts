@@ -2,7 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
-import type { Served } from '../../inference/stream-answer.ts';
+import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -12,6 +12,7 @@ import type {
   ToolCall,
   UrlCitation,
 } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { textFinish } from '../text-finish.ts';
 
@@ -138,25 +139,71 @@ function frame(json: string): string {
   return `data: ${json}\n\n`;
 }
 
-/** A chunk's choice costs a few microseconds at most: the fixed parts are made once. */
+/** Makes the encoder of one stream. */
 export function createStreamEncoder(envelope: Envelope): StreamEncoder {
-  const { id, created, text_form, hide_reasoning } = envelope;
-  let head = '';
-  let begun = false;
-  let service_tier: string | null = null;
-  const setHead = (served: Served | undefined) => {
-    const model = JSON.stringify(served?.model ?? '');
-    const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
-    head = `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${model}${provider}`;
-  };
-  setHead(undefined);
+  return new ChatStreamEncoder(envelope);
+}
+
+/** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
+class ChatStreamEncoder implements StreamEncoder {
+  readonly #envelope: Envelope;
+  readonly #text_form: boolean;
+  readonly #hide_reasoning: boolean;
+  #head: string;
+  #begun = false;
+  #service_tier: string | null = null;
+
+  constructor(envelope: Envelope) {
+    this.#envelope = envelope;
+    this.#text_form = envelope.text_form;
+    this.#hide_reasoning = envelope.hide_reasoning;
+    this.#head = headOf(envelope, undefined);
+  }
+
+  open(served: Served): string {
+    this.#head = headOf(this.#envelope, served);
+    return '';
+  }
+
+  debug(echo_upstream_body: JsonObject): string {
+    return frame(`${this.#head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`);
+  }
+
+  chunks(chunks: readonly ChatChunk[]): string {
+    let text = '';
+    for (const chunk of chunks) {
+      this.#service_tier = chunk.service_tier ?? this.#service_tier;
+      if (this.#isSilent(chunk)) continue;
+      this.#begun = true;
+      const fingerprint = chunk.system_fingerprint
+        ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
+        : '';
+      const tier = chunk.service_tier ? `,"service_tier":${JSON.stringify(chunk.service_tier)}` : '';
+      text += `data: ${this.#head}${fingerprint}${tier},"choices":[${this.#choiceJson(chunk)}]}\n\n`;
+    }
+    return text;
+  }
+
+  end({ usage, metadata, error }: StreamEnd): string {
+    const failure = error ? frame(`${this.#head},${errorJson(error, this.#text_form)}`) : '';
+    const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
+    const tier = `"service_tier":${JSON.stringify(this.#service_tier)}`;
+    return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
+  }
+
+  failed(error: GatewayError, user_id: string | null): string {
+    const { gateway_metadata } = errorBody(error, user_id);
+    const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
+    const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
+    return `${frame(`${this.#head},${errorJson(error, this.#text_form)}`)}${frame(`${this.#head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
+  }
 
   /** `role` and `content` stand in every delta. */
-  const deltaJson = (delta: Delta): string => {
+  #deltaJson(delta: Delta): string {
     let json = `{"role":"assistant","content":${JSON.stringify(delta.content ?? '')}`;
-    const details = hide_reasoning ? undefined : delta.reasoning_details;
+    const details = this.#hide_reasoning ? undefined : delta.reasoning_details;
     // Beside details there is always the string, null where they say nothing readable.
-    if (details?.length || (delta.reasoning != null && !hide_reasoning)) {
+    if (details?.length || (delta.reasoning != null && !this.#hide_reasoning)) {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
     if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
@@ -166,63 +213,39 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
     if (delta.audio) json += `,"audio":${JSON.stringify(delta.audio)}`;
     if (delta.annotations?.length) json += `,"annotations":${JSON.stringify(delta.annotations.map(publicAnnotation))}`;
     return `${json}}`;
-  };
+  }
 
-  const textJson = ({ content, reasoning, refusal }: Delta): string => {
-    const thought = reasoning && !hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
+  #textJson({ content, reasoning, refusal }: Delta): string {
+    const thought = reasoning && !this.#hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
-  };
+  }
 
-  const choiceJson = (chunk: ChatChunk): string => {
-    const told = text_form ? textFinish(chunk.finish_reason) : chunk.finish_reason;
+  #choiceJson(chunk: ChatChunk): string {
+    const told = this.#text_form ? textFinish(chunk.finish_reason) : chunk.finish_reason;
     const finish = told ? JSON.stringify(told) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
-    const body = text_form ? textJson(chunk.delta) : `"delta":${deltaJson(chunk.delta)}`;
+    const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
     return `{"index":0,${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
-  };
+  }
 
   /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */
-  const isSilent = (chunk: ChatChunk): boolean =>
-    begun &&
-    chunk.finish_reason == null &&
-    chunk.logprobs === undefined &&
-    (!isMeaningful(chunk.delta) || (hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))));
+  #isSilent(chunk: ChatChunk): boolean {
+    return (
+      this.#begun &&
+      chunk.finish_reason == null &&
+      chunk.logprobs === undefined &&
+      (!isMeaningful(chunk.delta) || (this.#hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))))
+    );
+  }
+}
 
-  return {
-    open(served) {
-      setHead(served);
-      return '';
-    },
-    debug: (echo_upstream_body) => frame(`${head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`),
-    chunks(chunks) {
-      let text = '';
-      for (const chunk of chunks) {
-        service_tier = chunk.service_tier ?? service_tier;
-        if (isSilent(chunk)) continue;
-        begun = true;
-        const fingerprint = chunk.system_fingerprint
-          ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
-          : '';
-        const tier = chunk.service_tier ? `,"service_tier":${JSON.stringify(chunk.service_tier)}` : '';
-        text += `data: ${head}${fingerprint}${tier},"choices":[${choiceJson(chunk)}]}\n\n`;
-      }
-      return text;
-    },
-    end({ usage, metadata, error }) {
-      const failure = error ? frame(`${head},${errorJson(error, text_form)}`) : '';
-      const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
-      const tier = `"service_tier":${JSON.stringify(service_tier)}`;
-      return `${failure}${frame(`${head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
-    },
-    failed(error, user_id) {
-      const { gateway_metadata } = errorBody(error, user_id);
-      const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
-      const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
-      return `${frame(`${head},${errorJson(error, text_form)}`)}${frame(`${head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
-    },
-  };
+/** The fields with which every object of a stream begins, open at its end. */
+function headOf({ id, created }: Envelope, served: Served | undefined): string {
+  const model = JSON.stringify(served?.model ?? '');
+  const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
+  return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${model}${provider}`;
 }
 
 function withoutReasoning(delta: Delta): Delta {

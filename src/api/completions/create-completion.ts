@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
+import { withSources } from '../../http/sources.ts';
 import { serialize } from '../../inference/attempt.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
@@ -124,7 +125,7 @@ async function stream(
     }
   };
   await sendEventStream(request, reply, {
-    events: streamAll(inference, calls),
+    events: withSources(streamAll(inference, calls)),
     encode,
     encodeFailure(error) {
       if (error instanceof ClientGone) return '';

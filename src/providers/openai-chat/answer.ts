@@ -6,7 +6,7 @@ import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
 import { logprobsOf } from './logprobs.ts';
 import { type KnownState, readState } from './state.ts';
-import { createTurnWriter, type TurnWriter } from './turn.ts';
+import { TurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
 import {
   isObject,
@@ -19,22 +19,7 @@ import {
 } from './wire.ts';
 
 /** The one reader of this wire's answers, streamed or whole. */
-export interface AnswerReader {
-  /** Throws `UpstreamError` where a choice holds an error. */
-  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void;
-  /** True when the object told usage. */
-  takeUsage(answer: WireAnswer): boolean;
-  isStarted(): boolean;
-  /** Whether the upstream said why its answer is over. Usage says no such thing: some tell it as they go. */
-  isComplete(): boolean;
-  /** Closes all blocks and says why the answer ended. */
-  finish(chunks: ChatChunk[]): void;
-  /** One last chunk: usage and remainder. */
-  emitUsage(chunks: ChatChunk[]): void;
-}
-
-/** A class and not closures: every answer has one. */
-class Reader implements AnswerReader {
+export class AnswerReader {
   readonly #known: KnownState;
   readonly #turn: TurnWriter;
   readonly #rest: JsonObject = {};
@@ -46,11 +31,64 @@ class Reader implements AnswerReader {
   #native: string | undefined = undefined;
   #stopSequence: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
-  #sources: Annotation[] | undefined = undefined;
+  #sources: Annotation[] = [];
 
   constructor(state: AttemptState) {
     this.#known = readState(state);
-    this.#turn = createTurnWriter(this.#known, state.generation_id);
+    this.#turn = new TurnWriter(this.#known, state.generation_id);
+  }
+
+  isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  /** Whether the upstream said why its answer is over. Usage says no such thing: some tell it as they go. */
+  isComplete(): boolean {
+    return this.#native !== undefined;
+  }
+
+  /** Throws `UpstreamError` where a choice holds an error. */
+  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void {
+    this.#start(answer, chunks);
+    const choices = Array.isArray(answer.choices) ? answer.choices : [];
+    for (const choice of choices) {
+      const isOurs = isObject(choice) && !numberOf(choice['index']);
+      if (isOurs) this.#takeChoice(choice as WireChoice, is_whole, chunks);
+    }
+    this.takeUsage(answer);
+    if (answer.search_results != null || answer.citations != null) {
+      const found = citationsOf(answer.search_results);
+      this.#sources =
+        found.length > 0 ? found : this.#sources.length > 0 ? this.#sources : citationsOf(answer.citations);
+    }
+    // Kept for the record as they came.
+    if (answer.moderation != null) this.#rest['moderation'] = answer.moderation;
+    if (answer.prompt_filter_results != null) this.#rest['prompt_filter_results'] = answer.prompt_filter_results;
+    if (answer.usage_breakdown != null) this.#rest['usage_breakdown'] = answer.usage_breakdown;
+  }
+
+  /** Closes all blocks and says why the answer ended. */
+  finish(chunks: ChatChunk[]): void {
+    this.#turn.end(chunks);
+    if (this.#sources.length > 0) chunks.push({ delta: { annotations: this.#sources } });
+    const reason = finishReason(this.#native, {
+      has_calls: this.#turn.hasCalls(),
+      is_empty: !this.#turn.hasProduced(),
+    });
+    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.#native ?? null };
+    if (this.#serviceTier !== this.#toldTier) last.service_tier = this.#serviceTier ?? null;
+    chunks.push(last);
+  }
+
+  /** One last chunk: usage and remainder. */
+  emitUsage(chunks: ChatChunk[]): void {
+    const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: this.#rest };
+    const classes = this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
+    if (this.#usage !== undefined) this.#rest['usage'] = this.#usage;
+    if (classes !== undefined) response.usage = classes;
+    if (this.#stopSequence !== undefined) response.stopSequence = this.#stopSequence;
+    if (!this.#isIdTold && this.#requestId !== undefined) response.requestId = this.#requestId;
+    chunks.push({ delta: {}, ext: { response } });
   }
 
   #start(answer: WireAnswer, chunks: ChatChunk[]): void {
@@ -88,67 +126,13 @@ class Reader implements AnswerReader {
     if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
   }
 
-  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void {
-    this.#start(answer, chunks);
-    if (Array.isArray(answer.choices)) {
-      for (const choice of answer.choices) {
-        const isOurs = isObject(choice) && !numberOf(choice['index']);
-        if (isOurs) this.#takeChoice(choice as WireChoice, is_whole, chunks);
-      }
-    }
-    this.takeUsage(answer);
-    if (answer.search_results != null || answer.citations != null) {
-      const found = citationsOf(answer.search_results);
-      if (found.length > 0) this.#sources = found;
-      else if (!this.#sources?.length) this.#sources = citationsOf(answer.citations);
-    }
-    // Kept for the record as they came.
-    if (answer.moderation != null) this.#rest['moderation'] = answer.moderation;
-    if (answer.prompt_filter_results != null) this.#rest['prompt_filter_results'] = answer.prompt_filter_results;
-    if (answer.usage_breakdown != null) this.#rest['usage_breakdown'] = answer.usage_breakdown;
-  }
-
+  /** True when the object told usage. */
   takeUsage(answer: WireAnswer): boolean {
     const told = isObject(answer.usage) ? answer.usage : answer.x_groq?.usage;
     if (!isObject(told) || (this.#usage !== undefined && isZeroUsage(told))) return false;
     this.#usage = told;
     return true;
   }
-
-  isStarted(): boolean {
-    return this.#isStarted;
-  }
-
-  isComplete(): boolean {
-    return this.#native !== undefined;
-  }
-
-  finish(chunks: ChatChunk[]): void {
-    const turn = this.#turn;
-    turn.end(chunks);
-    if (this.#sources?.length) chunks.push({ delta: { annotations: this.#sources } });
-    const native = this.#native;
-    const reason = finishReason(native, { has_calls: turn.hasCalls(), is_empty: !turn.hasProduced() });
-    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: native ?? null };
-    if (this.#serviceTier !== this.#toldTier) last.service_tier = this.#serviceTier ?? null;
-    chunks.push(last);
-  }
-
-  emitUsage(chunks: ChatChunk[]): void {
-    const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: this.#rest };
-    const usage = this.#usage;
-    const classes = usage === undefined ? undefined : readUsage(usage, this.#known.cachedTokens());
-    if (usage !== undefined) this.#rest['usage'] = usage;
-    if (classes !== undefined) response.usage = classes;
-    if (this.#stopSequence !== undefined) response.stopSequence = this.#stopSequence;
-    if (!this.#isIdTold && this.#requestId !== undefined) response.requestId = this.#requestId;
-    chunks.push({ delta: {}, ext: { response } });
-  }
-}
-
-/** Makes the reader of one answer. */
-export function createAnswerReader(state: AttemptState): AnswerReader {
-  return new Reader(state);
 }
 
 /** Groq's `on_demand` is what others call `default`. */

@@ -3,21 +3,13 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkStripper } from './think-tags.ts';
 import { isObject, textOf, type WireMessage } from './wire.ts';
 
-/** Brings the places where providers of this wire put reasoning into one list of details, numbered from 0. */
-export interface ReasoningReader {
-  /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
-  read(message: WireMessage, is_whole: boolean): ReasoningDetail[];
-  /** Reasoning that was found in the content. */
-  readText(text: string): ReasoningDetail[];
-  /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
-  readSignature(signature: string, call_id: string | undefined): ReasoningDetail[];
-  /** Something else was said: what comes now is another detail. */
-  closeBlock(): void;
-  end(): ReasoningDetail[];
-}
+const NONE: readonly ReasoningDetail[] = [];
 
-/** A class and not closures: every answer has one, and most have no reasoning. */
-class DetailReader implements ReasoningReader {
+/**
+ * Brings the places where providers of this wire put reasoning into one list of details, numbered from 0. `strip_tags` takes
+ * literal think tags out of the reasoning.
+ */
+export class ReasoningReader {
   readonly #stripper: ReturnType<typeof createThinkStripper> | undefined;
   /** Ours, by the upstream's type and index. */
   #numbers: Map<string, number> | undefined = undefined;
@@ -29,15 +21,52 @@ class DetailReader implements ReasoningReader {
     this.#stripper = strip_tags ? createThinkStripper() : undefined;
   }
 
-  #readString(message: WireMessage): ReasoningDetail[] {
-    // Beside details with text, the string says the same once more.
-    const text = this.#hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
-    return text === undefined ? [] : this.readText(text);
+  /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
+  read(message: WireMessage, is_whole: boolean): readonly ReasoningDetail[] {
+    const told = message.reasoning_details;
+    if (Array.isArray(told) && told.length > 0) {
+      const details: ReasoningDetail[] = [];
+      for (let position = 0; position < told.length; position += 1) {
+        const entry = told[position];
+        const detail = isObject(entry) ? detailOf(entry) : undefined;
+        if (detail === undefined || !isObject(entry)) continue;
+        detail.index = this.#number(entry, is_whole, position);
+        details.push(detail);
+      }
+      this.#hasReadable ||= details.some(isReadable);
+      return this.#hasReadable ? details : [...this.#readString(message), ...details];
+    }
+    return this.#readString(message);
   }
 
-  readText(text: string): ReasoningDetail[] {
+  /** Reasoning that was found in the content. */
+  readText(text: string): readonly ReasoningDetail[] {
     const kept = this.#stripper === undefined ? text : this.#stripper.push(text);
-    return kept === '' ? [] : [this.#plainDetail(kept)];
+    return kept === '' ? NONE : [this.#plainDetail(kept)];
+  }
+
+  /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
+  readSignature(signature: string, call_id: string | undefined): readonly ReasoningDetail[] {
+    const index = this.#count;
+    this.#count += 1;
+    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
+  }
+
+  /** Something else was said: what comes now is another detail. */
+  closeBlock(): void {
+    this.#plain = undefined;
+    this.#numbers = undefined;
+  }
+
+  end(): readonly ReasoningDetail[] {
+    const rest = this.#stripper?.end() ?? '';
+    return rest === '' ? NONE : [this.#plainDetail(rest)];
+  }
+
+  #readString(message: WireMessage): readonly ReasoningDetail[] {
+    // Beside details with text, the string says the same once more.
+    const text = this.#hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
+    return text === undefined ? NONE : this.readText(text);
   }
 
   #plainDetail(text: string): ReasoningDetail {
@@ -64,42 +93,6 @@ class DetailReader implements ReasoningReader {
     }
     return ours;
   }
-
-  read(message: WireMessage, is_whole: boolean): ReasoningDetail[] {
-    const told = message.reasoning_details;
-    if (!Array.isArray(told) || told.length === 0) return this.#readString(message);
-    const details: ReasoningDetail[] = [];
-    for (let position = 0; position < told.length; position += 1) {
-      const entry = told[position];
-      const detail = isObject(entry) ? detailOf(entry) : undefined;
-      if (detail === undefined || !isObject(entry)) continue;
-      detail.index = this.#number(entry, is_whole, position);
-      details.push(detail);
-    }
-    this.#hasReadable ||= details.some(isReadable);
-    return this.#hasReadable ? details : [...this.#readString(message), ...details];
-  }
-
-  readSignature(signature: string, call_id: string | undefined): ReasoningDetail[] {
-    const index = this.#count;
-    this.#count += 1;
-    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
-  }
-
-  closeBlock(): void {
-    this.#plain = undefined;
-    this.#numbers = undefined;
-  }
-
-  end(): ReasoningDetail[] {
-    const rest = this.#stripper?.end() ?? '';
-    return rest === '' ? [] : [this.#plainDetail(rest)];
-  }
-}
-
-/** Makes the reader of one answer. `strip_tags` takes literal think tags out of the reasoning. */
-export function createReasoningReader(strip_tags: boolean): ReasoningReader {
-  return new DetailReader(strip_tags);
 }
 
 function isReadable(detail: ReasoningDetail): boolean {

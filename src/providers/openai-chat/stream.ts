@@ -1,60 +1,72 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
-import { type AttemptState, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { createAnswerReader } from './answer.ts';
+import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
+import { AnswerReader } from './answer.ts';
 import { errorInside } from './errors.ts';
 import { isObject, type WireAnswer } from './wire.ts';
 
 /** Reads the events of one stream. The finish comes with `[DONE]` or the end of the bytes, usage in one last chunk. */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
-  const answer = createAnswerReader(state);
-  let isDone = false;
-  let failure: UpstreamError | undefined;
+  return new ChatStreamDecoder(state);
+}
 
-  return {
-    push({ data, event }) {
-      if (failure !== undefined) throw failure;
-      const chunks: ChatChunk[] = [];
-      if (data === '') return chunks;
-      if (data.startsWith('[DONE]')) {
-        if (!answer.isStarted()) throw notThisWire(data);
-        if (!isDone) answer.finish(chunks);
-        isDone = true;
-        return chunks;
-      }
-      if (isDone) {
-        // The answer is whole. Only usage is still read: some upstreams send it after [DONE].
-        answer.takeUsage(lateAnswer(data));
-        return chunks;
-      }
-      const value = parse(data);
-      const fault = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
-      if (fault !== undefined) {
-        // What the upstream has billed is worth knowing: usage beside the error goes out first.
-        if (!isObject(value) || !answer.takeUsage(value as WireAnswer)) throw fault;
-        failure = fault;
-        answer.emitUsage(chunks);
-        return chunks;
-      }
-      if (!isObject(value)) throw notThisWire(data);
-      answer.take(value as WireAnswer, false, chunks);
+/** A class and not closures, like the readers in it: what many closures of one stream hold is found cold at each of its reads. */
+class ChatStreamDecoder implements StreamDecoder {
+  readonly #answer: AnswerReader;
+  #isDone = false;
+  #failure: UpstreamError | undefined = undefined;
+
+  constructor(state: AttemptState) {
+    this.#answer = new AnswerReader(state);
+  }
+
+  push({ data, event }: Frame): ChatChunk[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const answer = this.#answer;
+    const chunks: ChatChunk[] = [];
+    if (data === '') return chunks;
+    if (data.startsWith('[DONE]')) {
+      if (!answer.isStarted()) throw notThisWire(data);
+      if (!this.#isDone) answer.finish(chunks);
+      this.#isDone = true;
       return chunks;
-    },
-    isWhole: () => isDone && failure === undefined,
-    end() {
-      if (failure !== undefined) throw failure;
-      const chunks: ChatChunk[] = [];
-      if (!isDone) {
-        if (!answer.isComplete()) {
-          throw new UpstreamError('unavailable', 'The upstream ended its stream before the answer was complete.');
-        }
-        answer.finish(chunks);
-      }
+    }
+    if (this.#isDone) {
+      // The answer is whole. Only usage is still read: some upstreams send it after [DONE].
+      answer.takeUsage(lateAnswer(data));
+      return chunks;
+    }
+    const value = parse(data);
+    const fault = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
+    if (fault !== undefined) {
+      // What the upstream has billed is worth knowing: usage beside the error goes out first.
+      if (!isObject(value) || !answer.takeUsage(value as WireAnswer)) throw fault;
+      this.#failure = fault;
       answer.emitUsage(chunks);
       return chunks;
-    },
-  };
+    }
+    if (!isObject(value)) throw notThisWire(data);
+    answer.take(value as WireAnswer, false, chunks);
+    return chunks;
+  }
+
+  isWhole(): boolean {
+    return this.#isDone && this.#failure === undefined;
+  }
+
+  end(): ChatChunk[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const chunks: ChatChunk[] = [];
+    if (!this.#isDone) {
+      if (!this.#answer.isComplete()) {
+        throw new UpstreamError('unavailable', 'The upstream ended its stream before the answer was complete.');
+      }
+      this.#answer.finish(chunks);
+    }
+    this.#answer.emitUsage(chunks);
+    return chunks;
+  }
 }
 
 /** The chunks that a whole answer would have been streamed as. */
@@ -65,7 +77,7 @@ export function readWholeAnswer(body: JsonValue, state: AttemptState): ChatChunk
     throw notThisWire(JSON.stringify(body) ?? '');
   }
   const chunks: ChatChunk[] = [];
-  const answer = createAnswerReader(state);
+  const answer = new AnswerReader(state);
   answer.take(body as WireAnswer, true, chunks);
   answer.finish(chunks);
   answer.emitUsage(chunks);

@@ -1,113 +1,37 @@
 import type { ChatChunk, Delta, Native, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { annotationsOf, audioOf, citationsOf, imagesOf } from './attachments.ts';
-import { createReasoningReader, type ReasoningReader } from './reasoning.ts';
-import { createSlotWriter, type SlotWriter } from './slots.ts';
+import { ReasoningReader } from './reasoning.ts';
+import { SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
-import { createThinkSplitter, type ThinkRun, type ThinkSplitter } from './think-tags.ts';
+import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
 import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
 import { isObject, textOf, type WireMessage, type WirePart } from './wire.ts';
 
 /** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
-export interface TurnWriter {
-  /** Whether anything came that a client would see. */
-  hasProduced(): boolean;
-  hasCalls(): boolean;
-  take(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void;
-  /** Hands out what was held back and closes every block. */
-  end(chunks: ChatChunk[]): void;
-}
-
-/** A class and not closures: every answer has one. */
-class Turn implements TurnWriter {
+export class TurnWriter {
   readonly #known: KnownState;
   readonly #generation_id: string;
   readonly #reasoning: ReasoningReader;
   readonly #slots: SlotWriter;
-  readonly #splitter: ThinkSplitter | undefined;
-  // Most answers hold none of these, so they are made when one comes.
+  readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
+  // Most answers hold neither, so their readers are made when one comes.
   #calls: CallReader | undefined = undefined;
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
-  #callSlots: number[] | undefined = undefined;
+  readonly #callSlots: number[] = [];
 
   constructor(known: KnownState, generation_id: string) {
+    const reasoning = new ReasoningReader(known.think_in_reasoning);
     this.#known = known;
     this.#generation_id = generation_id;
-    const reasoning = createReasoningReader(known.think_in_reasoning);
     this.#reasoning = reasoning;
-    this.#slots = createSlotWriter((kind) => {
+    this.#slots = new SlotWriter((kind) => {
       if (kind === 'reasoning') reasoning.closeBlock();
     });
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
 
-  #emitReasoning(details: ReasoningDetail[], chunks: ChatChunk[]): void {
-    for (const detail of details) {
-      const delta: Delta = { reasoning_details: [detail] };
-      if (detail.type === 'reasoning.text' && detail.text) delta.reasoning = detail.text;
-      if (detail.type === 'reasoning.summary') delta.reasoning = detail.summary;
-      this.#slots.emit('reasoning', delta, chunks);
-    }
-  }
-
-  #emitRuns(runs: ThinkRun[], chunks: ChatChunk[]): void {
-    for (const { is_reasoning, text } of runs) {
-      if (is_reasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
-      else this.#slots.emit('text', { content: text }, chunks);
-    }
-  }
-
-  #emitText(text: string, chunks: ChatChunk[]): void {
-    if (this.#splitter === undefined) this.#slots.emit('text', { content: text }, chunks);
-    else this.#emitRuns(this.#splitter.push(text), chunks);
-  }
-
-  #emitCall({ ordinal, opens, signature, arguments: piece }: CallStep, chunks: ChatChunk[]): void {
-    if (signature !== undefined) {
-      this.#emitReasoning(this.#reasoning.readSignature(signature.data, signature.id), chunks);
-    }
-    this.#callSlots ??= [];
-    if (opens === undefined) {
-      if (piece === '') return;
-      const delta: Delta = { tool_calls: [{ index: ordinal, function: { arguments: piece } }] };
-      chunks.push({ delta, ext: { slot: { n: this.#callSlots[ordinal]! } } });
-      return;
-    }
-    const call = { name: opens.name, arguments: piece };
-    const ext = opens.rest === undefined ? {} : { ext: { wire: 'openai-chat', rest: opens.rest } as const };
-    const delta: Delta = { tool_calls: [{ index: ordinal, id: opens.id, type: 'function', function: call }] };
-    // The deltas of calls may interleave, so calls stay open to the end.
-    this.#callSlots[ordinal] = this.#slots.openBeside({ kind: 'call', ...ext }, delta, chunks);
-  }
-
-  #takeContent(content: WireMessage['content'], chunks: ChatChunk[]): void {
-    if (typeof content === 'string') {
-      if (content !== '') this.#emitText(content, chunks);
-      return;
-    }
-    if (!Array.isArray(content)) return;
-    for (const part of content) {
-      if (!isObject(part)) continue;
-      const thought = thoughtOf(part as WirePart);
-      const text = textOf(part['text']);
-      if (thought !== undefined) this.#emitReasoning(this.#reasoning.readText(thought), chunks);
-      else if (text !== undefined) this.#emitText(text, chunks);
-      else if (part['type'] === 'image_url') this.#slots.emit('image', { images: imagesOf([part]) }, chunks);
-    }
-  }
-
-  #takeCalls(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
-    const { tool_calls, function_call } = message;
-    const { call_ids, tool_names } = this.#known;
-    this.#calls ??= createCallReader(this.#generation_id, call_ids, (name) => tool_names[name] ?? name);
-    if (Array.isArray(tool_calls) && tool_calls.length > 0) {
-      for (const step of this.#calls.read(tool_calls, is_whole)) this.#emitCall(step, chunks);
-    } else if (isObject(function_call)) {
-      const steps = this.#calls.read([{ index: 0, function: function_call }], is_whole);
-      for (const step of steps) this.#emitCall(step, chunks);
-    }
-  }
-
+  /** Whether anything came that a client would see. */
   hasProduced(): boolean {
     return this.#slots.hasOpened();
   }
@@ -140,21 +64,83 @@ class Turn implements TurnWriter {
     if (signature !== undefined) this.#emitReasoning(this.#reasoning.readSignature(signature, undefined), chunks);
   }
 
+  /** Hands out what was held back and closes every block. */
   end(chunks: ChatChunk[]): void {
     if (this.#splitter !== undefined) this.#emitRuns(this.#splitter.end(), chunks);
     this.#emitReasoning(this.#reasoning.end(), chunks);
     if (this.#calls !== undefined) for (const step of this.#calls.end()) this.#emitCall(step, chunks);
     this.#slots.close(chunks);
-    if (this.#callSlots !== undefined) {
-      for (const n of this.#callSlots) this.#slots.closeBeside(n, undefined, chunks);
-    }
+    for (const n of this.#callSlots) this.#slots.closeBeside(n, undefined, chunks);
     this.#tools?.end(chunks);
   }
-}
 
-/** Makes the writer of one turn. */
-export function createTurnWriter(known: KnownState, generation_id: string): TurnWriter {
-  return new Turn(known, generation_id);
+  #emitReasoning(details: readonly ReasoningDetail[], chunks: ChatChunk[]): void {
+    for (const detail of details) {
+      const delta: Delta = { reasoning_details: [detail] };
+      if (detail.type === 'reasoning.text' && detail.text) delta.reasoning = detail.text;
+      if (detail.type === 'reasoning.summary') delta.reasoning = detail.summary;
+      this.#slots.emit('reasoning', delta, chunks);
+    }
+  }
+
+  #emitRuns(runs: ThinkRun[], chunks: ChatChunk[]): void {
+    for (const { is_reasoning, text } of runs) {
+      if (is_reasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
+      else this.#slots.emit('text', { content: text }, chunks);
+    }
+  }
+
+  #emitText(text: string, chunks: ChatChunk[]): void {
+    if (this.#splitter === undefined) this.#slots.emit('text', { content: text }, chunks);
+    else this.#emitRuns(this.#splitter.push(text), chunks);
+  }
+
+  #emitCall({ ordinal, opens, signature, arguments: piece }: CallStep, chunks: ChatChunk[]): void {
+    if (signature !== undefined)
+      this.#emitReasoning(this.#reasoning.readSignature(signature.data, signature.id), chunks);
+    if (opens === undefined) {
+      if (piece === '') return;
+      const delta: Delta = { tool_calls: [{ index: ordinal, function: { arguments: piece } }] };
+      chunks.push({ delta, ext: { slot: { n: this.#callSlots[ordinal]! } } });
+      return;
+    }
+    const call = { name: opens.name, arguments: piece };
+    const ext = opens.rest === undefined ? {} : { ext: { wire: 'openai-chat', rest: opens.rest } as const };
+    const delta: Delta = { tool_calls: [{ index: ordinal, id: opens.id, type: 'function', function: call }] };
+    // The deltas of calls may interleave, so calls stay open to the end.
+    this.#callSlots[ordinal] = this.#slots.openBeside({ kind: 'call', ...ext }, delta, chunks);
+  }
+
+  #takeContent(content: WireMessage['content'], chunks: ChatChunk[]): void {
+    if (typeof content === 'string') {
+      if (content !== '') this.#emitText(content, chunks);
+      return;
+    }
+    if (!Array.isArray(content)) return;
+    for (const part of content) {
+      if (!isObject(part)) continue;
+      const thought = thoughtOf(part as WirePart);
+      const text = textOf(part['text']);
+      if (thought !== undefined) this.#emitReasoning(this.#reasoning.readText(thought), chunks);
+      else if (text !== undefined) this.#emitText(text, chunks);
+      else if (part['type'] === 'image_url') this.#slots.emit('image', { images: imagesOf([part]) }, chunks);
+    }
+  }
+
+  #takeCalls(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
+    const { tool_calls, function_call } = message;
+    this.#calls ??= createCallReader(
+      this.#generation_id,
+      this.#known.call_ids,
+      (name) => this.#known.tool_names[name] ?? name,
+    );
+    if (Array.isArray(tool_calls) && tool_calls.length > 0) {
+      for (const step of this.#calls.read(tool_calls, is_whole)) this.#emitCall(step, chunks);
+    } else if (isObject(function_call)) {
+      for (const step of this.#calls.read([{ index: 0, function: function_call }], is_whole))
+        this.#emitCall(step, chunks);
+    }
+  }
 }
 
 /** Groq's compound systems tell a run twice: when it begins, and with its output. The last telling is the whole of it. */

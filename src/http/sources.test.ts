@@ -6,11 +6,22 @@ interface Said {
 }
 type Course = AsyncGenerator<Said | Source<Said>, void, undefined>;
 
+/** `wait`: the next word has to be waited for; `not yet`: what is waited for is not enough for one. */
 function sourceOf(...words: string[]): Source<Said> {
-  return async () => {
-    const word = words.shift();
-    if (word?.startsWith('throw ')) throw new Error(word.slice(6));
-    return word === undefined ? undefined : { word };
+  return {
+    get ended() {
+      return words.length === 0;
+    },
+    coming() {
+      if (words[0] !== 'wait') return undefined;
+      words.shift();
+      return Promise.resolve();
+    },
+    take() {
+      const word = words.shift();
+      if (word?.startsWith('throw ')) throw new Error(word.slice(6));
+      return word === undefined || word === 'not yet' ? undefined : { word };
+    },
   };
 }
 
@@ -23,9 +34,9 @@ async function wordsOf(course: Course): Promise<string[]> {
 test('a source stands for its values, in their place', async () => {
   async function* course(): Course {
     yield { word: 'a' };
-    yield sourceOf('b', 'c');
+    yield sourceOf('b', 'wait', 'c');
     yield sourceOf();
-    yield sourceOf('d');
+    yield sourceOf('wait', 'not yet', 'wait', 'd', 'not yet');
     yield { word: 'e' };
   }
   expect(await wordsOf(course())).toEqual(['a', 'b', 'c', 'd', 'e']);
@@ -63,13 +74,16 @@ test('what the reader throws goes to the generator, whose source is read no more
 
 test('who reads no further ends the generator, after the step under way', async () => {
   const told: string[] = [];
-  const slow = Promise.withResolvers<Said | undefined>();
+  const slow = Promise.withResolvers<void>();
   async function* course(): Course {
     try {
-      yield async () => {
-        const said = await slow.promise;
-        told.push('read');
-        return said;
+      yield {
+        ended: false,
+        coming: () => slow.promise,
+        take() {
+          told.push('read');
+          return { word: 'a' };
+        },
       };
     } finally {
       told.push('closed');
@@ -80,8 +94,29 @@ test('who reads no further ends the generator, after the step under way', async 
   const end = events.return();
   await new Promise((resolve) => setImmediate(resolve));
   expect(told).toEqual([]);
-  slow.resolve({ word: 'a' });
+  slow.resolve();
   expect(await step).toEqual({ done: false, value: { word: 'a' } });
   expect(await end).toEqual({ done: true, value: undefined });
   expect(told).toEqual(['read', 'closed']);
+});
+
+test('who reads waits for what a source waits for, and for nothing else', async () => {
+  const wait = Promise.withResolvers<void>();
+  let is_there = false;
+  async function* course(): Course {
+    yield {
+      ended: false,
+      coming: () => (is_there ? undefined : wait.promise),
+      take: () => ({ word: 'a' }),
+    };
+  }
+  const events = withSources(course());
+  const first = events.coming();
+  wait.resolve();
+  await first;
+  expect(events.take()).toEqual({ word: 'a' });
+  expect(events.coming()).toBe(wait.promise);
+  is_there = true;
+  expect(events.coming()).toBe(undefined);
+  expect(events.take()).toEqual({ word: 'a' });
 });

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { openaiChat } from '../providers/openai-chat/index.ts';
+import type { Upstream, UpstreamResponse } from '../providers/upstream.ts';
+import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import { createCancellation } from './call.ts';
+import type { AttemptContext } from './exchange.ts';
+
+const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
+const FINISH = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`;
+
+/** Opens a stream of these reads, each of which is there at once. `take` is asked for room for what is large. */
+async function streamOf(reads: readonly string[], take?: () => Promise<void> | undefined): Promise<OpenStream> {
+  const left = reads.map((read) => Buffer.from(read));
+  const response: UpstreamResponse = {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    coming: () => undefined,
+    take: () => left.shift(),
+  };
+  const exchange = { response: Promise.resolve(response), ended: true, abort() {} };
+  const upstream = { send: () => exchange } as unknown as Upstream;
+  const call = {
+    generation_id: 'gen-1',
+    accepted_ms: 0,
+    cancellation: createCancellation(),
+    request: { stream: true, messages: [] },
+    attribution: {},
+    ...(take === undefined ? {} : { room: { take } }),
+  };
+  const provider = { credential: 'x', base_url: 'http://upstream.example', headers: {}, abort_stops_billing: true };
+  const prepared = {
+    candidate: { provider, endpoint: { quirks: {} } },
+    dialect: openaiChat,
+    encoded: { path: '/chat/completions', headers: {}, body: {}, state: {} },
+    payload: '{}',
+  } as unknown as PreparedAttempt;
+  return attemptStream(prepared, {
+    upstream,
+    call,
+    attempt: 1,
+    first_token_ms_max: 1_000,
+    total_ms_max: 1_000,
+  } as unknown as AttemptContext);
+}
+
+/** What comes after the first chunks, and what it failed with. */
+async function laterOf({ later }: OpenStream): Promise<string[]> {
+  const told: string[] = [];
+  try {
+    while (!later.ended) {
+      const coming = later.coming();
+      if (coming !== undefined) {
+        told.push('waits');
+        await coming;
+      }
+      for (const { delta } of later.take() ?? []) if (delta.content) told.push(delta.content);
+    }
+  } catch (error) {
+    told.push(`failed: ${(error as Error).message}`);
+  }
+  return told;
+}
+
+const LARGE = 'x'.repeat(3_000_000);
+
+test('what one read brought before the failure that it also brought is given out first', async () => {
+  expect(await laterOf(await streamOf([said('a'), said('b') + said('c') + BROKEN]))).toEqual([
+    'b',
+    'c',
+    'failed: broken',
+  ]);
+  const told = await laterOf(await streamOf([said('a'), said('b') + BROKEN], () => Promise.resolve()));
+  expect(told).toEqual(['b', 'failed: broken']);
+});
+
+test('what waits for room comes once there is some, in its place, and a failure after it', async () => {
+  const reads = [said('a'), said(LARGE) + said('b') + BROKEN];
+  const told = await laterOf(await streamOf(reads, () => Promise.resolve()));
+  expect(told.map((word) => word.slice(0, 20))).toEqual(['waits', LARGE.slice(0, 20), 'b', 'failed: broken']);
+  const whole = await laterOf(await streamOf([said('a'), said(LARGE), said('b'), FINISH], () => Promise.resolve()));
+  expect(whole.map((word) => word.slice(0, 3))).toEqual(['wai', 'xxx', 'wai', 'b']);
+});
+
+test('what there is no room for is not given out, and ends the stream', async () => {
+  const told = await laterOf(
+    await streamOf([said('a'), said(LARGE), said('never')], () => Promise.reject(new Error('no room'))),
+  );
+  expect(told).toEqual(['waits', 'failed: no room']);
+});
