@@ -10,6 +10,9 @@ export async function runWarmUp(): Promise<number> {
     () => import('./check-config.ts'),
     () => import('../storage/postgres-dialect.ts'),
     () => import('../storage/postgres-change-feed.ts'),
+    () => import('../http/documentation.ts'),
+    async () => (await import('../guardrails/re2.ts')).re2(),
+    async () => (await import('../config/read-file.ts')).readConfigFile('no file', '{}'),
   ]) {
     await load();
   }
