@@ -39,7 +39,7 @@ import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError } from './errors.ts';
 import { requestLog } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
-import { collectOpenApi, serveDocumentation } from './http/openapi.ts';
+import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createServer, type Server } from './http/server.ts';
@@ -182,7 +182,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     );
   });
   const { running } = server;
-  await collectOpenApi(server);
+  const routes = collectRoutes(server);
 
   const ownCredentials = createOwnCredentials({
     findEnabled: byokStore(database.queries).findEnabled,
@@ -384,7 +384,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
   });
   metricsOperation(server, options.metrics_source);
-  await serveDocumentation(server);
+  serveDocumentation(server, routes);
   await server.ready();
   exchange.start();
   responses.start();

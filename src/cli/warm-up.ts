@@ -10,6 +10,11 @@ export async function runWarmUp(): Promise<number> {
     () => import('./check-config.ts'),
     () => import('../storage/postgres-dialect.ts'),
     () => import('../storage/postgres-change-feed.ts'),
+    () => import('../http/documentation.ts'),
+    async () =>
+      (await import('../http/serialization.ts')).serializerCompiler({ schema: { type: 'object' }, method: 'GET', url: '/' })({}),
+    async () => (await import('../guardrails/re2.ts')).re2(),
+    async () => (await import('../config/read-file.ts')).readConfigFile('no file', '{}'),
   ]) {
     await load();
   }

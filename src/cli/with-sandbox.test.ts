@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
+import { readConfigFile } from '../config/read-file.ts';
 import { loadConfig } from '../config.ts';
-import { addSandbox } from './with-sandbox.ts';
+import { addSandbox, declaredSandbox } from './with-sandbox.ts';
 
 describe('where nothing is set up the sandbox searches the web as well', () => {
   let gateway: TestGateway;
@@ -88,4 +89,9 @@ describe('a gateway that is set up gets nothing of it', () => {
   test('while one where nothing is set up does', () => {
     expect(addSandbox(load({}), 'http://127.0.0.1:1').plugins.web.engine).toBe('searxng');
   });
+});
+
+test('what the sandbox declares is a right configuration, though no start checks it', () => {
+  const declared = declaredSandbox('http://127.0.0.1:1');
+  expect(readConfigFile('the sandbox', JSON.stringify(declared)).value).toEqual(declared);
 });

@@ -5,11 +5,19 @@ import type { Config } from '../config.ts';
 import { sandboxModels, sandboxProviders, sandboxSpeechModels, sandboxVectorModels } from '../sandbox/catalog.ts';
 import { startSandbox } from '../sandbox/server.ts';
 
-/** The configuration with the sandbox's providers and its models, which are declared as an operator would. */
+/** The sandbox's providers and models, declared as an operator would declare them. */
+export function declaredSandbox(url: string) {
+  return {
+    providers: sandboxProviders(url),
+    models: { ...sandboxModels, ...sandboxVectorModels, ...sandboxSpeechModels },
+  };
+}
+
+/** The configuration with the sandbox's providers and its models. */
 export function addSandbox(config: Config, url: string): Config {
-  const models = { ...sandboxModels, ...sandboxVectorModels, ...sandboxSpeechModels };
-  const declared = JSON.stringify({ providers: sandboxProviders(url), models });
-  const file = readConfigFile('the sandbox', declared);
+  const declared = JSON.stringify(declaredSandbox(url));
+  // It is known to be right (a test says so): reading it as a file would load the reader of YAML, which may have nothing else to read.
+  const file = readConfigFile('the sandbox', declared, JSON.parse(declared));
   const { on } = resolveProviders({}, file);
   const slugs = new Set(on.map(({ slug }) => slug));
   const own = new Set(config.models.map(({ id }) => id));

@@ -1,9 +1,14 @@
+import { createRequire } from 'node:module';
 import type { TSchema } from 'typebox';
-import { Errors } from 'typebox/value';
-import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { Errors } from 'typebox/schema';
+import type { Document, LineCounter, Node } from 'yaml';
 import { limits } from '../limits.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
 import { ConfigFile } from './file-schema.ts';
+
+const load = createRequire(import.meta.url);
+/** Loaded where there is a file: many gateways have none. */
+const yaml = () => load('yaml') as typeof import('yaml');
 
 export type Path = readonly (string | number)[];
 
@@ -54,6 +59,7 @@ interface Parsed {
 }
 
 function parse(name: string, text: string): Parsed {
+  const { LineCounter, parseDocument } = yaml();
   const counter = new LineCounter();
   // Pretty errors quote the line, which may hold a key.
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
@@ -79,6 +85,7 @@ function unfolded(name: string, document: Document): unknown {
 
 /** What a person would point at: the key of an object's entry, the item of a list. */
 function nodeAt(root: Node | null, path: Path): Node | undefined {
+  const { isMap, isNode, isScalar, isSeq } = yaml();
   let here: unknown = root;
   for (const [index, step] of path.entries()) {
     if (isMap(here)) {
@@ -93,7 +100,7 @@ function nodeAt(root: Node | null, path: Path): Node | undefined {
 }
 
 function check(value: unknown, wrong: ReadFile['wrong']): void {
-  const faults = Errors(ConfigFile, value);
+  const [, faults] = Errors(ConfigFile, value);
   const unknown = faults.find((fault) => fault.keyword === 'additionalProperties');
   if (unknown?.keyword === 'additionalProperties') {
     const path = steps(unknown.instancePath, value);

@@ -1,8 +1,9 @@
-import { RE2JS, RE2Set } from 're2js';
+import type { RE2Set } from 're2js';
 import { limits } from '../limits.ts';
 import { translatedPattern } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
+import { re2 } from './re2.ts';
 import { seenOf } from './unseen.ts';
 
 /** Told of each match, and of which pattern. */
@@ -59,7 +60,7 @@ export class CustomPatterns {
     for (const [index, pattern] of patterns.entries()) {
       const translated = translatedPattern(pattern);
       steps += compileSteps(translated);
-      const program = new PatternProgram(RE2JS.compile(translated));
+      const program = new PatternProgram(re2().RE2JS.compile(translated));
       this.#programs.push(program);
       if (program.has_prefix || program.size > limits.filter_group_size_max) this.#alone.push(index);
       else this.#group(index, translated, program.size);
@@ -120,6 +121,7 @@ export class CustomPatterns {
   #group(index: number, translated: string, size: number): void {
     let group = this.#groups.at(-1);
     if (group === undefined || group.size + size > limits.filter_group_size_max) {
+      const { RE2Set } = re2();
       group = { set: new RE2Set(RE2Set.UNANCHORED, 0, limits.filter_states_bytes_max), patterns: [], size: 0 };
       this.#groups.push(group);
     }

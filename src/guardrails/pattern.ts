@@ -1,6 +1,7 @@
-import { RE2JS, RE2JSException } from 're2js';
+import type { RE2JS } from 're2js';
 import { limits } from '../limits.ts';
 import { compileSteps } from './pattern-cost.ts';
+import { re2 } from './re2.ts';
 
 const NOT_RE2 = 'is not a regular expression in RE2 syntax: ';
 /** A `\k` whose backslash is not itself escaped. */
@@ -14,17 +15,17 @@ const NAMED_BACKREFERENCE = /(?<!\\)(?:\\\\)*\\k/;
 export function patternFault(pattern: string): string | undefined {
   // The translation below would read \\k, as every escape that it does not know, as the letter.
   if (NAMED_BACKREFERENCE.test(pattern)) return `${NOT_RE2}invalid escape sequence: \\k`;
-  const translated = RE2JS.translateRegExp(pattern);
+  const translated = re2().RE2JS.translateRegExp(pattern);
   const steps = compileSteps(translated);
   if (steps > limits.filter_compile_steps_max) {
     return `is too large: compiling it may take ${steps} steps, ${limits.filter_compile_steps_max} are allowed`;
   }
   try {
-    const size = RE2JS.compile(translated).programSize();
+    const size = re2().RE2JS.compile(translated).programSize();
     if (size <= limits.filter_program_size_max) return undefined;
     return `is too large: it compiles to ${size} instructions, ${limits.filter_program_size_max} are allowed`;
   } catch (error) {
-    if (!(error instanceof RE2JSException)) throw error;
+    if (!(error instanceof re2().RE2JSException)) throw error;
     const reason = error.message.replace(/^error parsing regexp: /, '').slice(0, 200);
     return `${NOT_RE2}${reason}`;
   }
@@ -32,10 +33,10 @@ export function patternFault(pattern: string): string | undefined {
 
 /** A pattern with JavaScript's spellings (\cA, \u0041, \/) in those of RE2. */
 export function translatedPattern(pattern: string): string {
-  return RE2JS.translateRegExp(pattern);
+  return re2().RE2JS.translateRegExp(pattern);
 }
 
 /** The compiled form of a pattern that was checked before. */
 export function compilePattern(pattern: string): RE2JS {
-  return RE2JS.compile(translatedPattern(pattern));
+  return re2().RE2JS.compile(translatedPattern(pattern));
 }

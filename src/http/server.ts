@@ -22,9 +22,8 @@ import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { type Running, trackRunning } from './running.ts';
-import { serializerCompiler } from './serialization.ts';
+import { schema_compilers } from './schema-compilers.ts';
 import { boundUnreadSoon } from './unread.ts';
-import { validatorCompiler } from './validation.ts';
 
 interface TypeBoxProvider extends FastifyTypeProvider {
   validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
@@ -208,6 +207,7 @@ export function createServer(options: ServerOptions): Server {
     // loggers it would look over what that makes for each request. Lines name their request themselves.
     logger: false,
     logController: new LogController({ disableRequestLogging: true }),
+    schemaController: schema_compilers,
     bodyLimit: options.body_bytes_max,
     // While it closes, requests on open connections get our envelope, from the hook that refuses them.
     return503OnClosing: false,
@@ -242,8 +242,6 @@ export function createServer(options: ServerOptions): Server {
 
   // Only JSON: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
-  server.setValidatorCompiler(validatorCompiler);
-  server.setSerializerCompiler(serializerCompiler);
   const { translate, observe } = options;
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
   server.addHook('onRoute', requireAccess);

@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 
@@ -276,7 +276,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     const violations = explain(schema as SchemaNode, value, '').slice(0, 20);
     if (violations.length === 0) {
       // A keyword that `explain` does not know (format, multipleOf): the compiled validator's own words.
-      for (const error of compiled.Errors(value)) {
+      for (const error of compiled.Errors(value)[1]) {
         violations.push({ path: error.instancePath.slice(1).replaceAll('/', '.'), rule: error.message });
       }
     }

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
@@ -19,6 +19,9 @@ import { searchAnswer } from './search.ts';
 import { type Course, sendBody, sendStream } from './send.ts';
 import { speechWires } from './transcription.ts';
 import type { SandboxWire } from './wire.ts';
+
+// An import would touch all that this module of Node's exports, a client of WebSocket among them: that takes 10 MB.
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** What the sandbox has done since it started. */
 export interface SandboxCounters {

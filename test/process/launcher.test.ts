@@ -51,7 +51,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     const [child = 0, ...others] = childrenOf(gateway.child.pid ?? 0);
     expect(others).toEqual([]);
     expect(readFileSync(`/proc/${child}/cmdline`, 'utf8')).toMatch(
-      /node_modules\/node-linux-[^/]+\/bin\/node\0--no-memory-reducer\0/,
+      /node_modules\/node-linux-[^/]+\/bin\/node\0--no-memory-reducer\0--use-largepages=silent\0/,
     );
     const { key } = await makeKey(gateway);
     const body = chat('sandbox/story', { stream: true, sandbox: { tokens: 60, chunk_delay_ms: 10 } });
@@ -125,7 +125,9 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     const pids = tree(ran.child.pid ?? 0);
     const gateways = pids.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('model-gateway.cjs\0'));
     expect(gateways).toHaveLength(1);
-    expect(readFileSync(`/proc/${gateways[0]}/cmdline`, 'utf8')).toContain('\0--no-memory-reducer\0');
+    expect(readFileSync(`/proc/${gateways[0]}/cmdline`, 'utf8')).toContain(
+      '\0--no-memory-reducer\0--use-largepages=silent\0',
+    );
     expect(readFileSync(`/proc/${gateways[0]}/status`, 'utf8')).toMatch(/^PPid:/m);
     ran.child.kill('SIGTERM');
     await until('everything has ended', () => !pids.some(isAlive));

@@ -1,0 +1,124 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
+import type { TSchema } from 'typebox';
+import { documentAnswers, documented_headers, type Json, type Operation } from './documented-answers.ts';
+import { schema_compilers } from './schema-compilers.ts';
+import { type Access, accessOf } from './server.ts';
+
+/** Where the version of the interface stands; the specification names it. */
+const VERSION = '1.0.0';
+
+/** Schemas with a `title` become components; everywhere else a reference stands. */
+function hoist(value: Json, components: Record<string, Json>): Json {
+  if (Array.isArray(value)) return value.map((item) => hoist(item, components));
+  if (value === null || typeof value !== 'object') return value;
+  const made = Object.fromEntries(Object.entries(value).map(([name, child]) => [name, hoist(child, components)]));
+  const { title } = value;
+  const isSchema = typeof title === 'string' && ('type' in value || 'anyOf' in value);
+  if (!isSchema) return made;
+  const known = components[title];
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(made)) {
+    throw new Error(`two different schemas are called ${title}`);
+  }
+  components[title] = made;
+  return { $ref: `#/components/schemas/${title}` };
+}
+
+/** Where it is not the document's own. Public operations show more to those who bring a credential. */
+const SECURITY: Partial<Record<Access | 'key', Record<string, string[]>[]>> = {
+  open: [],
+  public: [{ bearer: [] }, {}],
+};
+
+/** A server of its own, which is only asked from inside: it documents these routes, and renders that below `/docs`. */
+export async function makeDocumentation(routes: readonly RouteOptions[]): Promise<FastifyInstance> {
+  // The routes are here to be described. Nobody calls them.
+  const server: FastifyInstance = fastify({
+    routerOptions: { ignoreTrailingSlash: true },
+    schemaController: schema_compilers,
+  });
+  await server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Model Gateway',
+        version: VERSION,
+        description:
+          'One HTTP API in front of every model provider. All paths also answer under `/v1`. Every answer carries `X-Request-Id`: ' +
+          'what the request sent under that name, or one of its own.',
+      },
+      servers: [{ url: '/' }],
+      components: {
+        securitySchemes: {
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key; for what administers the gateway, a management key.',
+          },
+        },
+      },
+      security: [{ bearer: [] }],
+    },
+    transform: ({ schema, url, route }) => {
+      const access = accessOf(route.config);
+      const hidden = access === undefined || schema?.operationId === undefined;
+      const security = SECURITY[access ?? 'open'];
+      return {
+        schema: {
+          ...schema,
+          ...(security === undefined ? {} : { security }),
+          ...(route.config?.events === undefined
+            ? {}
+            : { response: withEvents(schema?.response, route.config.events) }),
+          hide: hidden,
+        },
+        url,
+      };
+    },
+  });
+  for (const { method, url, schema, config } of routes) {
+    server.route({ method, url, schema, config, handler: () => undefined });
+  }
+  await server.register(swaggerUi, {
+    routePrefix: '/docs',
+    // Not the package's own policy: it has browsers ask for everything by TLS, which a gateway in a private network lacks.
+    staticCSP:
+      "default-src 'self'; base-uri 'self'; object-src 'none'; frame-ancestors 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'",
+    uiConfig: {
+      url: '/api/v1/openapi.json',
+      validatorUrl: null,
+      layout: 'BaseLayout',
+      deepLinking: true,
+      tryItOutEnabled: true,
+    },
+    theme: { title: 'Model Gateway API' },
+    transformSpecification: () => openApiDocument(server),
+    transformSpecificationClone: false,
+  });
+  await server.ready();
+  return server;
+}
+
+/** A success that is an object, or a stream of such events where the request asks for one. */
+function withEvents(response: unknown, events: TSchema): Record<string, unknown> {
+  const declared = response as Record<string, unknown>;
+  const content = { 'application/json': { schema: declared['200'] }, 'text/event-stream': { schema: events } };
+  return { ...declared, 200: { description: 'The answer, whole or as a stream of events.', content } };
+}
+
+/** The document that the service serves; the committed `openapi.json` equals it. */
+export function openApiDocument(server: FastifyInstance): Record<string, Json> {
+  const plain = JSON.parse(JSON.stringify(server.swagger())) as { paths: Json; components: Record<string, Json> };
+  const schemas: Record<string, Json> = {};
+  const paths = hoist(plain.paths, schemas) as unknown as Record<string, Record<string, Operation>>;
+  for (const methods of Object.values(paths)) {
+    for (const [method, operation] of Object.entries(methods)) documentAnswers(method.toUpperCase(), operation);
+  }
+  const sorted = Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return {
+    ...(plain as unknown as Record<string, Json>),
+    paths: paths as unknown as Json,
+    components: { ...plain.components, headers: documented_headers, schemas: sorted },
+  };
+}
