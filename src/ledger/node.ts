@@ -523,10 +523,7 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
   };
   const ended = left.unknown.map(endOf);
-  const position = await store.position(slot.node);
-  // An operator who released the node raised its epoch: the batch is still that of the last one.
-  const is_released = position.epoch > segments.epoch && position.batch > 0;
-  const stored = is_released ? { epoch: segments.epoch, batch: position.batch } : position;
+  const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
   const node = new Node(slot, segments, registered, options);

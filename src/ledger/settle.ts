@@ -134,7 +134,7 @@ export function isBefore(a: Position, b: Position): boolean {
 
 /** What the ledger needs of a store. */
 export interface LedgerStore {
-  /** The last batch of a node that the store knows; zeros for a node it never heard of. */
+  /** The last batch of a node that the store knows, with the epoch it was sent in; zeros for a node it never heard of. */
   position(node: string): Promise<Position>;
   /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. */
   register(registration: Registration): Promise<Registered>;

@@ -18,13 +18,9 @@ import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 
-async function positionOf(queries: Queries, node: string): Promise<Position> {
-  const known = await queries
-    .selectFrom('ledger_nodes')
-    .select(['epoch', 'batch'])
-    .where('id', '=', node)
-    .executeTakeFirst();
-  return known ?? { epoch: 0, batch: 0 };
+async function epochOf(queries: Queries, node: string): Promise<number> {
+  const known = await queries.selectFrom('ledger_nodes').select('epoch').where('id', '=', node).executeTakeFirst();
+  return known?.epoch ?? 0;
 }
 
 /** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
@@ -441,7 +437,17 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         )
         .execute(),
 
-    position: (node) => positionOf(queries, node),
+    position: async (node): Promise<Position> => {
+      const known = await queries
+        .selectFrom('ledger_nodes')
+        .select(['epoch', 'batch', 'instance'])
+        .where('id', '=', node)
+        .executeTakeFirst();
+      if (known === undefined) return { epoch: 0, batch: 0 };
+      const { epoch, batch, instance } = known;
+      // An operator who released the node raised its epoch; the batch is of the one before.
+      return { epoch: instance === '' && epoch > 0 ? epoch - 1 : epoch, batch };
+    },
 
     register: async ({ node, instance, epoch_seen, at }) => {
       await queries
@@ -450,7 +456,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
       for (;;) {
-        const { epoch: stored_epoch } = await positionOf(queries, node);
+        const stored_epoch = await epochOf(queries, node);
         const epoch = Math.max(stored_epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
