@@ -289,11 +289,13 @@ export class Journal {
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
+    // While those are synced it may be full as well: whoever waits has written to this one.
+    const file = this.#file;
     for (const file of retired) {
       if (this.#options.sync === 'group') await this.#disk.sync(file);
       this.#disk.close(file);
     }
-    if (this.#file !== undefined) await this.#disk.sync(this.#file);
+    if (file !== undefined) await this.#disk.sync(file);
   }
 
   /** Takes effect only when the new file is there, and its name durable; throws otherwise. */
