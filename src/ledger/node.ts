@@ -59,6 +59,8 @@ class Node implements Recorder {
   readonly #unflushed = new Map<string, Settle>();
   readonly #sweeper: Timer;
   #epoch: number;
+  /** So much the store has said that it knows. */
+  #acknowledged: Position;
   /** The store's clock less the monotonic one, as of its last answer; and this machine's then. */
   #store_ahead_ms = 0;
   #clock_ahead_ms = 0;
@@ -81,6 +83,7 @@ class Node implements Recorder {
     this.#slot = slot;
     this.#segments = segments;
     this.#epoch = epoch;
+    this.#acknowledged = { epoch, batch: 0 };
     this.#sync = journal_sync;
     this.#store = store;
     this.#clock = clock;
@@ -374,6 +377,7 @@ class Node implements Recorder {
 
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
     this.#tellTime(answer.now);
+    this.#acknowledged = { epoch: this.#epoch, batch };
     if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
     else this.#leases.alreadyApplied(settles, answer.leases);
     if (this.#leases.waiting > 0) this.#askLater();
@@ -420,7 +424,13 @@ class Node implements Recorder {
       this.#owes = true;
     }
     const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
+    // A store that was away, or was set back since it answered, may have forgotten more than it said.
+    if (isBefore(registered.before, this.#acknowledged)) {
+      owe(this.#segments, registered.before);
+      this.#owes = true;
+    }
     this.#epoch = registered.epoch;
+    this.#acknowledged = { epoch: registered.epoch, batch: 0 };
     this.#journal.beginEpoch(registered.epoch);
     this.#leases.registered(registered.leases);
     if (this.#owes && this.#segments.owed) this.#resend(this.#segments.owed);
@@ -526,6 +536,8 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
+  // It may have been set back between the two.
+  if (isBefore(registered.before, stored)) owe(segments, registered.before);
   const node = new Node(slot, segments, registered, options);
   try {
     await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });

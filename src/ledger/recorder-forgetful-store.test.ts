@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { ledgerOperations } from '../storage/ledger-operations.ts';
@@ -53,6 +54,32 @@ describeStores('a store that forgets', ({ open }) => {
     await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
+  test('a store that comes back from an outage older than it was gets what it forgot, also where a registration finds it first', async () => {
+    const { database, store, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    for (let failure = 0; failure < limits.flush_refusals_max; failure++) store.answers.push(down);
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
+  test('a store that is set back while a node starts gets what it forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    const { position } = store;
+    store.position = async (node) => {
+      const known = await position(node);
+      await forget();
+      return known;
+    };
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
   test('a store that is set back a second time, to before it got again what it had forgotten, gets all of it', async () => {

@@ -148,6 +148,8 @@ export interface LedgerStore {
 
 export interface Registered {
   epoch: number;
+  /** What the store knew of the node until then; see `position`. */
+  before: Position;
   leases: LeaseRow[];
   /** The store's clock, milliseconds since 1970. */
   now: number;

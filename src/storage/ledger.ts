@@ -18,9 +18,22 @@ import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 
-async function epochOf(queries: Queries, node: string): Promise<number> {
-  const known = await queries.selectFrom('ledger_nodes').select('epoch').where('id', '=', node).executeTakeFirst();
-  return known?.epoch ?? 0;
+interface NodeRow extends Position {
+  instance: string;
+}
+
+async function findNode(queries: Queries, node: string): Promise<NodeRow> {
+  const known = await queries
+    .selectFrom('ledger_nodes')
+    .select(['epoch', 'batch', 'instance'])
+    .where('id', '=', node)
+    .executeTakeFirst();
+  return known ?? { epoch: 0, batch: 0, instance: '' };
+}
+
+/** An operator who released a node raised its epoch; the batch is of the one before. */
+function positionOf({ epoch, batch, instance }: NodeRow): Position {
+  return { epoch: instance === '' ? Math.max(0, epoch - 1) : epoch, batch };
 }
 
 /** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
@@ -437,17 +450,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         )
         .execute(),
 
-    position: async (node): Promise<Position> => {
-      const known = await queries
-        .selectFrom('ledger_nodes')
-        .select(['epoch', 'batch', 'instance'])
-        .where('id', '=', node)
-        .executeTakeFirst();
-      if (known === undefined) return { epoch: 0, batch: 0 };
-      const { epoch, batch, instance } = known;
-      // An operator who released the node raised its epoch; the batch is of the one before.
-      return { epoch: instance === '' && epoch > 0 ? epoch - 1 : epoch, batch };
-    },
+    position: async (node) => positionOf(await findNode(queries, node)),
 
     register: async ({ node, instance, epoch_seen, at }) => {
       await queries
@@ -456,17 +459,18 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
       for (;;) {
-        const stored_epoch = await epochOf(queries, node);
-        const epoch = Math.max(stored_epoch, epoch_seen) + 1;
+        const known = await findNode(queries, node);
+        const epoch = Math.max(known.epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
           .updateTable('ledger_nodes')
           .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
           .where('id', '=', node)
-          .where('epoch', '=', stored_epoch)
+          .where('epoch', '=', known.epoch)
+          .where('batch', '=', known.batch)
           .returning('seen_at')
           .executeTakeFirst();
-        if (won) return { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
+        if (won) return { epoch, before: positionOf(known), leases: await leasesOf(queries, node), now: won.seen_at };
       }
     },
   };

@@ -204,6 +204,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
+    is_slow: true,
     options: { small: true },
     edits: [{ file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' }],
   },
@@ -244,6 +245,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'segment put away before what settled it is durable',
     paper: 'not in it',
+    is_slow: true,
     options: { small: true },
     edits: [{ file: SEGMENTS, text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
   },
@@ -334,6 +336,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'a refusal is remembered against smaller requests',
     paper: 'not in it',
+    is_slow: true,
     edits: [
       { file: LEASES, text: 'return ask.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
     ],
@@ -341,6 +344,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'a refusal is remembered for long',
     paper: 'not in it',
+    is_slow: true,
     edits: [{ file: 'limits.ts', text: '  refusal_ms: 100,', replacement: '  refusal_ms: 5_000,' }],
   },
   {
@@ -369,6 +373,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'another file is synced than the attempt is in',
     paper: 'not in it',
+    is_slow: true,
     options: { small: true },
     edits: [
       {
