@@ -205,7 +205,7 @@ export const FAULTS: Fault[] = [
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
     is_slow: true,
-    options: { small: true },
+    options: { small: true, requests: 3000 },
     edits: [{ file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' }],
   },
   {

@@ -431,7 +431,10 @@ export class World {
         random.pick(this.machines).skew_ms = random.chance(0.3) ? random.between(-4e7, 4e7) : random.between(-9e3, 9e3);
       });
     }
-    if (plan.set_backs) this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
+    if (!plan.set_backs) return;
+    this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
+    // What it has then knows nothing of the windows that begin.
+    this.scheduler.at(this.#midnight - 20, 'store kept before the turn', undefined, () => this.#setBack());
   }
 
   /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
