@@ -32,7 +32,12 @@ const COST_NANO = 1_000_000;
 /** A store that takes everything and grants everything at once: what is left is the serving thread's own part. */
 const endless: LedgerStore = {
   position: async () => ({ epoch: 0, batch: 0 }),
-  register: async ({ epoch_seen }) => ({ epoch: epoch_seen + 1, leases: [], now: Date.now() }),
+  register: async ({ epoch_seen }) => ({
+    epoch: epoch_seen + 1,
+    before: { epoch: 0, batch: 0 },
+    leases: [],
+    now: Date.now(),
+  }),
   watch: async () => ({ wanted: [], nodes: 1, now: Date.now() }),
   look: async () => [],
   settle: async ({ windows }) => ({

@@ -247,10 +247,11 @@ const UNLIKE: ReadonlySet<string> = new Set([
   'reference-gateway--test-openrouter-test-openrouter-stream-error-0.json',
 ]);
 
-describe.each([...dialects.keys(), 'reference-gateway'])('%s', (folder) => {
-  const wire = wireOf(folder);
-  const found = recordingsOf(folder).filter(
-    ({ name, recording: { request, response } }: NamedRecording) =>
+const everyFolder = [...dialects.keys(), 'reference-gateway'];
+
+function answersOf(folder: string): NamedRecording[] {
+  return recordingsOf(folder).filter(
+    ({ name, recording: { request, response } }) =>
       response.status === 200 &&
       !SPLICED.has(name) &&
       !UNLIKE.has(name) &&
@@ -258,6 +259,31 @@ describe.each([...dialects.keys(), 'reference-gateway'])('%s', (folder) => {
       !(name in NO_ANSWER) &&
       (folder !== 'reference-gateway' || request?.path.endsWith('/chat/completions')),
   );
+}
+
+/** The classes of which there is something in an answer. */
+function classesOf({ counts, extra, estimated, ...classes }: TokenClasses): string[] {
+  return Object.entries(classes).flatMap(([name, units]) => (typeof units === 'number' && units > 0 ? [name] : []));
+}
+
+test(`every class that a recorded provider tells of stands in an invoice of it, streamed and not${whySkipped(recordingsOf('openai-chat'), 'openai-chat')}`, () => {
+  const invoiced = new Set<string>();
+  const told = new Set<string>();
+  for (const folder of everyFolder) {
+    for (const { name, recording } of answersOf(folder)) {
+      const family = `${folder} ${recording.provider} ${recording.stream ? 'stream' : 'whole'}`;
+      const { usage } = decode(dialects.get(wireOf(folder))!, recording).ext;
+      for (const one of classesOf(usage ?? {})) told.add(`${family} ${one}`);
+      const invoice = invoices.find((one) => one.folder === folder && one.file === name);
+      for (const [one] of invoice?.lines ?? []) invoiced.add(`${family} ${one}`);
+    }
+  }
+  expect([...told].filter((one) => !invoiced.has(one))).toEqual([]);
+});
+
+describe.each(everyFolder)('%s', (folder) => {
+  const wire = wireOf(folder);
+  const found = answersOf(folder);
   const why = whySkipped(found, folder);
 
   test.skipIf(found.length === 0)(`classes come to the totals that every recorded answer tells${why}`, () => {

@@ -47,6 +47,8 @@ export class Journal {
   #written: Deferred | undefined;
   /** The outcomes among the records that are gathered. */
   #outcomes: string[] = [];
+  /** The attempts among them of which an older segment tells as well. */
+  #repeated: string[] = [];
   #durable: Deferred | undefined;
   #awaitingSync: Deferred[] = [];
   #syncing: Promise<void> | undefined;
@@ -73,7 +75,7 @@ export class Journal {
   attempt(id: string, json: string): Promise<void> {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
-    this.#segments.attempt(id, this.#segment);
+    if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
     this.#durable ??= deferred();
     return this.#durable.promise;
   }
@@ -120,11 +122,23 @@ export class Journal {
    */
   async carry(segment: Segment): Promise<void> {
     const metered = new Map<string, JournalRecord>();
+    const attempts = new Map<string, JournalRecord>();
     const found = await this.#segments.records(segment, ['A', 'O', 'P']);
-    for (const record of found) if (record.t === 'P') metered.set(record.id, record);
+    for (const record of found) {
+      if (record.t === 'P') metered.set(record.id, record);
+      if (record.t === 'A') attempts.set(record.id, record);
+    }
+    // What is gathered is in its place before anything is put behind it.
+    this.#write();
     const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
     for (const record of found) {
       if ((record.t !== 'A' && record.t !== 'O') || !this.#segments.isOpen(record, segment)) continue;
+      if (record.t === 'A') {
+        // Behind a newer one, an older one would be taken for the newest.
+        const newest = this.#segments.newestAttempt(record.id) ?? segment;
+        if (newest !== segment) carried.set(record, newest);
+        if (newest !== segment || attempts.get(record.id) !== record) continue;
+      }
       const refused = this.#append(lineOf(record));
       if (refused) throw refused;
       const progress = record.t === 'A' ? metered.get(record.id) : undefined;
@@ -133,8 +147,7 @@ export class Journal {
     }
     // Its file may be gone.
     if (carried.size === 0) return;
-    this.#durable ??= deferred();
-    await this.#durable.promise;
+    await this.sync();
     for (const [record, to] of carried) this.#segments.move(record, to);
   }
 
@@ -198,10 +211,11 @@ export class Journal {
   #write(): void {
     const file = this.#file;
     if (file === undefined || this.#lines.used === 0) return;
-    const [written, durable, outcomes] = [this.#written, this.#durable, this.#outcomes];
+    const [written, durable, outcomes, repeated] = [this.#written, this.#durable, this.#outcomes, this.#repeated];
     this.#written = undefined;
     this.#durable = undefined;
     this.#outcomes = [];
+    if (repeated.length > 0) this.#repeated = [];
     const bytes = this.#lines.take();
     this.#options.clock.clearTimeout(this.#retry);
     try {
@@ -219,6 +233,7 @@ export class Journal {
       return;
     }
     this.#segments.written(outcomes);
+    this.#segments.repeated(repeated, this.#segment);
     written?.resolve();
     if (durable && this.#options.sync === 'os') durable.resolve();
     else if (durable) {
@@ -274,11 +289,13 @@ export class Journal {
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
+    // While those are synced it may be full as well: whoever waits has written to this one.
+    const file = this.#file;
     for (const file of retired) {
       if (this.#options.sync === 'group') await this.#disk.sync(file);
       this.#disk.close(file);
     }
-    if (this.#file !== undefined) await this.#disk.sync(this.#file);
+    if (file !== undefined) await this.#disk.sync(file);
   }
 
   /** Takes effect only when the new file is there, and its name durable; throws otherwise. */

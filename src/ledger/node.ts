@@ -61,6 +61,8 @@ class Node implements Recorder {
   readonly #unflushed = new Map<string, Settle>();
   readonly #sweeper: Timer;
   #epoch: number;
+  /** So much the store has said that it knows. */
+  #acknowledged: Position;
   /** The store's clock less the monotonic one, as of its last answer; and this machine's then. */
   #store_ahead_ms = 0;
   #clock_ahead_ms = 0;
@@ -83,6 +85,7 @@ class Node implements Recorder {
     this.#slot = slot;
     this.#segments = segments;
     this.#epoch = epoch;
+    this.#acknowledged = { epoch, batch: 0 };
     this.#sync = journal_sync;
     this.#store = store;
     this.#clock = clock;
@@ -362,6 +365,7 @@ class Node implements Recorder {
 
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
     this.#tellTime(answer.now);
+    this.#acknowledged = { epoch: this.#epoch, batch };
     if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
     else this.#leases.alreadyApplied(settles, answer.leases);
     if (this.#leases.waiting > 0) this.#askLater();
@@ -408,7 +412,13 @@ class Node implements Recorder {
       this.#owes = true;
     }
     const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
+    // A store that was away, or was set back since it answered, may have forgotten more than it said.
+    if (isBefore(registered.before, this.#acknowledged)) {
+      owe(this.#segments, registered.before);
+      this.#owes = true;
+    }
     this.#epoch = registered.epoch;
+    this.#acknowledged = { epoch: registered.epoch, batch: 0 };
     this.#journal.beginEpoch(registered.epoch);
     this.#leases.registered(registered.leases);
     if (this.#owes && this.#segments.owed) this.#resend(this.#segments.owed);
@@ -511,12 +521,11 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
   };
   const ended = left.unknown.map(endOf);
-  const position = await store.position(slot.node);
-  // An operator who released the node raised its epoch: the batch is still that of the last one.
-  const is_released = position.epoch > segments.epoch && position.batch > 0;
-  const stored = is_released ? { epoch: segments.epoch, batch: position.batch } : position;
+  const stored = await store.position(slot.node);
   if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
+  // It may have been set back between the two.
+  if (isBefore(registered.before, stored)) owe(segments, registered.before);
   const node = new Node(slot, segments, registered, options);
   try {
     await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });

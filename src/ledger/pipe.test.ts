@@ -50,7 +50,7 @@ test('a batch of asks alone that the store refuses again and again is given up, 
       onApplied: () => {},
       onLost: () => {
         asks = 1;
-        return Promise.resolve({ epoch: 2, leases: [], now: 0 });
+        return Promise.resolve({ epoch: 2, before: { epoch: 1, batch: 0 }, leases: [], now: 0 });
       },
     });
     pipe.ask();

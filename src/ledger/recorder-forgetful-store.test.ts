@@ -1,16 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { ledgerOperations } from '../storage/ledger-operations.ts';
 import type { Recorder } from './recorder.ts';
 
 describeStores('a store that forgets', ({ open }) => {
-  const { asKilled, start, stop, setUp } = recorders(open);
+  const { asKilled, freshDir, start, stop, setUp } = recorders(open);
 
   /** Records calls one batch each, and takes the store back to what it was after the first. */
   async function forgetAllButFirst(database: Database, recorder: Recorder, ids: string[]) {
@@ -53,6 +54,32 @@ describeStores('a store that forgets', ({ open }) => {
     await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
+  test('a store that comes back from an outage older than it was gets what it forgot, also where a registration finds it first', async () => {
+    const { database, store, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    for (let failure = 0; failure < limits.flush_refusals_max; failure++) store.answers.push(down);
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
+  test('a store that is set back while a node starts gets what it forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    const { position } = store;
+    store.position = async (node) => {
+      const known = await position(node);
+      await forget();
+      return known;
+    };
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
   test('a store that is set back a second time, to before it got again what it had forgotten, gets all of it', async () => {
@@ -117,12 +144,41 @@ describeStores('a store that forgets', ({ open }) => {
     const forget = await forgetAllButFirst(database, recorder, ids);
     await stop(recorder);
     await forget();
+    const { batch } = await store.position(node);
     // Long unheard, by whichever clock the store goes.
     await database.queries.updateTable('ledger_nodes').set({ seen_at: 0 }).execute();
-    await ledgerOperations(database.queries, database.engine).release(node, Date.now());
-    expect((await store.position(node)).epoch).toBe(epoch + 1);
+    const { release } = ledgerOperations(database.queries, database.engine);
+    await release(node, Date.now());
+    // Whoever is given up already is fenced.
+    await release(node, Date.now());
+    expect(await store.position(node)).toEqual({ epoch, batch });
+    const [row] = await database.queries.selectFrom('ledger_nodes').select('epoch').execute();
+    expect(row).toEqual({ epoch: epoch + 1 });
     await start(store, data_dir);
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+  });
+
+  test('a life of the node whose journal a power loss took is none that its store forgot', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries, database.engine);
+    const data_dir = freshDir();
+    const first = await start(store, data_dir, { journal_sync: 'os' });
+    for (const id of ['g1', 'g2', 'g3']) {
+      await first.outcome(generation({ id }), noHold());
+      await first.flush();
+    }
+    await stop(first);
+    const second = await start(store, data_dir, { journal_sync: 'os' });
+    const { epoch } = second.state();
+    await second.outcome(generation({ id: 'g4' }), noHold());
+    await second.flush();
+    const left = asKilled(data_dir);
+    for (const name of files(left)) if (Number.parseInt(name, 10) === epoch) rmSync(join(left, 'slots', '0', name));
+    const warnings: string[] = [];
+    const log = { info() {}, warn: (_: object, message: string) => void warnings.push(message), error() {} };
+    await start(store, left, { journal_sync: 'os', log });
+    expect(warnings).toEqual([]);
+    expect(await stored(database)).toHaveLength(4);
   });
 
   test('damage in a kept segment costs what is damaged, not the start and not the rest of what a store forgot', async () => {

@@ -9,6 +9,7 @@ import type { Database } from '../storage/database.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { realClock } from './ledger-clock.ts';
+import type { Recorder } from './recorder.ts';
 
 const { organization_id } = generation({ id: '' });
 
@@ -132,7 +133,8 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toHaveLength(1);
   });
 
-  test('a call without an end is carried on, so that it keeps no file, and is still unknown after a kill', async () => {
+  /** A node that has files full and lets the time pass after which what is open in them is written again. */
+  async function carriedOn(tell: (recorder: Recorder, fillFile: () => Promise<void>) => Promise<void>) {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
@@ -141,11 +143,13 @@ describeStores('the recorder', ({ open }) => {
     try {
       const clock = { ...realClock(() => Date.now() + passed_ms), monotonic: () => performance.now() + passed_ms };
       const recorder = await start(store, data_dir, { clock });
-      await recorder.attempt(attempt('endless'));
-      recorder.progress('endless', { out_text: 7 }, 0);
-      for (let index = 0; files(data_dir).length < 2; index++) {
-        await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }), noHold());
-      }
+      const fillFile = async () => {
+        const before = files(data_dir).length;
+        for (let index = 0; files(data_dir).length === before; index++) {
+          await recorder.outcome(generation({ id: `g${before}-${index}`, title: 'x'.repeat(100_000) }), noHold());
+        }
+      };
+      await tell(recorder, fillFile);
       await recorder.flush();
       passed_ms = limits.journal_carry_ms + 60_000;
       vi.advanceTimersByTime(limits.journal_sweep_ms);
@@ -153,9 +157,37 @@ describeStores('the recorder', ({ open }) => {
     } finally {
       vi.useRealTimers();
     }
-    await start(store, asKilled(data_dir));
-    const found = () => generationStore(database.queries).findById({ organization_id, id: 'endless' });
-    await expect.poll(found).toMatchObject({ outcome: 'unknown', usage: { out_text: 7, estimated: true } });
+    await (await start(store, asKilled(data_dir))).flush();
+    return database;
+  }
+
+  test('a call without an end is carried on, so that it keeps no file, and is still unknown after a kill', async () => {
+    const database = await carriedOn(async (recorder, fillFile) => {
+      await recorder.attempt(attempt('endless'));
+      recorder.progress('endless', { out_text: 7 }, 0);
+      await fillFile();
+    });
+    const found = await generationStore(database.queries).findById({ organization_id, id: 'endless' });
+    expect(found).toMatchObject({ outcome: 'unknown', usage: { out_text: 7, estimated: true } });
+  });
+
+  test('a call is carried on as it was told of last: no older attempt comes to stand behind a newer one', async () => {
+    const first = { ...generation({ id: '' }).attempts[0]!, cost_nano: 40 };
+    const again = (id: string) => {
+      const { record, ...rest } = attempt(id);
+      return { ...rest, attempt: 2, record: { ...record, attempts: [first] } };
+    };
+    const database = await carriedOn(async (recorder, fillFile) => {
+      for (const id of ['both in the old file', 'one in each']) await recorder.attempt(attempt(id));
+      await recorder.attempt(again('both in the old file'));
+      await fillFile();
+      await recorder.attempt(again('one in each'));
+    });
+    const unknown = (await stored(database)).filter(({ outcome }) => outcome === 'unknown');
+    expect(unknown.map(({ id, cost }) => [id, cost])).toEqual([
+      ['both in the old file', 40],
+      ['one in each', 40],
+    ]);
   });
 
   test('what earlier attempts of a call cost is charged, also when its end is unknown', async () => {

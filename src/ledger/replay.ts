@@ -118,7 +118,7 @@ export function replay(segments: Segments): Replay {
         );
       case 'A': {
         if (outcomes.has(record.id)) return;
-        segments.attempt(record.id, segment);
+        if (segments.attempt(record.id, segment)) segments.repeated([record.id], segment);
         const known = attempts.get(record.id);
         attempts.set(record.id, {
           id: record.id,

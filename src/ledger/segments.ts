@@ -22,6 +22,8 @@ export interface Segment {
 interface Open {
   A: Segment | undefined;
   O: Segment | undefined;
+  /** A later one, which holds the newest of its attempts: what the others say holds no more. */
+  newest: Segment | undefined;
 }
 
 const UNSETTLED = '.journal';
@@ -174,8 +176,24 @@ export class Segments {
     this.#close('A', id);
   }
 
-  attempt(id: string, segment: Segment): void {
+  /** True where an older record of it stands in another segment: the new one counts from when it is `repeated`. */
+  attempt(id: string, segment: Segment): boolean {
     this.#begin('A', id, segment);
+    return this.#open.get(id)?.A !== segment;
+  }
+
+  /** The newest attempts of these stand here. */
+  repeated(ids: readonly string[], segment: Segment): void {
+    for (const id of ids) {
+      const open = this.#open.get(id);
+      if (open?.A !== undefined) open.newest = segment;
+    }
+  }
+
+  /** Where the newest attempt stands of a generation that has one open. */
+  newestAttempt(id: string): Segment | undefined {
+    const open = this.#open.get(id);
+    return open?.newest ?? open?.A;
   }
 
   /** An outcome is told; its attempt stays open until this is `written`, or the store has it. */
@@ -214,6 +232,7 @@ export class Segments {
     const from = open?.[record.t];
     if (open === undefined || from === undefined) return;
     open[record.t] = to;
+    if (open.newest === to) open.newest = undefined;
     from.unsettled--;
     to.unsettled++;
   }
@@ -221,7 +240,11 @@ export class Segments {
   #begin(kind: 'A' | 'O', id: string, segment: Segment): void {
     const open = this.#open.get(id);
     if (open === undefined)
-      this.#open.set(id, kind === 'A' ? { A: segment, O: undefined } : { A: undefined, O: segment });
+      this.#open.set(id, {
+        A: kind === 'A' ? segment : undefined,
+        O: kind === 'O' ? segment : undefined,
+        newest: undefined,
+      });
     else if (open[kind] !== undefined) return;
     else open[kind] = segment;
     segment.unsettled++;

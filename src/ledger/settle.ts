@@ -137,7 +137,7 @@ export function isBefore(a: Position, b: Position): boolean {
 
 /** What the ledger needs of a store. */
 export interface LedgerStore {
-  /** The last batch of a node that the store knows; zeros for a node it never heard of. */
+  /** The last batch of a node that the store knows, with the epoch it was sent in; zeros for a node it never heard of. */
   position(node: string): Promise<Position>;
   /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. */
   register(registration: Registration): Promise<Registered>;
@@ -151,6 +151,8 @@ export interface LedgerStore {
 
 export interface Registered {
   epoch: number;
+  /** What the store knew of the node until then; see `position`. */
+  before: Position;
   leases: LeaseRow[];
   /** The store's clock, milliseconds since 1970. */
   now: number;

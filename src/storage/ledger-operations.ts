@@ -82,7 +82,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
     release: async (node: string, at: number): Promise<{ leased_nano: number; leases: number } | undefined> => {
       const fenced = await queries
         .updateTable('ledger_nodes')
-        .set(({ eb }) => ({ epoch: eb('epoch', '+', 1), instance: '' }))
+        .set({ epoch: sql<number>`CASE WHEN instance = '' THEN epoch ELSE epoch + 1 END`, instance: '' })
         .where('id', '=', node)
         .where('seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
         .returning('epoch')

@@ -18,13 +18,22 @@ import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 
-async function positionOf(queries: Queries, node: string): Promise<Position> {
+interface NodeRow extends Position {
+  instance: string;
+}
+
+async function findNode(queries: Queries, node: string): Promise<NodeRow> {
   const known = await queries
     .selectFrom('ledger_nodes')
-    .select(['epoch', 'batch'])
+    .select(['epoch', 'batch', 'instance'])
     .where('id', '=', node)
     .executeTakeFirst();
-  return known ?? { epoch: 0, batch: 0 };
+  return known ?? { epoch: 0, batch: 0, instance: '' };
+}
+
+/** An operator who released a node raised its epoch; the batch is of the one before. */
+function positionOf({ epoch, batch, instance }: NodeRow): Position {
+  return { epoch: instance === '' ? Math.max(0, epoch - 1) : epoch, batch };
 }
 
 /** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
@@ -436,7 +445,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         )
         .execute(),
 
-    position: (node) => positionOf(queries, node),
+    position: async (node) => positionOf(await findNode(queries, node)),
 
     register: async ({ node, instance, epoch_seen, at }) => {
       await queries
@@ -445,17 +454,18 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
       for (;;) {
-        const { epoch: stored_epoch } = await positionOf(queries, node);
-        const epoch = Math.max(stored_epoch, epoch_seen) + 1;
+        const known = await findNode(queries, node);
+        const epoch = Math.max(known.epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await queries
           .updateTable('ledger_nodes')
           .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
           .where('id', '=', node)
-          .where('epoch', '=', stored_epoch)
+          .where('epoch', '=', known.epoch)
+          .where('batch', '=', known.batch)
           .returning('seen_at')
           .executeTakeFirst();
-        if (won) return { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
+        if (won) return { epoch, before: positionOf(known), leases: await leasesOf(queries, node), now: won.seen_at };
       }
     },
   };

@@ -20,6 +20,8 @@ const LEASES = 'ledger/leases.ts';
 const BOOK = 'ledger/lease-book.ts';
 const NODE = 'ledger/node.ts';
 const PIPE = 'ledger/pipe.ts';
+const SEGMENTS = 'ledger/segments.ts';
+const REPLAY = 'ledger/replay.ts';
 const STORE = 'storage/ledger.ts';
 const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
 
@@ -45,9 +47,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'unknown outcome charged nothing',
     paper: '100 %',
-    edits: [
-      { file: 'ledger/replay.ts', text: 'found?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' },
-    ],
+    edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' }],
   },
   {
     name: 'batch of a lost answer under a new number, no generation key',
@@ -210,11 +210,8 @@ export const FAULTS: Fault[] = [
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
     is_slow: true,
-    options: { requests: 3000 },
-    edits: [
-      { file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' },
-      { file: 'limits.ts', text: 'flush_batch_records_max: 500,', replacement: 'flush_batch_records_max: 1,' },
-    ],
+    options: { small: true, requests: 3000 },
+    edits: [{ file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' }],
   },
   {
     name: 'extension not journaled',
@@ -253,7 +250,9 @@ export const FAULTS: Fault[] = [
   {
     name: 'segment put away before what settled it is durable',
     paper: 'not in it',
-    edits: [{ file: 'ledger/segments.ts', text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
+    is_slow: true,
+    options: { small: true },
+    edits: [{ file: SEGMENTS, text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
   },
   {
     name: 'doubt after a power loss forgotten',
@@ -289,6 +288,132 @@ export const FAULTS: Fault[] = [
     name: '402 although the store has not answered',
     paper: 'not in it',
     edits: [{ file: LEASES, text: 'waiter.is_heard ? this', replacement: 'waiter.asked_in > 0 ? this' }],
+  },
+  {
+    name: 'metered also where budgets are strict',
+    paper: 'not in it',
+    options: { unknown_outcome: 'metered' },
+    edits: [{ file: REPLAY, text: "(policy === 'metered' && is_soft)", replacement: "policy === 'metered'" }],
+  },
+  {
+    name: 'what was metered is not heeded',
+    paper: 'not in it',
+    options: { mode: 'soft', unknown_outcome: 'metered' },
+    edits: [
+      { file: REPLAY, text: 'const known_nano = metered?.cost_nano;', replacement: 'const known_nano = metered && 0;' },
+    ],
+  },
+  {
+    name: 'what the provider says is not heeded',
+    paper: 'not in it',
+    options: { lookups: true },
+    edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(', replacement: 'assumedCost(' }],
+  },
+  {
+    name: 'what the provider says takes the place of what earlier attempts cost',
+    paper: 'not in it',
+    options: { lookups: true },
+    edits: [
+      {
+        file: REPLAY,
+        text: 'const amount = held - granted +',
+        replacement: 'const amount = (found ? 0 : held - granted) +',
+      },
+    ],
+  },
+  {
+    name: 'own accounts count against every budget',
+    paper: 'not in it',
+    edits: [{ file: LEASES, text: 'if (ask.is_byok && !budget.include_byok) continue;', replacement: '' }],
+  },
+  {
+    name: 'windows by the clock of the machine',
+    paper: 'not in it',
+    options: { clock_steps: true },
+    edits: [
+      {
+        file: NODE,
+        text: 'now: () => clock.monotonic() + this.#store_ahead_ms,',
+        replacement: 'now: () => clock.now(),',
+      },
+    ],
+  },
+  {
+    name: 'a refusal is remembered against smaller requests',
+    paper: 'not in it',
+    is_slow: true,
+    edits: [
+      { file: LEASES, text: 'return ask.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
+    ],
+  },
+  {
+    name: 'a refusal is remembered for long',
+    paper: 'not in it',
+    is_slow: true,
+    edits: [{ file: 'limits.ts', text: '  refusal_ms: 100,', replacement: '  refusal_ms: 5_000,' }],
+  },
+  {
+    name: 'checksum not looked at',
+    paper: 'not in it',
+    edits: [
+      {
+        file: 'ledger/journal-format.ts',
+        text: 'if (crc32(json) !== Number.parseInt(header.slice(9, 17), 16)) return undefined;',
+        replacement: '',
+      },
+    ],
+  },
+  {
+    name: 'an older attempt is carried on behind a newer one',
+    paper: 'not in it',
+    options: { small: true },
+    edits: [
+      {
+        file: 'ledger/journal.ts',
+        text: 'const newest = this.#segments.newestAttempt(record.id) ?? segment;',
+        replacement: 'const newest = segment;',
+      },
+    ],
+  },
+  {
+    name: 'another file is synced than the attempt is in',
+    paper: 'not in it',
+    is_slow: true,
+    options: { small: true },
+    edits: [
+      {
+        file: 'ledger/journal.ts',
+        text: 'if (file !== undefined) await this.#disk.sync(file);',
+        replacement: 'if (this.#file !== undefined) await this.#disk.sync(this.#file);',
+      },
+    ],
+  },
+  {
+    name: 'segments put away out of order',
+    paper: 'not in it',
+    options: { small: true },
+    edits: [
+      {
+        file: SEGMENTS,
+        text: 'this.#list.slice(0, open === -1 ? undefined : open).filter((segment) => !segment.settled);',
+        replacement:
+          'open < -1 ? [] : this.#list.filter((one) => one.closed_at !== undefined && one.unsettled === 0 && !one.settled);',
+      },
+    ],
+  },
+  {
+    name: 'a lease that has money is forgotten',
+    paper: 'not in it',
+    options: { small: true },
+    edits: [{ file: BOOK, text: 'const empty = lease.stored === 0 && lease', replacement: 'const empty = lease' }],
+  },
+  {
+    name: 'what the store is owed is forgotten in a crash',
+    paper: 'not in it',
+    options: { set_backs: true },
+    edits: [
+      { file: SEGMENTS, text: 'this.disk.replace(join(this.dir, OWED), JSON.stringify(position));', replacement: '' },
+    ],
   },
 ];
 

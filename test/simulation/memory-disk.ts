@@ -10,6 +10,17 @@ interface MemoryFile {
   modified_at: number;
 }
 
+const NEWLINE = 10;
+
+/** How long a sync takes: at least, mostly, at most. */
+type SyncMs = readonly [least: number, typical: number, most: number];
+
+interface MemoryDiskOptions {
+  sync_ms: SyncMs;
+  /** A file has just been renamed. */
+  onRename: (actor: Actor) => void;
+}
+
 /** What a directory held before a change to it; newest last. */
 type Names = Map<string, MemoryFile>;
 
@@ -21,23 +32,41 @@ export class MemoryDisk {
   #boots = 1;
   readonly #scheduler: Scheduler;
   readonly #random: Random;
+  readonly #sync_ms: SyncMs;
+  readonly #onRename: (actor: Actor) => void;
 
-  constructor(scheduler: Scheduler, random: Random) {
+  constructor(scheduler: Scheduler, random: Random, { sync_ms, onRename }: MemoryDiskOptions) {
     this.#scheduler = scheduler;
     this.#random = random;
+    this.#sync_ms = sync_ms;
+    this.#onRename = onRename;
   }
 
-  /** Some of the unsynced changes of names survive, and some of the unsynced bytes; of these the last may be torn or rubbish. */
+  /** Some of the unsynced changes of names survive, and some of the unsynced bytes; of these the last line may be torn or damaged. */
   losePower(): void {
     this.#boots++;
     this.#names = new Map(this.#random.pick(this.#history));
     this.#history = [new Map(this.#names)];
     for (const file of this.#names.values()) {
-      const kept = this.#random.whole(file.synced, file.used);
-      if (kept > file.synced && this.#random.chance(0.3)) file.bytes[kept - 1] = this.#random.whole(0, 255);
+      const kept = this.#survivingOf(file);
+      if (kept > file.synced && this.#random.chance(0.3)) this.#damage(file, kept);
       file.used = kept;
       file.synced = kept;
     }
+  }
+
+  /** Somewhere behind what was synced, as often as not behind a whole line. */
+  #survivingOf({ bytes, used, synced }: MemoryFile): number {
+    const kept = this.#random.whole(synced, used);
+    const lineEnd = bytes.indexOf(NEWLINE, kept) + 1;
+    return this.#random.chance(0.5) && lineEnd > 0 && lineEnd <= used ? lineEnd : kept;
+  }
+
+  /** In its last line, or in place of its end. */
+  #damage({ bytes, synced }: MemoryFile, kept: number): void {
+    const lineStart = kept < 2 ? 0 : bytes.lastIndexOf(NEWLINE, kept - 2) + 1;
+    const at = this.#random.whole(Math.max(synced, lineStart), kept - 1);
+    bytes[at] = this.#random.chance(0.5) ? this.#random.whole(48, 57) : this.#random.whole(0, 255);
   }
 
   /** As one process sees it: a process that has ended changes nothing any more. */
@@ -105,7 +134,7 @@ export class MemoryDisk {
         const target = file(open);
         const until = target.used;
         return new Promise((resolve) => {
-          this.#scheduler.after(this.#random.longTailed(0.2, 0.8, 20), 'disk synced', actor, () => {
+          this.#scheduler.after(this.#random.longTailed(...this.#sync_ms), 'disk synced', actor, () => {
             target.synced = Math.max(target.synced, until);
             resolve();
           });
@@ -125,6 +154,7 @@ export class MemoryDisk {
           this.#names.delete(from);
           this.#names.set(to, found);
         });
+        this.#onRename(actor);
         return true;
       },
       replace: (path, text) => change(() => this.#names.set(path, made(Buffer.from(text)))),

@@ -1,8 +1,8 @@
 import type { Slot } from '../../src/ledger/slot.ts';
 import type { MemoryDisk } from './memory-disk.ts';
-import { type Request, serve } from './requests.ts';
+import { lookupOf, type Request, serve } from './requests.ts';
 import { type Actor, clockOf } from './scheduler.ts';
-import type { Step } from './steps.ts';
+import { FRESH, type Step } from './steps.ts';
 import { wayToStore } from './store-way.ts';
 import type { SubjectNode } from './subject.ts';
 import type { World } from './world.ts';
@@ -27,6 +27,8 @@ const NEVER = new Promise<never>(() => {});
 export class NodeProcess implements Actor {
   dead = false;
   paused_until = 0;
+  /** When it died with the machine's power on, so that what it had written is there. */
+  killed_at: number | undefined;
   readonly machine: Machine;
   readonly requests = new Set<Request>();
   /** What others do when they find it gone. */
@@ -63,7 +65,8 @@ export class NodeProcess implements Actor {
         clock: clockOf(world.scheduler, this, () => machine.skew_ms, world.random),
         log: world.log,
         journal_sync: world.plan.journal_sync,
-        unknown_outcome: world.plan.mode === 'strict' ? 'hold' : world.plan.unknown_outcome,
+        unknown_outcome: world.plan.unknown_outcome,
+        ...(world.plan.lookups ? { lookup: lookupOf(world, this) } : {}),
       });
     } catch (error) {
       if (this.dead) return;
@@ -161,13 +164,18 @@ export class NodeProcess implements Actor {
     world.counts.crashes++;
     world.counts.crashed_requests += this.requests.size;
     this.end();
-    if (!world.random.chance(world.plan.power_loss)) return;
+    const power_loss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
+    if (!world.random.chance(power_loss)) {
+      this.killed_at = world.scheduler.now_ms;
+      return;
+    }
     world.counts.power_losses++;
     this.machine.disk.losePower();
   }
 
   end(): void {
     this.dead = true;
+    this.#world.watcher.ended(this);
     for (const onEnd of this.onEnd) onEnd();
     this.#world.ended(this);
   }

@@ -1,6 +1,7 @@
 import type { Ask, Hold } from '../../src/ledger/hold.ts';
+import type { Lookup } from '../../src/ledger/lookup.ts';
 import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
-import type { Budget } from '../../src/schemas/budget.ts';
+import type { Budget, BudgetMode } from '../../src/schemas/budget.ts';
 import { generation } from '../generation-fixture.ts';
 import type { NodeProcess } from './node-process.ts';
 import { SLICED_STEP, type Step } from './steps.ts';
@@ -12,9 +13,17 @@ export interface Request {
   number: number;
   id: string;
   budgets: readonly Budget[];
+  mode: BudgetMode;
+  /** The one that serves it. */
+  process: NodeProcess;
   step: Step;
   asked_at: number;
-  sent: SentAttempt[];
+  /** By attempt, where it was sent. */
+  sent: (SentAttempt | undefined)[];
+  /** What of its first attempt was metered, and when. */
+  metered: { at: number; nano: number }[];
+  /** How many attempts it began. */
+  attempts: number;
   /** Some attempt's end is not known to the gateway. */
   has_unknown: boolean;
   /** Recorded by a gateway that lived to tell. */
@@ -26,15 +35,49 @@ interface Answer {
   cost_nano: number;
 }
 
-const windowOf = ({ budget, window_start }: Hold['lines'][number]) => `${budget.id} ${window_start}`;
+/** The windows that an attempt counts in: those of the budgets that count it, as they were fixed at its admission. */
+function windowsOf(world: World, { number }: Request, { budgets, is_byok }: Ask, { lines }: Hold): string[] {
+  return budgets.flatMap(({ id, include_byok }) => {
+    if (is_byok && !include_byok) return [];
+    const line = lines.find(({ budget }) => budget.id === id);
+    if (line === undefined) world.fail('Q6', `request ${number} has nothing set aside of ${id}`);
+    return line === undefined ? [] : [`${id} ${line.window_start}`];
+  });
+}
+
+function metered(world: World, process: NodeProcess, request: Request, nano: number): void {
+  process.recorder?.progress(request.id, { out_text: 1 }, nano);
+  if (request.attempts === 1) request.metered.push({ at: world.scheduler.now_ms, nano });
+}
+
+/** What a provider answers who is asked what came of an attempt: the truth, once it is known, or nothing. */
+export function lookupOf(world: World, process: NodeProcess): Lookup {
+  const { scheduler, random, requests } = world;
+  return ({ id, number }) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Lookup>>>();
+    if (random.chance(0.05)) return promise;
+    scheduler.after(random.longTailed(1, 60, 400), 'provider asked', process, () => {
+      const sent = requests.find((request) => request.id === id)?.sent[number - 1];
+      const is_known = sent === undefined || sent.billed_nano !== undefined;
+      if (random.chance(0.1)) reject(new Error('the provider does not answer'));
+      else if (!is_known || random.chance(0.2)) resolve(undefined);
+      else {
+        world.counts.found_out++;
+        const cost_nano = sent?.billed_nano ?? 0;
+        resolve({ usage: cost_nano === 0 ? null : { out_text: 1 }, cost_nano, charges: [], upstream_id: null });
+      }
+    });
+    return promise;
+  };
+}
 
 /** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
-function send(world: World, process: NodeProcess, request: Request, hold: Hold): Promise<Answer> {
+function send(world: World, process: NodeProcess, request: Request, asked: Ask, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
-  const windows = hold.lines.filter(({ granted }) => granted > 0).map(windowOf);
+  const windows = windowsOf(world, request, asked, hold);
   const bound = hold.granted_nano;
   const sent = upstream.send(windows, bound);
-  request.sent.push(sent);
+  request.sent[request.attempts - 1] = sent;
   const { promise, resolve } = Promise.withResolvers<Answer>();
   let isOver = false;
   const answer = (delay_ms: number, told: Answer) =>
@@ -58,7 +101,7 @@ function send(world: World, process: NodeProcess, request: Request, hold: Hold):
     if (!process.dead && request.step === 'sent') void process.enter(request, 'upstream at work');
   });
   const share = random.chance(0.25) ? 1 : random.next();
-  const overrun = plan.overruns && random.chance(0.2) ? random.between(1, 1.3) : share;
+  const overrun = plan.overruns && request.mode === 'soft' && random.chance(0.2) ? random.between(1, 1.3) : share;
   const total = Math.max(1, Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)));
   const breaks = random.chance(0.08);
   if (plan.mode === 'sliced') {
@@ -68,7 +111,7 @@ function send(world: World, process: NodeProcess, request: Request, hold: Hold):
   scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
   if (random.chance(0.3)) {
     scheduler.after(way + length_ms / 2, 'metered', process, () => {
-      if (!isOver) process.recorder?.progress(request.id, { out_text: 1 }, Math.floor(total / 2));
+      if (!isOver) metered(world, process, request, Math.floor(total / 2));
     });
   }
   const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
@@ -97,6 +140,7 @@ async function stream(
     if ((await extended) !== true) break;
     await process.enter(request, 'upstream at work');
     upstream.allow(sent, hold.granted_nano);
+    if (random.chance(0.3)) metered(world, process, request, Math.floor(sent.bound_nano / 2));
     await wait();
   }
   process.onEnd.delete(onEnd);
@@ -135,7 +179,8 @@ export async function serve(world: World, process: NodeProcess, request: Request
   const ask = (): Ask => {
     const full_nano = random.whole(500, 12_000);
     const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
-    return { id: request.id, at, budgets: request.budgets, is_byok: random.chance(0.15), full_nano, least_nano };
+    const { id, budgets, mode } = request;
+    return { id, at, budgets, mode, is_byok: random.chance(0.15), full_nano, least_nano };
   };
 
   let asked = ask();
@@ -148,11 +193,13 @@ export async function serve(world: World, process: NodeProcess, request: Request
     return;
   }
   world.counts.admitted++;
+  world.watcher.admitted(request, asked, hold);
   await process.enter(request, 'held');
   if (random.chance(0.03)) return recorder.release(hold);
   let outcome: GenerationRecord['outcome'] = 'failed';
   for (let attempt = 1; ; attempt++) {
     const { is_byok } = asked;
+    request.attempts = attempt;
     const record = recordOf('unknown', is_byok);
     const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold });
     try {
@@ -165,7 +212,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     }
     await process.enter(request, 'attempt durable');
     if (random.chance(0.5)) await process.nextTurn();
-    const answered = send(world, process, request, hold);
+    const answered = send(world, process, request, asked, hold);
     await process.enter(request, 'sent');
     const answer = await answered;
     await process.enter(request, 'answered');

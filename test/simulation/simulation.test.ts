@@ -54,7 +54,7 @@ describe('the ledger, simulated', () => {
     }
   });
 
-  test('every fault of the table can still be planted', () => {
+  test('every fault of the table can still be planted', PATIENCE, () => {
     for (const fault of FAULTS) plant(fault).remove();
   });
 });

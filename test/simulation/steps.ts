@@ -13,10 +13,15 @@ export const STEPS = [
   'client told',
   'batch on its way',
   'batch applied, answer on its way',
+  'money given back, answer on its way',
   'batch acknowledged, not noted',
+  'segment put away',
   'starting',
   'draining',
 ] as const;
+
+/** Where somebody else was just told of what may not be on the disk yet. A power loss there takes most. */
+export const FRESH: readonly Step[] = ['sent', 'money given back, answer on its way', 'segment put away'];
 
 /** With slices there is one more. */
 export const SLICED_STEP = 'extension being written';

@@ -99,7 +99,9 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
           const answer = await world.watcher.applies(arrived, () =>
             store.settle({ ...arrived, at: clock(arrived.at) }),
           );
-          if (answer.is === 'applied') void process.enter(undefined, 'batch applied, answer on its way');
+          const isGiving = arrived.windows.some(({ returned }) => returned > 0);
+          const step = isGiving ? 'money given back, answer on its way' : 'batch applied, answer on its way';
+          if (answer.is === 'applied') void process.enter(undefined, step);
           if (answer.is === 'fenced') world.counts.fenced++;
           return answer;
         },

@@ -1,4 +1,4 @@
-import type { Ask } from '../../src/ledger/hold.ts';
+import type { Ask, Hold } from '../../src/ledger/hold.ts';
 import type { SettleAnswer, SettleBatch } from '../../src/ledger/settle.ts';
 import type { NodeProcess } from './node-process.ts';
 import type { Request } from './requests.ts';
@@ -60,6 +60,8 @@ export class Watcher {
   /** By window: charges that no lease covered, as planned where the provider overran or an operator had given a lease up. */
   readonly #uncovered = new Map<string, number>();
   readonly #released = new Map<string, number>();
+  /** Requests that ended with their process, where what was metered of them is all that is charged: by what they were charged. */
+  readonly #metered = new Map<Request, ReadonlyMap<string, number>>();
   #hasForgotten = false;
 
   constructor(world: World) {
@@ -116,6 +118,9 @@ export class Watcher {
     const covers = new Map<string, number>();
     for (const settle of batch.settles) {
       if (ids.has(settle.id)) continue;
+      const request = this.#world.requests.find(({ id }) => id === settle.id);
+      const charged = new Map(settle.charges.map((charge) => [nameOf(charge), charge.amount]));
+      if (request !== undefined && this.#metered.has(request)) this.#metered.set(request, charged);
       for (const charge of settle.charges) {
         const name = nameOf(charge);
         const over = charge.amount - charge.cover;
@@ -184,11 +189,38 @@ export class Watcher {
     }
   }
 
+  /** A process has ended. What soft budgets are not charged of its requests, where what was metered is, is no fault. */
+  ended(process: NodeProcess): void {
+    const { database, plan, requests } = this.#world;
+    if (plan.unknown_outcome !== 'metered' || plan.mode === 'strict') return;
+    const stored = new Set(database.all<{ id: string }>('SELECT id FROM ledger_generations').map(({ id }) => id));
+    for (const request of requests) {
+      const isOpen = request.process === process && request.mode === 'soft' && !stored.has(request.id);
+      if (isOpen) this.#metered.set(request, new Map());
+    }
+  }
+
+  /** By window: what may be billed for such requests above what was charged. */
+  #unmetered(): Map<string, number> {
+    const sums = new Map<string, number>();
+    for (const [{ sent }, charged] of this.#metered) {
+      const own = new Map<string, number>();
+      for (const attempt of sent) {
+        const nano = attempt?.billed_nano ?? attempt?.bound_nano ?? 0;
+        for (const window of attempt?.windows ?? []) own.set(window, (own.get(window) ?? 0) + nano);
+      }
+      for (const [window, nano] of own)
+        sums.set(window, (sums.get(window) ?? 0) + Math.max(0, nano - (charged.get(window) ?? 0)));
+    }
+    return sums;
+  }
+
   #checkExposure(label: string): void {
     const { upstream } = this.#world;
+    const unmetered = this.#unmetered();
     for (const [name, exposure] of upstream.exposure) {
       const row = this.#windows.get(name);
-      const allowed = (upstream.excess.get(name) ?? 0) + (this.#released.get(name) ?? 0);
+      const allowed = (upstream.excess.get(name) ?? 0) + (this.#released.get(name) ?? 0) + (unmetered.get(name) ?? 0);
       const counted = (row?.spent ?? 0) + (row?.leased ?? 0);
       if (exposure - allowed > counted) {
         this.#world.fail('I1', `${label}: ${name} may be billed ${exposure}, ${counted} is counted`);
@@ -234,6 +266,20 @@ export class Watcher {
         this.#available.set(name, available);
       }
       available.note(scheduler.now_ms, limit - spent - leased + (idle.get(name) ?? 0));
+    }
+  }
+
+  /** A request was let in: it counts in the windows of the moment at which it came, or, where its machine's clock is off, of now. */
+  admitted({ number, asked_at }: Request, { at }: Ask, { lines }: Hold): void {
+    const { scheduler, subject } = this.#world;
+    const { now_ms } = scheduler;
+    const off_ms = subject.limits.admission_clock_ms_max;
+    // A node knows the store's time as well as its last answer was quick.
+    const moments = [asked_at - off_ms, asked_at, now_ms, now_ms + off_ms];
+    if (at !== undefined && Math.abs(at - now_ms) <= 2 * off_ms) moments.push(at);
+    for (const { budget, window_start } of lines) {
+      if (moments.some((moment) => subject.windowStart(budget.reset_interval, moment) === window_start)) continue;
+      this.#world.fail('W1', `request ${number} counts in the window ${window_start} of ${budget.id}`);
     }
   }
 
@@ -350,8 +396,9 @@ export class Watcher {
     for (const request of world.requests) {
       const known = recorded.get(request.id);
       const billed = new Map<string, number>();
-      for (const { windows, billed_nano = 0 } of request.sent) {
-        for (const window of windows) billed.set(window, (billed.get(window) ?? 0) + billed_nano);
+      for (const sent of request.sent) {
+        for (const window of sent?.windows ?? [])
+          billed.set(window, (billed.get(window) ?? 0) + (sent?.billed_nano ?? 0));
       }
       // Then the leases of whoever may have sent it are frozen, which the other rules check.
       const isLost = plan.journal_sync === 'os' && world.counts.power_losses > 0;
@@ -361,9 +408,11 @@ export class Watcher {
         continue;
       }
       if (known.outcome === 'unknown') world.counts.unknown++;
-      const exact = known.outcome !== 'unknown' && !request.has_unknown;
-      const isMetered = known.outcome === 'unknown' && plan.mode !== 'strict' && plan.unknown_outcome === 'metered';
-      for (const [window, nano] of billed) {
+      const exact = known.outcome !== 'unknown' && !request.has_unknown && !(isLost && request.process.dead);
+      const isMetered = known.outcome === 'unknown' && request.mode === 'soft' && plan.unknown_outcome === 'metered';
+      if (isMetered) this.#checkMetered(request, known.charges);
+      for (const window of exact ? new Set([...billed.keys(), ...known.charges.keys()]) : billed.keys()) {
+        const nano = billed.get(window) ?? 0;
         const charged = known.charges.get(window) ?? 0;
         const allowed = plan.overruns && !exact ? Math.ceil(nano * 0.3) : 0;
         if (charged + allowed < nano && !isMetered && !isLost) {
@@ -376,6 +425,23 @@ export class Watcher {
           );
         }
       }
+    }
+  }
+
+  /** What a soft budget is charged of a first attempt whose end nobody told: what was metered last, or what was set aside. */
+  #checkMetered({ number, attempts, metered, sent, process }: Request, charges: ReadonlyMap<string, number>): void {
+    const [first] = sent;
+    if (attempts !== 1 || first === undefined) return;
+    const { killed_at, paused_until } = process;
+    // What it told of in its last moment, or while it was paused, may not have been written.
+    const isThere = ({ at }: { at: number }) =>
+      killed_at !== undefined && at + 1 < killed_at && paused_until + 1 < killed_at;
+    const last = metered.findLastIndex(isThere);
+    const possible = metered.slice(Math.max(0, last)).map(({ nano }) => nano);
+    for (const [window, nano] of charges) {
+      if (possible.includes(nano)) continue;
+      if (last === -1 && nano >= (first.billed_nano ?? 0)) continue;
+      this.#world.fail('Q7', `request ${number} is charged ${nano} in ${window}, metered were ${possible.join(', ')}`);
     }
   }
 

@@ -7,7 +7,7 @@ import { type Machine, NodeProcess } from './node-process.ts';
 import { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { Scheduler } from './scheduler.ts';
-import { SLICED_STEP, STEPS, type Step } from './steps.ts';
+import { FRESH, SLICED_STEP, STEPS, type Step } from './steps.ts';
 import { CALM, STORM, type Weather } from './store-way.ts';
 import type { Subject } from './subject.ts';
 import { Upstream } from './upstream.ts';
@@ -30,13 +30,22 @@ export interface Plan {
   clock_steps: boolean;
   /** The store is set back to what it was a moment ago, as after a restore or a failover. */
   set_backs: boolean;
+  /** The provider can be asked what came of an attempt. */
+  lookups: boolean;
+  /** Segments, batches and what a node remembers are small: files are full, put away and carried on all the time. */
+  small: boolean;
   /** The part of the crashes that takes the power too. */
   power_loss: number;
   requests: number;
 }
 
 /** What of the plan the seed does not decide. */
-export type RunOptions = Partial<Pick<Plan, 'mode' | 'journal_sync' | 'requests' | 'set_backs'>>;
+export type RunOptions = Partial<
+  Pick<
+    Plan,
+    'mode' | 'journal_sync' | 'unknown_outcome' | 'requests' | 'clock_steps' | 'set_backs' | 'lookups' | 'small'
+  >
+>;
 
 export interface Violation {
   rule: string;
@@ -63,23 +72,37 @@ const CHAOS_MS = 24_000;
 const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
 const PROBE_MS = 3_000;
+/** This part of the requests comes shortly before the day turns, or after it. */
+const AT_THE_TURN = 0.15;
 
-function planOf(seed: number, { mode = 'strict', journal_sync, requests = 700, set_backs }: RunOptions): Plan {
+/** What `small` runs have in place of the bounds of `limits.ts`. */
+const SMALL = {
+  journal_segment_bytes_max: 6_000,
+  journal_sweep_ms: 700,
+  journal_carry_ms: 1_000,
+  flush_batch_records_max: 1,
+  leases_remembered: 3,
+};
+
+function planOf(seed: number, options: RunOptions): Plan {
+  const { mode = 'strict', journal_sync, requests = 700 } = options;
   const random = new Random(seed * 7 + 1);
   const isOs = random.chance(0.12);
   const sync = journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group');
-  const unknown_outcome = random.chance(0.5) ? 'hold' : 'metered';
-  const store_clock = random.chance(0.5);
+  const policy = random.chance(0.5) ? 'hold' : 'metered';
+  const store_clock = random.chance(0.5) || options.clock_steps === true;
   return {
     mode,
     journal_sync: sync,
-    unknown_outcome,
+    unknown_outcome: options.unknown_outcome ?? policy,
     store_clock,
     overruns: mode === 'soft',
     releases: random.chance(0.15),
-    clock_steps: store_clock && random.chance(0.3),
+    clock_steps: store_clock && (options.clock_steps ?? random.chance(0.3)),
     // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
-    set_backs: sync === 'group' && (set_backs ?? random.chance(0.25)),
+    set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
+    lookups: options.lookups ?? random.chance(0.4),
+    small: options.small ?? random.chance(0.5),
     power_loss: 0.35,
     requests,
   };
@@ -109,6 +132,7 @@ export class World {
     refused_later: 0,
     refused_by_journal: 0,
     unknown: 0,
+    found_out: 0,
     crashes: 0,
     crashed_requests: 0,
     power_losses: 0,
@@ -137,6 +161,8 @@ export class World {
   #trap: Step | undefined;
   #is_chaos = true;
   readonly #seed: number;
+  /** When the first window ends that does. */
+  readonly #midnight: number;
 
   constructor(seed: number, subject: Subject, options: RunOptions) {
     this.#seed = seed;
@@ -145,7 +171,8 @@ export class World {
     this.random = new Random(seed);
     // Friday evening or the last of a month: the day turns in every run, the week and the month in some.
     const midnight = this.random.pick(['2026-11-22', '2026-11-23', '2026-12-01']);
-    this.scheduler = new Scheduler(Date.parse(midnight) - this.random.between(4_000, 20_000));
+    this.#midnight = Date.parse(midnight);
+    this.scheduler = new Scheduler(this.#midnight - this.random.between(4_000, 20_000));
     this.store = subject.ledgerStore(this.database.queries, 'sqlite');
     this.watcher = new Watcher(this);
   }
@@ -258,7 +285,13 @@ export class World {
     }
     for (let index = 0; index < NODES; index++) {
       const skew_ms = this.plan.store_clock && random.chance(0.5) ? random.between(-5_000, 5_000) : 0;
-      const disk = new MemoryDisk(this.scheduler, random);
+      const disk = new MemoryDisk(this.scheduler, random, {
+        sync_ms: random.chance(0.4) ? [5, 40, 150] : [0.2, 0.8, 20],
+        onRename: (actor) => {
+          const process = this.machines[index]?.process;
+          if (process === actor) void process.enter(undefined, 'segment put away');
+        },
+      });
       const machine: Machine = {
         index,
         node: `node-${index}`,
@@ -288,13 +321,18 @@ export class World {
       ['organization', 'key-b', 'guardrail'],
     ]);
     const budgets = ids.flatMap((id) => this.budgets.get(id) ?? []).map((budget) => ({ ...budget }));
+    const is_soft = this.plan.mode !== 'strict' && random.chance(0.8);
     const request: Request = {
       number,
       id: `gen-${number}`,
       budgets,
+      mode: is_soft ? 'soft' : 'strict',
+      process,
       step: 'asked',
       asked_at: this.scheduler.now_ms,
       sent: [],
+      metered: [],
+      attempts: 0,
       has_unknown: false,
       is_told: false,
     };
@@ -319,6 +357,10 @@ export class World {
     const budget = random.pick([...this.budgets.values()]);
     const limit_nano = Math.max(0, Math.floor(budget.limit_nano * random.between(0.7, 1.4)));
     this.counts.limit_changes++;
+    this.#setLimit(budget, limit_nano);
+  }
+
+  #setLimit(budget: Budget, limit_nano: number): void {
     this.budgets.set(budget.id, { ...budget, limit_nano });
     this.database.all(
       'UPDATE ledger_budgets SET limit_nano = ?, version = version + 1 WHERE id = ?',
@@ -326,6 +368,12 @@ export class World {
       budget.id,
     );
     this.watcher.storeChanges();
+  }
+
+  /** Shortly before the day turns there is money again, so that something is under way when it does. */
+  #raiseLimits(): void {
+    for (const budget of [...this.budgets.values()])
+      this.#setLimit(budget, budget.limit_nano + this.random.whole(100_000, 300_000));
   }
 
   #makeTrouble(until: number): void {
@@ -341,7 +389,8 @@ export class World {
       until,
       some((process) => process.crash()),
     );
-    const steps: Step[] = this.plan.mode === 'sliced' ? [...STEPS, SLICED_STEP] : [...STEPS];
+    const steps: Step[] = [...STEPS, ...FRESH, ...FRESH];
+    if (this.plan.mode === 'sliced') steps.push(SLICED_STEP, SLICED_STEP);
     this.#often(900, 'trap', until, () => {
       this.#trap = random.pick(steps);
     });
@@ -366,7 +415,7 @@ export class World {
       }),
     );
     this.#often(
-      9_000,
+      5_000,
       'drain',
       until,
       some((process) => process.drain()),
@@ -382,12 +431,32 @@ export class World {
         random.pick(this.machines).skew_ms = random.chance(0.3) ? random.between(-4e7, 4e7) : random.between(-9e3, 9e3);
       });
     }
-    if (plan.set_backs) this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
+    if (!plan.set_backs) return;
+    this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
+    // What it has then knows nothing of the windows that begin.
+    this.scheduler.at(this.#midnight - 20, 'store kept before the turn', undefined, () => this.#setBack());
   }
 
   /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
   async run(): Promise<RunReport> {
-    const { scheduler, random, watcher } = this;
+    const { limits } = this.subject;
+    const bounds = { ...limits };
+    if (this.plan.small) Object.assign(limits, SMALL);
+    try {
+      return await this.#run();
+    } finally {
+      Object.assign(limits, bounds);
+    }
+  }
+
+  #timeOfRequest(begin: number, end: number): number {
+    const { random } = this;
+    if (!random.chance(AT_THE_TURN)) return random.between(begin, end);
+    return Math.max(begin, this.#midnight + random.between(-1_500, 500));
+  }
+
+  async #run(): Promise<RunReport> {
+    const { scheduler, watcher } = this;
     await this.#open();
     const begin = scheduler.now_ms;
     const calm = begin + CHAOS_MS;
@@ -396,8 +465,9 @@ export class World {
     this.#makeTrouble(calm);
     this.#makeRareTrouble(calm);
     this.#often(3_000, 'limit', end, () => this.#changeLimit());
+    scheduler.at(this.#midnight - 1_700, 'money before the turn', undefined, () => this.#raiseLimits());
     for (let number = 1; number <= this.plan.requests; number++) {
-      scheduler.at(random.between(begin + 300, end), 'request', undefined, () => this.#ask(number));
+      scheduler.at(this.#timeOfRequest(begin + 300, end), 'request', undefined, () => this.#ask(number));
     }
     await scheduler.runUntil(calm, after);
     this.#is_chaos = false;
