@@ -11,8 +11,6 @@ export async function runWarmUp(): Promise<number> {
     () => import('../storage/postgres-dialect.ts'),
     () => import('../storage/postgres-change-feed.ts'),
     () => import('../http/documentation.ts'),
-    async () =>
-      (await import('../http/serialization.ts')).serializerCompiler({ schema: { type: 'object' }, method: 'GET', url: '/' })({}),
     async () => (await import('../guardrails/re2.ts')).re2(),
     async () => (await import('../config/read-file.ts')).readConfigFile('no file', '{}'),
   ]) {

@@ -1,8 +1,5 @@
-import { createRequire } from 'node:module';
-import type { Schema } from 'fast-json-stringify';
+import fastJson, { type Schema } from 'fast-json-stringify';
 import type { FastifySerializerCompiler } from 'fastify';
-
-const load = createRequire(import.meta.url);
 
 type Write = (answer: unknown) => string;
 
@@ -11,14 +8,12 @@ const writers = new WeakMap<object, Write>();
 
 /**
  * Fastify's serializer: what the schema does not name is left out. Compiled when the first answer is written: a hundred
- * routes with all their statuses took 17 MB and a tenth of a second at every start, for answers that most never give. What compiles
- * them is loaded with the first: answers of models, errors and `/health` are written otherwise.
+ * routes with all their statuses took 17 MB and a tenth of a second at every start, for answers that most never give.
  */
 export const serializerCompiler: FastifySerializerCompiler<Schema> = ({ schema }) => {
   return (answer) => {
     let write = writers.get(schema as object);
     if (write === undefined) {
-      const fastJson = load('fast-json-stringify') as typeof import('fast-json-stringify').default;
       write = fastJson(schema) as Write;
       writers.set(schema as object, write);
     }

@@ -16,8 +16,7 @@ if (isMainThread) {
 const NOT_NEEDED: Readonly<Record<string, RegExp>> = {
   "Node's fetch and web sockets: `node:http` was imported, not required": /internal\/deps\/undici\/undici$/,
   'the whole of undici': /\/undici\/lib\/web\//,
-  "Fastify's own validator": /\/@fastify\/ajv-compiler\//,
-  'what compiles writers of answers': /\/node_modules\/(ajv\/|fast-json-stringify\/index\.js)/,
+  "Ajv as Fastify's validator": /\/@fastify\/ajv-compiler\//,
   'what makes and renders the OpenAPI document': /\/@fastify\/(swagger|static)|\/http\/documentation\.ts/,
   YAML: /\/node_modules\/yaml\//,
   "the engine of users' patterns": /\/node_modules\/re2js\//,
