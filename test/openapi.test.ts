@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
@@ -44,6 +47,41 @@ test('references lead somewhere, and no inner extension is documented', () => {
     expect(Object.keys(document.components.schemas)).toContain(name);
   }
   expect(text).not.toMatch(/"(?:ext|native)":/);
+});
+
+test('below the documentation page stand its files and nothing else, whatever way a path leads', async () => {
+  const { port } = new URL(gateway.url);
+  const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
+    const asked = request({ host: '127.0.0.1', port, path, method, headers }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return { status: answer.statusCode, headers: answer.headers, body: await text(answer) };
+  };
+  const outside = [
+    '/docs/static/../../api/v1/models',
+    '/docs/static/..%2f..%2fapi/v1/models',
+    '/docs/static/%2e%2e/%2e%2e/api/v1/keys',
+    '/docs/static/%2e%2e%2f%2e%2e%2fapi%2fv1%2fkeys',
+    '/docs/static/..',
+    '/docs/static/%00',
+    '/docs/static//swagger-ui.css',
+    '/docs/static/package.json',
+    `/docs/static/${'a'.repeat(400)}`,
+  ];
+  for (const path of outside) {
+    const { status, body } = await ask(path);
+    expect({ path, status, code: (JSON.parse(body) as { error: { code: number } }).error.code }).toEqual({
+      path,
+      status: 404,
+      code: 404,
+    });
+  }
+  const whole = await ask('/docs/static/swagger-ui.css?again', { range: 'bytes=999999999-' });
+  expect(whole).toMatchObject({ status: 200, headers: { 'content-type': 'text/css; charset=utf-8' } });
+  expect(whole.headers['content-security-policy']).toContain("default-src 'self'");
+  const known = await ask('/docs/static/swagger-ui.css', { 'if-none-match': String(whole.headers['etag']) });
+  expect(known).toMatchObject({ status: 304, body: '' });
+  const head = await ask('/docs/static/swagger-ui.css', {}, 'HEAD');
+  expect(head).toMatchObject({ status: 200, headers: { 'content-length': whole.headers['content-length'] }, body: '' });
 });
 
 test('the documentation page and its files come from here, without any network', async () => {

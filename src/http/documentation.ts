@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
@@ -31,9 +34,63 @@ const SECURITY: Partial<Record<Access | 'key', Record<string, string[]>[]>> = {
   public: [{ bearer: [] }, {}],
 };
 
+/** Headers of a connection, which is not the documentation's. */
+const OF_CONNECTIONS = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding', 'accept-ranges']);
+
+export interface Page {
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+export interface Documentation {
+  /** The document as it is served. */
+  document(): string;
+  /** What stands at a path below `/docs`; undefined: nothing. Each page is rendered once. */
+  page(path: string): Promise<Page | undefined>;
+}
+
+/** The pages are these and no others: no text of a client's is asked for inside. */
+function pagePaths(): Set<string> {
+  const files = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')), 'static');
+  const names = [...readdirSync(files), 'swagger-initializer.js'];
+  return new Set(['/docs', '/docs/json', '/docs/yaml', ...names.map((name) => `/docs/static/${name}`)]);
+}
+
+/** The document of these routes, and the pages that render it. */
+export async function makeDocumentation(routes: readonly RouteOptions[]): Promise<Documentation> {
+  const server = await describe(routes);
+  const paths = pagePaths();
+  const pages = new Map<string, Page>();
+  let text: string | undefined;
+
+  async function render(path: string): Promise<Page | undefined> {
+    const answer = await server.inject({ method: 'GET', url: path });
+    if (answer.statusCode === 404) return undefined;
+    if (answer.statusCode !== 200) throw new Error(`${path} was answered with ${answer.statusCode}: ${answer.body}`);
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (!OF_CONNECTIONS.has(name) && value !== undefined) headers[name] = String(value);
+    }
+    return { headers, body: answer.rawPayload };
+  }
+
+  return {
+    document() {
+      text ??= JSON.stringify(openApiDocument(server));
+      return text;
+    },
+    async page(path) {
+      if (!paths.has(path)) return undefined;
+      const page = pages.get(path) ?? (await render(path));
+      if (page !== undefined) pages.set(path, page);
+      return page;
+    },
+  };
+}
+
 /** A server of its own, which is only asked from inside: it documents these routes, and renders that below `/docs`. */
-export async function makeDocumentation(routes: readonly RouteOptions[]): Promise<FastifyInstance> {
-  // The routes are here to be described. Nobody calls them.
+async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstance> {
+  // The routes are here to be described: of all paths, only those of pages are asked for.
   const server: FastifyInstance = fastify({
     routerOptions: { ignoreTrailingSlash: true },
     schemaController: schema_compilers,
@@ -108,7 +165,7 @@ function withEvents(response: unknown, events: TSchema): Record<string, unknown>
 }
 
 /** The document that the service serves; the committed `openapi.json` equals it. */
-export function openApiDocument(server: FastifyInstance): Record<string, Json> {
+function openApiDocument(server: FastifyInstance): Record<string, Json> {
   const plain = JSON.parse(JSON.stringify(server.swagger())) as { paths: Json; components: Record<string, Json> };
   const schemas: Record<string, Json> = {};
   const paths = hoist(plain.paths, schemas) as unknown as Record<string, Record<string, Operation>>;

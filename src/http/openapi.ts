@@ -1,18 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import { GatewayError } from '../errors.ts';
+import type { Documentation } from './documentation.ts';
 import type { Server } from './server.ts';
 
-/** Where the page that renders the document stands, and what it asks for. */
-const PAGES = [
-  '/docs',
-  '/docs/json',
-  '/docs/yaml',
-  '/docs/static/index.html',
-  '/docs/static/swagger-initializer.js',
-  '/docs/static/*',
-];
-
-/** Headers of a connection, which is not the documentation's. */
-const OF_CONNECTIONS = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding']);
+/** The page that renders the document, and what it asks for below itself. */
+const PAGES = ['/docs', '/docs/json', '/docs/yaml', '/docs/static/:file'];
 
 /** Collects every route registered after it, for `serveDocumentation`. */
 export function collectRoutes(server: Server): readonly RouteOptions[] {
@@ -30,30 +22,28 @@ export function collectRoutes(server: Server): readonly RouteOptions[] {
  */
 export function serveDocumentation(server: Server, routes: readonly RouteOptions[]): void {
   const operations = [...routes];
-  let made: Promise<FastifyInstance> | undefined;
+  let making: Promise<Documentation> | undefined;
   const documentation = () => {
-    made ??= import('./documentation.ts').then(({ makeDocumentation }) => makeDocumentation(operations));
-    return made;
+    making ??= import('./documentation.ts')
+      .then(({ makeDocumentation }) => makeDocumentation(operations))
+      .catch((error: unknown) => {
+        // A passing failure, such as want of descriptors, passes: the next request tries anew.
+        making = undefined;
+        throw error;
+      });
+    return making;
   };
-  let document: string | undefined;
   server.get('/api/v1/openapi.json', { config: { access: 'open' } }, async (_request, reply) => {
-    if (document === undefined) {
-      const { openApiDocument } = await import('./documentation.ts');
-      document = JSON.stringify(openApiDocument(await documentation()));
-    }
-    return reply.header('content-type', 'application/json; charset=utf-8').send(document);
+    const { document } = await documentation();
+    return reply.header('content-type', 'application/json; charset=utf-8').send(document());
   });
   const render = async ({ url, headers }: FastifyRequest, reply: FastifyReply) => {
-    const answer = await (await documentation()).inject({ method: 'GET', url, headers });
-    if (answer.statusCode === 404) {
-      reply.callNotFound();
-      return reply;
-    }
-    for (const [name, value] of Object.entries(answer.headers)) {
-      if (!OF_CONNECTIONS.has(name)) reply.header(name, value);
-    }
-    const { statusCode, rawPayload } = answer;
-    return reply.code(statusCode).send(rawPayload.length > 0 ? rawPayload : undefined);
+    const path = url.replace(/\/?(?:\?.*)?$/, '');
+    const page = await (await documentation()).page(path);
+    if (page === undefined) throw new GatewayError(404, `No such path: ${path.slice(0, 200)}`);
+    reply.headers(page.headers);
+    const isKnown = headers['if-none-match'] !== undefined && headers['if-none-match'] === page.headers['etag'];
+    return isKnown ? reply.code(304).send() : reply.send(page.body);
   };
   for (const url of PAGES) server.get(url, render);
   server.get('/', { config: { access: 'open' } }, (_request, reply) =>

@@ -305,7 +305,7 @@ class AnswerReader implements Source<ChatChunk[]> {
   }
 
   /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
-  #endOf(error: unknown): ChatChunk[] {
+  #endOf(error: unknown): ChatChunk[] | undefined {
     if (!this.#has_begun || !(error instanceof UpstreamError)) throw error;
     let rest: ChatChunk[];
     try {
@@ -314,7 +314,7 @@ class AnswerReader implements Source<ChatChunk[]> {
       throw error;
     }
     this.ended = true;
-    return rest;
+    return rest.length === 0 ? undefined : rest;
   }
 
   /** Counts a read; true: there is no room in memory for it yet. */

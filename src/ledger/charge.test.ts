@@ -280,3 +280,7 @@ test.each<[string, Prices, boolean]>([
 ])('a cost is known where prompt and completion have a price: %s', (_title, prices, is_unpriced) => {
   expect(charge({ in_uncached: 1 }, prices).is_unpriced).toBe(is_unpriced);
 });
+
+test('a price that is not whole is refused, also where its amount would be whole', () => {
+  for (const units of [1, 2]) expect(() => charge({ in_uncached: units }, { prompt: 0.5, completion: 0 })).toThrow();
+});

@@ -56,7 +56,8 @@ function nanoOf(lines: readonly ChargeLine[], counts: (line: ChargeLine) => bool
     if (!counts(line)) continue;
     const { units, unit_price_pico, discount_ppm, price_units } = line;
     const pico = whole_pico + units * unit_price_pico;
-    const is_plain = discount_ppm === undefined && price_units === undefined && Number.isSafeInteger(units);
+    const is_whole = Number.isSafeInteger(units) && Number.isSafeInteger(unit_price_pico);
+    const is_plain = discount_ppm === undefined && price_units === undefined && is_whole;
     if (is_plain && Number.isSafeInteger(pico)) whole_pico = pico;
     else rest_atto += amountAtto(line);
   }

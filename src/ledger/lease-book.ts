@@ -224,8 +224,11 @@ export class LeaseBook {
       const amount = amountOf(line);
       const cover = Math.min(amount, held);
       lease.held -= held;
-      lease.pending += cover;
-      lease.spent += amount;
+      // What costs nothing is not told to the store, so nothing would take it off again.
+      if (amount !== 0) {
+        lease.pending += cover;
+        lease.spent += amount;
+      }
       return { budget_id: budget.id, window_start, amount, cover };
     });
     hold.lines = [];

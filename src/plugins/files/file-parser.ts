@@ -75,7 +75,6 @@ function* filesOf(messages: readonly Message[]): Generator<PlacedFile> {
   }
 }
 
-/** Asked of every call, several times. */
 function takesFiles(endpoint: Endpoint): boolean {
   return takesInput(endpoint, 'file');
 }
