@@ -2,7 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
-import type { Served } from '../../inference/stream-answer.ts';
+import { NO_USAGE } from '../../inference/settlement.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -14,12 +14,15 @@ import type {
 } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { textFinish } from '../text-finish.ts';
+import { failedProvider } from '../unanswered.ts';
 
 /** What every object of one answer carries. */
 export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
+  /** The model that was asked for: answers name the one that gave them. */
+  model: string;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
   /** The client wants no reasoning shown. */
@@ -130,16 +133,14 @@ function frame(json: string): string {
 
 /** A chunk's choice costs a few microseconds at most: the fixed parts are made once. */
 export function createStreamEncoder(envelope: Envelope): StreamEncoder {
-  const { id, created, text_form, hide_reasoning } = envelope;
+  const { id, created, model, text_form, hide_reasoning } = envelope;
+  const headOf = ({ model, provider }: { model: string; provider?: string | undefined }) => {
+    const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
+    return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${shown}`;
+  };
   let head = '';
   let begun = false;
   let service_tier: string | null = null;
-  const setHead = (served: Served | undefined) => {
-    const model = JSON.stringify(served?.model ?? '');
-    const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
-    head = `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${model}${provider}`;
-  };
-  setHead(undefined);
 
   /** `role` and `content` stand in every delta. */
   const deltaJson = (delta: Delta): string => {
@@ -182,10 +183,11 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
 
   return {
     open(served) {
-      setHead(served);
+      head = headOf(served);
       return '';
     },
-    debug: (echo_upstream_body) => frame(`${head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`),
+    debug: ({ served, body: echo_upstream_body }) =>
+      frame(`${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`),
     chunks(chunks) {
       let text = '';
       for (const chunk of chunks) {
@@ -209,8 +211,9 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
     failed(error, user_id) {
       const { gateway_metadata } = errorBody(error, user_id);
       const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
-      const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
-      return `${frame(`${head},${errorJson(error, text_form)}`)}${frame(`${head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
+      const failed = headOf({ model, provider: failedProvider(error) });
+      const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
+      return `${frame(`${failed},${errorJson(error, text_form)}`)}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
     },
   };
 }
