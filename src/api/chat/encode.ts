@@ -138,7 +138,7 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
     const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
     return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)}${shown}`;
   };
-  let head = '';
+  let head = headOf({ model });
   let begun = false;
   let service_tier: string | null = null;
 
