@@ -50,6 +50,8 @@ export const limits = {
   /** Of the Messages API, which takes more of them. */
   messages_stop_sequences_max: 100,
   tools_max: 1_024,
+  /** Of a function in the chat API; others take longer ones. */
+  function_name_chars_max: 64,
   /** Handles of `x_search_filter`, each list (specification, "Limits"), and the characters of its dates. */
   x_handles_max: 10,
   date_chars_max: 40,

@@ -90,6 +90,9 @@ function failureText(error: unknown): string {
       return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port.`;
     case 'EADDRNOTAVAIL':
       return `This machine does not have the address (${error.message}). Set GATEWAY_HOST to one that it has.`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `The address cannot be found (${error.message}). Set GATEWAY_HOST to an address of this machine.`;
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':

@@ -228,7 +228,7 @@ const whole = (chunks: readonly ChatChunk[]) =>
     metadata: undefined,
   }) as unknown as WholeAnswer;
 
-const chatShown = { id: GENERATION, created: 1, text_form: false, hide_reasoning: false };
+const chatShown = { id: GENERATION, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 const messagesShown = { id: GENERATION, envelope, reasoning: 'shown' } as const;
 function responseShown(): ResponseContext {
   return {

@@ -31,7 +31,10 @@ const part = fc.oneof(
     arbitrary: some(
       {
         type: fc.constant('image_url'),
-        image_url: fc.oneof(address, some({ url: address, detail: orNull(text) }, ['url'])),
+        image_url: fc.oneof(
+          address,
+          some({ url: address, detail: orNull(fc.constantFrom('auto', 'low', 'high', 'original')) }, ['url']),
+        ),
         cache_control: hint,
       },
       ['type', 'image_url'],
@@ -64,6 +67,8 @@ const thought = some(
 );
 const content = fc.oneof(text, fc.array(part, { maxLength: 3 }));
 const name = fc.constantFrom('f', 'g.h', 'x'.repeat(80));
+/** Of what is declared, which has a bound; calls of former turns may bring longer ones. */
+const declared = fc.constantFrom('f', 'g.h', 'x'.repeat(64));
 const id = fc.constantFrom('', 'a', 'a b', 'call_1');
 const call = fc.oneof(
   {
@@ -126,7 +131,7 @@ const tool = fc.oneof(
     {
       type: fc.constant('function'),
       function: some(
-        { name, description: orNull(text), strict: orNull(fc.boolean()), parameters: orNull(parameters) },
+        { name: declared, description: orNull(text), strict: orNull(fc.boolean()), parameters: orNull(parameters) },
         ['name'],
       ),
       cache_control: hint,

@@ -2,6 +2,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
 import { providerRows } from '../src/providers/table.ts';
 import { startGateway } from './harness.ts';
@@ -58,6 +59,13 @@ test('every YAML of the README is a configuration that loads without a warning',
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('what stands in braces behind a # in a YAML of the README is YAML too', () => {
+  const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
+  const examples = files.flatMap((yaml) => [...yaml.matchAll(/^ *# ([\w, ]+: \{.*)$/gm)].map(([, text = '']) => text));
+  expect(examples.length).toBeGreaterThan(0);
+  for (const text of examples) expect(Object.values(parse(text) as object)).toEqual([expect.any(Object)]);
 });
 
 test('decision records are numbered without gaps and listed nowhere twice', () => {

@@ -201,7 +201,7 @@ function messagesOf(chunks: readonly ChatChunk[]) {
   return checkMessagesStream(stream.open(served) + stream.chunks(chunks) + stream.end(end));
 }
 
-const chatEnvelope = { id: GENERATION, created: 1, text_form: false, hide_reasoning: false };
+const chatEnvelope = { id: GENERATION, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 function chatChunksOf(chunks: readonly ChatChunk[]): JsonObject[] {
   const stream = createStreamEncoder(chatEnvelope);
   return checkChatStream(stream.open(served) + stream.chunks(chunks) + stream.end(end));

@@ -116,7 +116,7 @@ const expected = (placeholder: string): Reading => ({
 const envelope = createEnvelopes('a secret of thirty-two characters')('org');
 const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 const served = { model: 'maker/model', provider: 'Host' };
-const chatShown = { id: generation_id, created: 1, text_form: false, hide_reasoning: false };
+const chatShown = { id: generation_id, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 const messagesShown = { id: generation_id, envelope, reasoning: 'shown' } as const;
 const prompts = [{ generation_id: generation_id, echo: '' }];
 

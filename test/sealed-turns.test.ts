@@ -34,7 +34,7 @@ function callOf(request: ChatRequest): Call {
   };
 }
 
-const envelope = { id: GENERATION, created: 0, text_form: false, hide_reasoning: false };
+const envelope = { id: GENERATION, created: 0, model: 'a/b', text_form: false, hide_reasoning: false };
 const candidateOf = (wire: Wire, slug: string): Candidate =>
   ({ endpoint: { quirks: {} }, provider: { slug, dialect: wire } }) as unknown as Candidate;
 

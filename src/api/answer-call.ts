@@ -5,17 +5,16 @@ import { sendEventStream } from '../http/event-stream.ts';
 import type { Inference, WholeAnswer } from '../inference/answer.ts';
 import type { Call } from '../inference/call.ts';
 import { ClientGone } from '../inference/exchange.ts';
-import type { Served, StreamEnd, StreamEvent } from '../inference/stream-answer.ts';
+import type { SentBody, Served, StreamEnd, StreamEvent } from '../inference/stream-answer.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
 import { answerWhole } from './answer-whole.ts';
 
 /** Writes one stream in a client API: events of a call in, text of the wire out. An empty text is not written. */
 export interface StreamEncoder {
   /** Who answers. Told again where another endpoint goes on with the answer (a continuation). */
   open(served: Served): string;
-  /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
-  debug(upstream_body: JsonObject): string;
+  /** What one attempt sent upstream (`debug.echo_upstream_body`). */
+  debug(sent: SentBody): string;
   chunks(chunks: readonly ChatChunk[]): string;
   /** The end of a stream that was opened; with an `error`, of one that failed late. */
   end(end: StreamEnd): string;
@@ -80,7 +79,7 @@ function streamed(
     switch (event.type) {
       case 'open': {
         const opened = encoder.open(event.served);
-        return echoes ? opened + event.upstream_bodies.map((body) => encoder.debug(body)).join('') : opened;
+        return echoes ? opened + event.upstream_bodies.map((sent) => encoder.debug(sent)).join('') : opened;
       }
       case 'chunks':
         return encoder.chunks(event.chunks);

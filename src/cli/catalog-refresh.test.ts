@@ -68,6 +68,11 @@ test('a URL is fetched', async () => {
 test.each([
   ['no JSON', 'oops', 'is not JSON'],
   ['another shape', '[]', 'does not have the shape of models.dev'],
+  [
+    'a model of another shape',
+    '{"openai":{"models":{"x":{"id":5}}}}',
+    'does not have the shape of models.dev: a model',
+  ],
   ['no known provider', '{"somebody":{"models":{}}}', 'holds no model of a provider that the gateway knows'],
 ])('%s is refused and changes nothing', async (_, text, message) => {
   const out = join(folder, 'models.json');
@@ -81,4 +86,12 @@ test('a file that is not a catalog is not overwritten', async () => {
   const out = file('notes.txt', 'mine');
   await expect(refreshCatalog({ from: file('a.json', facts('gpt-a')), out })).rejects.toThrow('it was not changed');
   expect(readFileSync(out, 'utf8')).toBe('mine');
+});
+
+test('what cannot be read is named, with the reason', async () => {
+  const out = join(folder, 'models.json');
+  const gone = join(folder, 'gone.json');
+  await expect(refreshCatalog({ from: gone, out })).rejects.toThrow(`${gone} cannot be read (ENOENT)`);
+  const from = 'http://127.0.0.1:1/x';
+  await expect(refreshCatalog({ from, out })).rejects.toThrow(`${from} cannot be read (`);
 });

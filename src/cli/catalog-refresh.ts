@@ -6,13 +6,13 @@ import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
 import { bundleCatalog } from '../catalog/models-dev.ts';
 import { limits } from '../limits.ts';
 
-const bundled = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
+const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
 
 const usage = `Usage: model-gateway catalog refresh --from URL|FILE [--slugs URL|FILE] [--out FILE]
 
 Rebuilds the bundled model facts from a file in the shape of https://models.dev/api.json.
   --slugs  public author/slug ids to use; by default those of the catalog that is there
-  --out    the file to write; by default the bundled one, ${bundled}
+  --out    the file to write; by default the bundled one, ${bundled_file}
 Names, dates and ids that are known already stay as they are. A gateway that runs takes them over at SIGHUP.
 `;
 
@@ -36,7 +36,7 @@ export async function refreshCatalog({ from, slugs, out }: CatalogRefresh): Prom
   const before = await previousCatalog(out);
   const source = object(await read(from), from) as ModelsDev;
   const known = slugs === undefined ? {} : (object(await read(slugs), slugs) as PublicSlugs);
-  const { catalog, left_out } = bundleCatalog(source, known, before);
+  const { catalog, left_out } = bundled(from, () => bundleCatalog(source, known, before));
   if (catalog.models.length === 0) throw new Error(`${from} holds no model of a provider that the gateway knows`);
   const draft = `${out}.${process.pid}.new`;
   await writeFile(draft, printBundledCatalog(catalog));
@@ -60,7 +60,7 @@ export async function runCatalogRefresh(args: string[]): Promise<number> {
     options: {
       from: { type: 'string' },
       slugs: { type: 'string' },
-      out: { type: 'string', default: bundled },
+      out: { type: 'string', default: bundled_file },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -104,9 +104,27 @@ function object(text: string, from: string): object {
   return value;
 }
 
+/** What stands where another kind of value was expected shows only when it is used. */
+function bundled<T>(from: string, bundle: () => T): T {
+  try {
+    return bundle();
+  } catch (cause) {
+    throw new Error(`${from} does not have the shape of models.dev: a model's field is of another kind`, { cause });
+  }
+}
+
+function unread(from: string): (error: unknown) => never {
+  return (cause) => {
+    const { code, cause: inner, name } = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException };
+    // `fetch` tells the reason apart from its failure.
+    throw new Error(`${from} cannot be read (${code ?? inner?.code ?? name})`, { cause });
+  };
+}
+
 async function read(from: string): Promise<string> {
-  if (!/^https?:\/\//.test(from)) return readFile(from, 'utf8');
-  const answer = await fetch(from, { signal: AbortSignal.timeout(limits.catalog_download_ms_max) });
+  if (!/^https?:\/\//.test(from)) return readFile(from, 'utf8').catch(unread(from));
+  const signal = AbortSignal.timeout(limits.catalog_download_ms_max);
+  const answer = await fetch(from, { signal }).catch(unread(from));
   if (!answer.ok || answer.body === null) throw new Error(`${from} answered ${answer.status}`);
   const parts: Uint8Array[] = [];
   let bytes = 0;

@@ -1,6 +1,6 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { prepareDataDir, secretOf } from './data-dir.ts';
 
@@ -14,6 +14,26 @@ test('the data directory is made for its user alone', () => {
   const data_dir = join(home, 'a', 'b');
   prepareDataDir(data_dir);
   expect(statSync(data_dir).mode & 0o777).toBe(0o700);
+});
+
+test('a data directory that is there, or behind a link, is taken', () => {
+  mkdirSync(join(home, 'a'));
+  symlinkSync(join(home, 'a'), join(home, 'link'));
+  for (const name of ['a', 'link', 'link/b']) prepareDataDir(join(home, name));
+  expect(statSync(join(home, 'a', 'b')).isDirectory()).toBe(true);
+});
+
+test.each([
+  ['where there can be none', '/proc/x/y', /^\/proc\/x\/y cannot be made \(ENOENT\)\. Set GATEWAY_DATA_DIR/],
+  ['of too long a name', 'n'.repeat(300), /cannot be made \(ENAMETOOLONG\)\. Set GATEWAY_DATA_DIR/],
+  ['behind a link to nothing', 'nothing', /EEXIST/],
+  ['below a link to itself', 'itself/d', /cannot be made \(ELOOP\)\. Set GATEWAY_DATA_DIR/],
+  ['below a file', 'file/d', /ENOTDIR/],
+])('a folder %s is refused in a moment', (_, path, message) => {
+  symlinkSync(join(home, 'gone'), join(home, 'nothing'));
+  symlinkSync(join(home, 'itself'), join(home, 'itself'));
+  writeFileSync(join(home, 'file'), '');
+  expect(() => prepareDataDir(resolve(home, path))).toThrow(message);
 });
 
 test('the secret is made once, for its user alone, and leaves no other file', () => {

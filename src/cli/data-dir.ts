@@ -1,12 +1,31 @@
 import { randomBytes } from 'node:crypto';
-import { accessSync, constants, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { accessSync, constants, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { ConfigError } from '../config.ts';
 import { limits } from '../limits.ts';
 
 /** Makes the data directory where it is missing, for this user alone; fails where it may not be written. */
 export function prepareDataDir(data_dir: string): void {
-  mkdirSync(data_dir, { recursive: true, mode: 0o700 });
-  accessSync(data_dir, constants.W_OK | constants.X_OK);
+  try {
+    makeFolder(data_dir);
+    accessSync(data_dir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' && code !== 'ELOOP' && code !== 'ENAMETOOLONG') throw error;
+    throw new ConfigError(`${data_dir} cannot be made (${code}). Set GATEWAY_DATA_DIR to a folder that can.`);
+  }
+}
+
+/** Makes a folder and those above it, one by one: Node's own way never ends where there can be none, as in `/proc`. */
+function makeFolder(path: string): void {
+  const above = dirname(path);
+  if (above !== path && statSync(above, { throwIfNoEntry: false }) === undefined) makeFolder(above);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const is_there = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (!is_there) throw error;
+  }
 }
 
 /**

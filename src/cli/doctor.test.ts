@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { buildCatalog } from '../catalog/catalog.ts';
 import { ConfigError, loadConfig, readBundledCatalog } from '../config.ts';
+import { DATABASE_FILE, openDatabase } from '../storage/database.ts';
 import { doctor, runDoctor } from './doctor.ts';
 
 let folder: string;
@@ -134,6 +136,48 @@ test('a wrong file is refused with its message, which the program ends on', asyn
   await expect(refused).rejects.toThrow(
     'models.a/b.endpoints[0].provider must be the slug of a provider, not "opnai"; did you mean "openai"?',
   );
+});
+
+test('what stands in the data directory is told as a start would find it', async () => {
+  const path = file('bundled_catalog: false\n');
+  const data_dir = mkdtempSync(join(folder, 'data-'));
+  const told = async (DATABASE_URL?: string) => {
+    const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    await runDoctor(['--config', path], { GATEWAY_DATA_DIR: data_dir, ...(DATABASE_URL && { DATABASE_URL }) });
+    const printed = write.mock.calls.join('');
+    write.mockRestore();
+    return /^Data directory: (.*)$/m.exec(printed)?.[1];
+  };
+  expect(await told()).toBe('empty');
+  writeFileSync(join(data_dir, 'notes.txt'), 'mine');
+  expect(await told()).toBe('not empty, and without a store yet');
+  expect(await told('postgres://u@127.0.0.1:1/d')).toBe('in use');
+
+  const store = join(data_dir, DATABASE_FILE);
+  await (await openDatabase({ data_dir })).close();
+  expect(await told()).toBe('in use');
+  const whole = readFileSync(store);
+  const refusal = () =>
+    openDatabase({ data_dir }).then(
+      () => 'opened',
+      (error: Error) => error.message,
+    );
+  for (const [bytes, reason] of [
+    [whole.subarray(0, whole.length / 2), 'malformed'],
+    [Buffer.alloc(whole.length, 'x'), 'not a database'],
+  ] as const) {
+    writeFileSync(store, bytes);
+    const said = await refusal();
+    expect(said).toContain(`${store} is damaged, or is no store of this program (`);
+    expect(said).toContain(reason);
+    expect(await told()).toBe(`not usable. ${said}`);
+  }
+  writeFileSync(store, whole);
+  const database = new DatabaseSync(store);
+  database.exec("INSERT INTO schema_migrations VALUES ('9999_later.sql', 'x', 'now')");
+  database.close();
+  expect(await refusal()).toContain('newer version');
+  expect(await told()).toBe(`not usable. ${await refusal()}`);
 });
 
 test('a right file gives exit code 0', async () => {

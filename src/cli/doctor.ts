@@ -6,12 +6,15 @@ import { routerOf } from '../inference/requested-models.ts';
 import { latestModels } from '../routing/families.ts';
 import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
+import { DATABASE_FILE } from '../storage/database.ts';
+import { storeFault } from '../storage/store-fault.ts';
 import { describeConfig } from './described-config.ts';
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
   catalog: Catalog;
-  data_dir: 'not there yet' | 'empty' | 'in use' | 'not writable';
+  /** What is to be said of it. */
+  data_dir: string;
 }
 
 /** What is configured and what will not work, as text, without any secret. */
@@ -85,16 +88,20 @@ export async function runDoctor(args: string[], environment: Environment): Promi
     providers: config.providers,
     created_default: config.loaded_at,
   });
-  process.stdout.write(doctor(config, { catalog, data_dir: stateOf(config.data_dir) }));
+  process.stdout.write(doctor(config, { catalog, data_dir: await stateOf(config) }));
   return 0;
 }
 
-function stateOf(path: string): Findings['data_dir'] {
+async function stateOf({ data_dir: path, database_url }: Config): Promise<string> {
   try {
     const entries = readdirSync(path);
     accessSync(path, constants.W_OK);
-    return entries.length === 0 ? 'empty' : 'in use';
+    if (entries.length === 0) return 'empty';
+    if (database_url !== undefined) return 'in use';
+    if (!entries.includes(DATABASE_FILE)) return 'not empty, and without a store yet';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not there yet' : 'not writable';
   }
+  const fault = await storeFault(path);
+  return fault === undefined ? 'in use' : `not usable. ${fault}`;
 }

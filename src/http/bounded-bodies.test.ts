@@ -62,6 +62,38 @@ afterEach(async () => {
   await server.close();
 });
 
+const MODEL = '"model":"a/b"';
+test.each<[string, string | Buffer, Record<string, string>, string | undefined]>([
+  ['UTF-8 by name', `{${MODEL}}`, { 'content-type': 'application/json; charset="UTF-8"' }, undefined],
+  ['US-ASCII, which is UTF-8', `{${MODEL}}`, { 'content-type': 'application/json;charset=us-ascii' }, undefined],
+  ['a byte order mark', `\uFEFF{${MODEL}}`, {}, undefined],
+  ['a replacement character that was sent', '{"a":"\uFFFD"}', {}, undefined],
+  ['no packing', `{${MODEL}}`, { 'content-encoding': 'identity' }, undefined],
+  ['a constructor that is a word', '{"constructor":"Bob"}', {}, undefined],
+  ['another charset', `{${MODEL}}`, { 'content-type': 'application/json; charset=utf-16' }, 'charset utf-16'],
+  ['a packed body', Buffer.from([0x1f, 0x8b, 8]), { 'content-encoding': 'gzip' }, 'content-encoding gzip'],
+  ['a byte that is no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not valid UTF-8'],
+  [
+    'half a character, as long as what stands for it',
+    Buffer.from([0x22, 0xf0, 0x9f, 0x98, 0x22]),
+    {},
+    'not valid UTF-8',
+  ],
+  ['half a body', `{${MODEL}`, {}, 'not valid JSON (at position 14)'],
+  ['no end of a list', '[', {}, 'not valid JSON (end of JSON input)'],
+  ['no JSON', 'hello', {}, 'not valid JSON (it cannot be parsed)'],
+  ['a prototype', '{"a":[{"__proto__":{}}]}', {}, 'must not have the key "__proto__"'],
+  ['a prototype by its constructor', '{"constructor":{"prototype":{}}}', {}, '"constructor" with a "prototype"'],
+  ['nothing', '', {}, 'is empty'],
+])('a body is taken, or refused with its reason: %s', async (_name, body, more, reason) => {
+  gate.resolve();
+  const response = await fetch(`${url}/echo`, { method: 'POST', headers: { ...headers, ...more }, body });
+  expect(response.status).toBe(reason === undefined ? 200 : 400);
+  const answer = (await response.json()) as { error: { message: string } };
+  if (reason !== undefined) expect(answer.error.message).toContain(reason);
+  expect(memory.held_bytes).toBe(0);
+});
+
 const headers = { 'content-type': 'application/json', authorization: 'Bearer one' };
 const textOf = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
 const post = (body: string, path = 'echo') => fetch(`${url}/${path}`, { method: 'POST', headers, body });

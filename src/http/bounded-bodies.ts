@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { pipeline, Transform } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
@@ -70,15 +71,55 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
   }
 }
 
+/** Refuses what is not read as it is sent: JSON is UTF-8 (RFC 8259, section 8.1), and nothing is unpacked. */
+function refuseCoding({ headers }: FastifyRequest['raw']): void {
+  const coding = headers['content-encoding'];
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
+    throw new GatewayError(400, `content-encoding ${coding} is not supported; send the body as it is`);
+  }
+}
+
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
+
+/** The text of a body of JSON. Throws `GatewayError` 400 for another encoding, told or found. */
+function textOf(body: Buffer, content_type: string | undefined): string {
+  const charset = content_type === 'application/json' ? undefined : CHARSET.exec(content_type ?? '')?.[1];
+  if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
+    throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
+  }
+  const text = body.toString('utf8');
+  // What cannot be decoded reads as this character, which may also have been sent.
+  if (text.includes('\uFFFD') && !isUtf8(body)) throw new GatewayError(400, 'The request body is not valid UTF-8');
+  return text;
+}
+
+/** Why a body was not taken; the text that the parser quotes is not echoed. */
+function refusedJson(text: string): GatewayError {
+  try {
+    JSON.parse(withoutMark(text));
+  } catch (error) {
+    const where = /at position \d+|end of JSON input/i.exec((error as Error).message)?.[0] ?? 'it cannot be parsed';
+    return new GatewayError(400, `The request body is not valid JSON (${where})`);
+  }
+  return new GatewayError(
+    400,
+    'The request body must not have the key "__proto__", nor "constructor" with a "prototype"',
+  );
+}
+
+/** The first reading passes a byte order mark over. */
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
 /** Whether a body is read twice: for the integers that a number does not hold, where its operation wants them. */
 function isRegained({ route }: FastifyRequest, text: string): boolean {
   return route.config.regain !== undefined && hasLongIntegers(text);
 }
 
 function regained(request: FastifyRequest, parsed: unknown, text: string): unknown {
-  // The first reading passes a byte order mark over.
   if (parsed !== undefined && isRegained(request, text))
-    request.route.config.regain?.(parsed, parseJson(text.replace(/^\uFEFF/, '')));
+    request.route.config.regain?.(parsed, parseJson(withoutMark(text)));
   return parsed;
 }
 
@@ -96,6 +137,12 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
     const is_empty = length === undefined ? encoding === undefined : length === 0;
     if (is_empty || request.method === 'GET' || request.method === 'HEAD') {
       done(null, payload);
+      return;
+    }
+    try {
+      refuseCoding(request.raw);
+    } catch (error) {
+      done(error as Error);
       return;
     }
     const bytes_max = bytesMax(request);
@@ -122,13 +169,17 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
 
   const parse = server.getDefaultJsonParser('error', 'error');
   server.removeContentTypeParser('application/json');
-  server.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+  server.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const text = textOf(body, request.headers['content-type']);
     whenTaken(
-      () => claimOf(request)?.take(structureBytes(body) * (isRegained(request, body) ? 2 : 1)),
+      () => claimOf(request)?.take(structureBytes(text) * (isRegained(request, text) ? 2 : 1)),
       (error) => {
-        if (error === undefined)
-          void parse(request, body, (failure, parsed) => done(failure, regained(request, parsed, body)));
-        else done(error);
+        if (error !== undefined) done(error);
+        else
+          void parse(request, text, (failure, parsed) => {
+            const is_refused = (failure as { code?: string } | null)?.code === 'FST_ERR_CTP_INVALID_JSON_BODY';
+            done(is_refused ? refusedJson(text) : failure, regained(request, parsed, text));
+          });
       },
     );
   });

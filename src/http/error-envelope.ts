@@ -2,9 +2,8 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError, internalError } from '../errors.ts';
 import { ValidationError } from './validation.ts';
 
-const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
-  FST_ERR_CTP_INVALID_JSON_BODY: (error) =>
-    new GatewayError(400, `The request body is not valid JSON (${jsonReason(error)})`),
+const TRANSLATED: Record<string, () => GatewayError> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: () => new GatewayError(400, 'The request body is not valid JSON'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new GatewayError(400, 'The request body is empty; a JSON object is expected'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new GatewayError(400, 'content-type must be application/json'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
@@ -14,11 +13,6 @@ const TRANSLATED: Record<string, (error: FastifyError) => GatewayError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),
 };
 
-/** Where the JSON breaks, if the parser told; the text it quotes is not echoed. */
-function jsonReason(error: FastifyError): string {
-  return /at position \d+|end of JSON input/i.exec(error.message)?.[0] ?? 'it cannot be parsed';
-}
-
 /** Turns anything thrown into the one error a client may see. Unknown throws become 500 with one fixed sentence. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
@@ -27,7 +21,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   }
   const error = thrown as FastifyError;
   const translate = typeof error?.code === 'string' ? TRANSLATED[error.code] : undefined;
-  if (translate) return translate(error);
+  if (translate) return translate();
   if (error?.statusCode === 400) return new GatewayError(400, 'The request is not valid', { cause: thrown });
   return internalError(thrown);
 }

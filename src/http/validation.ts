@@ -29,6 +29,7 @@ interface SchemaNode {
   minItems?: number;
   maxItems?: number;
   maxProperties?: number;
+  propertyNames?: { maxLength?: number };
   pattern?: string;
   format?: string;
   not?: SchemaNode;
@@ -177,8 +178,12 @@ function explainObject(schema: SchemaNode, value: Record<string, unknown>, path:
   if (schema.maxProperties !== undefined && Object.keys(value).length > schema.maxProperties) {
     found.push({ path, rule: `must have at most ${schema.maxProperties} entries` });
   }
+  const name_chars_max = schema.propertyNames?.maxLength ?? Number.POSITIVE_INFINITY;
   for (const [name, child] of Object.entries(value)) {
     if (child === undefined) continue;
+    if (name.length > name_chars_max) {
+      found.push({ path: join(path, name), rule: `must have a name of at most ${name_chars_max} characters` });
+    }
     const property = propertyOf(schema, name) ?? patternProperty(schema, name);
     if (property) append(found, explain(property, child, join(path, name)));
     else if (schema.additionalProperties === false)

@@ -13,6 +13,7 @@ import { Fitting, type FittingOptions } from './fitting.ts';
 import { NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
 import type { Session } from './settlement.ts';
+import { servedBy } from './stream-answer.ts';
 
 /** The beginning of a stream, or a whole answer, with what follows what it uses. */
 export interface MeteredStream {
@@ -131,8 +132,9 @@ abstract class ChatTries {
   }
 
   /** What is sent is shown to a client that asks for it. */
-  protected echo({ encoded }: PreparedAttempt): void {
-    if (this.#request.debug?.echo_upstream_body === true) this.session.bodies.push(encoded.body);
+  protected echo({ candidate, encoded }: PreparedAttempt): void {
+    if (this.#request.debug?.echo_upstream_body !== true) return;
+    this.session.bodies.push({ served: servedBy(candidate), body: encoded.body });
   }
 }
 

@@ -10,7 +10,6 @@ import { filterName, filterStages } from '../guardrails/verdict.ts';
 import { METERED } from '../http/metered.ts';
 import { withSources } from '../http/sources.ts';
 import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Prepared } from './admission.ts';
 import type { Inference, WholeAnswer } from './answer.ts';
@@ -169,7 +168,10 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       }
       is_open = true;
       // What comes back of former turns was not shown to the client, nor is it here.
-      const upstream_bodies = event.upstream_bodies.map((body): JsonObject => filteredJson(quiet, body).value);
+      const upstream_bodies = event.upstream_bodies.map(({ served, body }) => ({
+        served,
+        body: filteredJson(quiet, body).value,
+      }));
       yield { ...event, upstream_bodies };
     }
   }

@@ -5,7 +5,6 @@ import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRec
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -20,6 +19,7 @@ import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-passage.ts';
 import type { ModelSource } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
+import type { SentBody } from './stream-answer.ts';
 import type { AnswerFacts, Traffic } from './traffic.ts';
 
 /** The public usage with what it cost, in USD. */
@@ -76,7 +76,7 @@ export interface Session {
   told: readonly Report[];
   /** What the last attempt changed. */
   report: Report[];
-  bodies: JsonObject[];
+  bodies: SentBody[];
   /** The tier that the last one asked for. */
   service_tier: string | undefined;
   /** Whether the attempt under way got as far as being sent. */

@@ -30,9 +30,15 @@ export interface Served {
   provider: string;
 }
 
+/** The body that one attempt sent upstream, and whom it went to. */
+export interface SentBody {
+  served: Served;
+  body: JsonObject;
+}
+
 /** What a stream is made of: one `open`, then `chunks`, then one `end`. Where another endpoint goes on with it, another `open` says so. */
 export type StreamEvent =
-  | { type: 'open'; served: Served; upstream_bodies: JsonObject[] }
+  | { type: 'open'; served: Served; upstream_bodies: SentBody[] }
   | { type: 'chunks'; chunks: ChatChunk[] }
   | StreamEnd;
 

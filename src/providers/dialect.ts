@@ -103,6 +103,8 @@ export class UpstreamError extends Error {
   readonly status: number | null;
   /** The upstream's own code or type, such as `overloaded_error`. */
   readonly native_code: string | null;
+  /** Of a failure of the connection: the network's or the client library's word for it. For the log, not for clients. */
+  readonly transport_code: string | undefined;
   readonly retry_after_ms: number | undefined;
   /** The upstream's body, cut; goes to `error.metadata.raw`. */
   readonly raw: string | undefined;
@@ -113,6 +115,7 @@ export class UpstreamError extends Error {
     details: {
       status?: number | null;
       native_code?: string | null;
+      transport_code?: string | undefined;
       retry_after_ms?: number | undefined;
       raw?: string | undefined;
       cause?: unknown;
@@ -122,6 +125,7 @@ export class UpstreamError extends Error {
     this.failure = failure;
     this.status = details.status ?? null;
     this.native_code = details.native_code ?? null;
+    this.transport_code = details.transport_code;
     this.retry_after_ms = details.retry_after_ms;
     this.raw = details.raw;
   }

@@ -19,6 +19,23 @@ test.each([
   expect(failure.message).toBe('The provider could not be reached');
 });
 
+test('a code of the connection is for the log, and none of the provider', async () => {
+  const server = createServer((request) => request.socket.destroy()).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  const upstream = createUpstream(ms);
+  const failures: unknown[] = [];
+  for (const url of [`http://127.0.0.1:${port}/a`, 'http://127.0.0.1:1/a']) {
+    failures.push(await upstream.send({ url, headers: {}, payload: 'x' }).response.catch((error: unknown) => error));
+  }
+  await upstream.close();
+  server.close();
+  expect(failures).toMatchObject([
+    { failure: 'unavailable', native_code: null, transport_code: 'UND_ERR_SOCKET' },
+    { failure: 'unavailable', native_code: null, transport_code: 'ECONNREFUSED' },
+  ]);
+});
+
 test('an answer, or the failure, is there for whoever asks for it late, and a failure that nobody asks for rejects nothing', async () => {
   const server = createServer((request, response) => {
     if (request.url === '/slow') return;

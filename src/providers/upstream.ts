@@ -68,8 +68,8 @@ const NEVER_SENT = new Set([
 ]);
 
 /** Whether the failure proves that the upstream's application read nothing of the request. */
-export function wasNeverSent({ status, native_code }: UpstreamError): boolean {
-  return status === null && native_code !== null && NEVER_SENT.has(native_code);
+export function wasNeverSent({ status, transport_code }: UpstreamError): boolean {
+  return status === null && transport_code !== undefined && NEVER_SENT.has(transport_code);
 }
 
 const TIMEOUTS: Record<string, string> = {
@@ -78,22 +78,22 @@ const TIMEOUTS: Record<string, string> = {
   UND_ERR_BODY_TIMEOUT: 'The provider stopped sending in the middle of its answer',
 };
 
-function codeOf(error: unknown): string {
+function codeOf(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === 'string') return code;
-  return cause === undefined ? '' : codeOf(cause);
+  return cause === undefined ? undefined : codeOf(cause);
 }
 
 /** A transport failure in our words: what went wrong is told, addresses are not. */
 function transportError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error;
-  const code = codeOf(error);
-  const timeout = TIMEOUTS[code];
-  if (timeout !== undefined) return new UpstreamError('timeout', timeout, { native_code: code, cause: error });
-  const message = NEVER_SENT.has(code)
+  const transport_code = codeOf(error);
+  const timeout = TIMEOUTS[transport_code ?? ''];
+  if (timeout !== undefined) return new UpstreamError('timeout', timeout, { transport_code, cause: error });
+  const message = NEVER_SENT.has(transport_code ?? '')
     ? 'The provider could not be reached'
     : 'The connection to the provider broke before its answer was complete';
-  return new UpstreamError('unavailable', message, { native_code: code === '' ? null : code, cause: error });
+  return new UpstreamError('unavailable', message, { transport_code, cause: error });
 }
 
 /** Opens the pools. Idle connections are kept; their number an origin is bounded. */

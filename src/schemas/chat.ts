@@ -19,11 +19,14 @@ const CacheControl = open({
   ttl: orNull(Type.Union([Type.Literal('5m'), Type.Literal('1h')])),
 });
 
+/** How closely a model is to look at an image. */
+export const ImageDetail = Type.Enum(['auto', 'low', 'high', 'original']);
+
 const TextPart = open({ type: Type.Literal('text'), text: Type.String(), cache_control: orNull(CacheControl) });
 const ImagePart = open({
   type: Type.Literal('image_url'),
   image_url: Type.Union([
-    open({ url: Type.String({ minLength: 1 }), detail: orNull(Type.String()) }),
+    open({ url: Type.String({ minLength: 1 }), detail: orNull(ImageDetail) }),
     Type.String({ minLength: 1, description: "Mistral's short form of the URL." }),
   ]),
   cache_control: orNull(CacheControl),
@@ -32,7 +35,7 @@ const FilePart = open({
   type: Type.Literal('file'),
   file: open({
     file_data: orNull(Type.String({ description: 'A base64 data URL, or a URL.' })),
-    file_id: orNull(Type.String()),
+    file_id: orNull(Type.String({ description: 'One of `file_data` and `file_id` is required.' })),
     filename: orNull(Type.String()),
   }),
   cache_control: orNull(CacheControl),
@@ -67,7 +70,10 @@ const ThinkingPart = open({
 const RefusalPart = open({ type: Type.Literal('refusal'), refusal: Type.String() });
 
 const ContentPart = Type.Union([TextPart, ImagePart, FilePart, AudioPart, VideoPart, DocumentPart]);
-const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
+const Content = Type.Union([
+  Type.String(),
+  Type.Array(ContentPart, { description: 'An empty list says as much as an empty text.' }),
+]);
 
 const ReasoningDetail = Type.Union([
   open({
@@ -159,7 +165,7 @@ const ChatMessage = Type.Union(
 );
 
 const FunctionDefinition = open({
-  name: Type.String({ minLength: 1, maxLength: 128 }),
+  name: Type.String({ minLength: 1, maxLength: limits.function_name_chars_max }),
   description: orNull(Type.String()),
   parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
   strict: orNull(Type.Boolean()),
@@ -297,6 +303,11 @@ export const ChatCompletionBody = open(
     provider: orNull(ProviderPreferences),
     response_format: orNull(ResponseFormat),
     stop: orNull(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })])),
+    transforms: orNull(
+      Type.Array(Type.Enum(['middle-out']), {
+        description: 'The older form of the plugin `context-compression`; an empty list switches it off.',
+      }),
+    ),
     stream: orNull(Type.Boolean()),
     stream_options: orNull(open({ include_usage: orNull(Type.Boolean()) })),
     plugins: orNull(
@@ -331,7 +342,9 @@ export const ChatCompletionBody = open(
     ),
     functions: orNull(Type.Array(FunctionDefinition, { maxItems: limits.tools_max })),
     function_call: orNull(Type.Union([Type.Literal('none'), Type.Literal('auto'), open({ name: Type.String() })])),
-    seed: orNull(Type.Integer()),
+    seed: orNull(
+      Type.Integer({ description: 'One beyond 2^53 is rounded to a number of 53 bits, always to the same.' }),
+    ),
     top_p: orNull(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
     top_k: orNull(Type.Number({ minimum: 1 })),
     frequency_penalty: orNull(penalty),
@@ -365,13 +378,10 @@ export const ChatCompletionBody = open(
     service_tier: orNull(Type.String({ maxLength: 40 })),
     session_id: orNull(Type.String({ maxLength: limits.session_id_chars_max })),
     metadata: orNull(
-      Type.Record(
-        Type.String({ maxLength: limits.metadata_key_chars_max }),
-        Type.String({ maxLength: limits.metadata_value_chars_max }),
-        {
-          maxProperties: limits.metadata_pairs_max,
-        },
-      ),
+      Type.Record(Type.String(), Type.String({ maxLength: limits.metadata_value_chars_max }), {
+        maxProperties: limits.metadata_pairs_max,
+        propertyNames: { maxLength: limits.metadata_key_chars_max },
+      }),
     ),
   },
   {

@@ -7,7 +7,7 @@
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
-import { ChatCompletionBody } from './chat.ts';
+import { ChatCompletionBody, ImageDetail } from './chat.ts';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
@@ -30,7 +30,7 @@ const InputImage = open({
   type: Type.Literal('input_image'),
   image_url: orNull(Type.String({ description: 'A URL, or a base64 data URL.' })),
   file_id: orNull(Type.String()),
-  detail: orNull(Type.String({ description: '`auto`, `low`, `high` or `original`.' })),
+  detail: orNull(ImageDetail),
   prompt_cache_breakpoint: Breakpoint,
 });
 const InputFile = open({

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -75,6 +75,12 @@ test('a copy taken while the store is written is whole and consistent, and can b
   const batches = await writer.stop();
   expect(counts.at(-1)).toBeGreaterThan(counts[0] ?? 0);
   expect(counts.at(-1)).toBeLessThanOrEqual(batches * 20);
+});
+
+test('a backup is for its user alone, like the folder that the store is in', async () => {
+  const file = join(data_dir, 'copy');
+  await backUp({ data_dir, file });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test('a backup never overwrites, and leaves nothing half done', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { link, mkdir, open, rm } from 'node:fs/promises';
+import { link, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.ts';
@@ -7,7 +7,7 @@ import { DATABASE_FILE } from './database.ts';
 
 /**
  * Copies the embedded store of a data directory into one file, as it stood at one moment, while gateways go on using
- * it. Never overwrites: the copy appears under its name complete, or not at all.
+ * it, readable for this user alone. Never overwrites: the copy appears under its name complete, or not at all.
  */
 export async function backUp({ data_dir, file }: { data_dir: string; file: string }): Promise<void> {
   const source = join(data_dir, DATABASE_FILE);
@@ -17,6 +17,8 @@ export async function backUp({ data_dir, file }: { data_dir: string; file: strin
   const partial = `${file}.${process.pid}.partial`;
   const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
   try {
+    // It holds what the data directory keeps to its user alone. SQLite writes into an empty file as into none.
+    await writeFile(partial, '', { mode: 0o600, flag: 'wx' });
     // One read transaction in WAL mode: it neither waits for writers nor makes them wait.
     database.prepare('VACUUM INTO ?').run(partial);
     const written = await open(partial, 'r');

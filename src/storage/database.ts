@@ -63,9 +63,27 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   };
 }
 
+/** What SQLite said of a file that it could not open or read, with the file and what to do; any other error as it is. */
+export function unopened(file: string, cause: unknown): Error {
+  const { message, errcode } = cause as Error & { errcode?: number };
+  // SQLITE_CORRUPT 11, SQLITE_NOTADB 26 and SQLITE_CANTOPEN 14 (sqlite.org/rescode.html), extended codes included.
+  const code = (errcode ?? 0) & 0xff;
+  if (code === 11 || code === 26) {
+    return new Error(
+      `${file} is damaged, or is no store of this program (${message}). Restore it from a backup, or set GATEWAY_DATA_DIR to another folder.`,
+      { cause },
+    );
+  }
+  if (code === 14) return new Error(`${file} cannot be opened (${message})`, { cause });
+  return cause instanceof Error ? cause : new Error(String(cause));
+}
+
 async function openSqlite({ data_dir, onLost = () => {} }: DatabaseOptions): Promise<Database> {
   const file = data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE);
-  const thread = await SqliteThread.start(file, onLost);
+  const fault = (error: unknown) => (file === undefined ? error : unopened(file, error));
+  const thread = await SqliteThread.start(file, onLost).catch((error: unknown) => {
+    throw fault(error);
+  });
   const queries = new Kysely<Tables>({ dialect: sqliteDialect(thread, data_dir === undefined) });
   const close = async () => {
     await queries.destroy();
@@ -76,7 +94,7 @@ async function openSqlite({ data_dir, onLost = () => {} }: DatabaseOptions): Pro
     await migrate(queries, 'sqlite');
   } catch (error) {
     await close().catch(() => {});
-    throw error;
+    throw fault(error);
   }
   return { engine: 'sqlite', queries, ping: async () => void (await sql`SELECT 1`.execute(queries)), close };
 }

@@ -55,6 +55,11 @@ function verify(applied: readonly { name: string; checksum: string }[], migratio
   }
 }
 
+/** Refuses what a newer version applied, and a migration file that changed since. */
+export async function verifyMigrations(applied: readonly { name: string; checksum: string }[]): Promise<void> {
+  verify(applied, await readMigrations(FOLDER));
+}
+
 /**
  * Brings the store to this version: each missing migration in its own transaction, in order, once, also when several
  * processes start together. Refuses a store that a newer version wrote, and a migration file that changed.

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { UpstreamError } from '../providers/dialect.ts';
 import { createLog } from './log.ts';
 
 const FACTS = { request_id: 'r-1', method: 'POST', path: '/a"b', status: 200, ms: 12, key_id: null, model: 'é/x' };
@@ -17,6 +18,12 @@ test("a request's line is the one that the logger would have written", () => {
   const withoutTime = (line: string | undefined) => line?.replace(/"time":"\d{4}-\d\d-\d\dT[\d:.]+Z"/, '"time":""');
   expect(quick).toContain('"time":"2');
   expect(withoutTime(quick)).toBe(withoutTime(plain));
+});
+
+test('a failure of the connection to a provider is written with its code', () => {
+  const err = new UpstreamError('unavailable', 'It broke', { transport_code: 'UND_ERR_SOCKET' });
+  const [line = ''] = logged('info', (log) => log.error({ err }, 'request failed'));
+  expect(JSON.parse(line)).toMatchObject({ err: { failure: 'unavailable', transport_code: 'UND_ERR_SOCKET' } });
 });
 
 test('a level above info leaves requests out', () => {

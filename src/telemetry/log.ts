@@ -10,11 +10,12 @@ const CODE = /^[\w.:-]{1,100}$/;
  */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
-  const { code, failure, status, native_code } = error as Error & Record<string, unknown>;
+  const { code, failure, status, native_code, transport_code } = error as Error & Record<string, unknown>;
   const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
   if (typeof failure === 'string') {
     const told = typeof native_code === 'string' && CODE.test(native_code) ? { native_code } : {};
-    return { type: error.name, failure, upstream_status: status, ...told, ...cause };
+    const transport = typeof transport_code === 'string' && CODE.test(transport_code) ? { transport_code } : {};
+    return { type: error.name, failure, upstream_status: status, ...told, ...transport, ...cause };
   }
   return {
     type: error.name,

@@ -89,6 +89,7 @@ export const chatAdditions = {
   route: { value: 'fallback', goes: 'to the gateway', inner: ['route', 'fallback'] },
   provider: { value: { only: ['p'] }, goes: 'to the gateway', inner: ['provider', { only: ['p'] }] },
   plugins: { value: [{ id: 'web' }], goes: 'to the gateway', inner: ['plugins', [{ id: 'web' }]] },
+  transforms: { value: ['middle-out'], goes: 'to the gateway', inner: ['transforms', ['middle-out']] },
   max_tool_calls: { value: 3, goes: 'to the gateway', inner: ['max_tool_calls', 3] },
   stop_server_tools_when: {
     value: [{ type: 'step_count_is', step_count: 2 }],

@@ -72,6 +72,7 @@ class ChatChecker {
   readonly #choices: number;
   readonly #continued: boolean;
   #first: JsonObject | undefined;
+  #answering: JsonObject | undefined;
   #has_begun = false;
   #has_usage = false;
   #has_error = false;
@@ -130,9 +131,11 @@ class ChatChecker {
     for (const name of ['id', 'created']) {
       if (chunk[name] !== this.#first[name]) fail(`${name} changes within the stream`, chunk);
     }
-    if (this.#choices > 1 || this.#continued) return;
-    if (model !== this.#first['model']) fail('model changes within the stream', chunk);
-    if (provider !== this.#first['provider']) fail('provider changes within the stream', chunk);
+    // A body that was sent names whom it went to.
+    if (this.#choices > 1 || this.#continued || chunk['debug'] !== undefined) return;
+    this.#answering ??= chunk;
+    if (model !== this.#answering['model']) fail('model changes within the stream', chunk);
+    if (provider !== this.#answering['provider']) fail('provider changes within the stream', chunk);
   }
 
   #choice(choice: JsonObject): void {

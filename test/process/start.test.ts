@@ -98,6 +98,20 @@ test('a data directory that cannot be written is told in a sentence', async () =
   expect(unwritable.err()).toMatch(/closed\/data.*may not be written.*GATEWAY_DATA_DIR/);
 });
 
+test.each([
+  ['an address that nobody has', { GATEWAY_HOST: '999.1.1.1' }, /^The address cannot be found.*Set GATEWAY_HOST/m],
+  [
+    'a data directory where there can be none',
+    { GATEWAY_DATA_DIR: '/proc/x' },
+    /^\/proc\/x cannot be made.*GATEWAY_DATA_DIR/m,
+  ],
+])('%s ends the start with a sentence', async (_, environment, message) => {
+  const gateway = await start({ environment });
+  expect(await gateway.ended).toBe(1);
+  expect(gateway.err()).toMatch(message);
+  expect(gateway.err()).not.toMatch(/^\s+at /m);
+});
+
 test('a data directory of a newer version is refused in a sentence, and left as it is', async () => {
   const gateway = await serve();
   await stop(gateway);

@@ -14,6 +14,8 @@ const hello = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hell
 const { post } = chatClient(() => gateway);
 
 const message = (extra: object) => ({ ...hello, ...extra });
+const content = (parts: object[]) => message({ messages: [{ role: 'user', content: parts }] });
+const tool = (name: string) => ({ type: 'function', function: { name } });
 test.each<[number, string, unknown, string]>([
   [400, 'no input', { model: 'sandbox/echo' }, 'messages'],
   [400, 'both inputs', message({ prompt: 'x' }), 'prompt'],
@@ -65,6 +67,29 @@ test.each<[number, string, unknown, string]>([
   [400, 'repetition_penalty 0', message({ repetition_penalty: 0 }), 'repetition_penalty'],
   [400, 'min_p 1.1', message({ min_p: 1.1 }), 'min_p'],
   [400, 'top_a -0.1', message({ top_a: -0.1 }), 'top_a'],
+  [400, 'a tool name of 65 characters', message({ tools: [tool('n'.repeat(65))] }), 'tools[0].function.name'],
+  [400, 'a function name of 65 characters', message({ functions: [{ name: 'n'.repeat(65) }] }), 'functions[0].name'],
+  [400, 'a metadata name of 65 characters', message({ metadata: { ['k'.repeat(65)]: 'x' } }), 'metadata.kkk'],
+  [400, 'a metadata value of 513 characters', message({ metadata: { k: 'x'.repeat(513) } }), 'metadata.k'],
+  [400, 'transforms as text', message({ transforms: 'middle-out' }), 'transforms must be an array'],
+  [400, 'a transform that is not there', message({ transforms: ['x'] }), 'transforms[0] must be one of "middle-out"'],
+  [
+    400,
+    'an image detail that is not there',
+    content([{ type: 'image_url', image_url: { url: 'https://a.example/a.png', detail: 'nope' } }]),
+    'messages[0].content[0].image_url.detail must be one of "auto", "low", "high", "original"',
+  ],
+  ...[{}, { filename: 'a.pdf' }, { file_data: '' }, { file_data: null, file_id: null }].map(
+    (file): [number, string, unknown, string] => [
+      400,
+      `a file without its data: ${JSON.stringify(file)}`,
+      content([
+        { type: 'text', text: 'x' },
+        { type: 'file', file },
+      ]),
+      'messages[0].content[1].file.file_data is required, or file_id',
+    ],
+  ),
   [400, 'a seed with a fraction', message({ seed: 1.5 }), 'seed'],
   [400, 'top_logprobs 1.5', message({ top_logprobs: 1.5 }), 'top_logprobs'],
   [400, 'a logit bias of text', message({ logit_bias: { 50256: 'much' } }), 'logit_bias'],
@@ -128,6 +153,8 @@ test.each<[number, string, RequestInit]>([
   [400, 'broken JSON', { body: '{"model":' }],
   [400, 'no body', { body: '' }],
   [400, 'a list', { body: '[]' }],
+  [400, 'a packed body', { headers: { 'content-encoding': 'gzip' } }],
+  [400, 'another charset', { headers: { 'content-type': 'application/json; charset=utf-16' } }],
   [400, 'another content type', { body: '{}', headers: { 'content-type': 'text/plain' } }],
   [401, 'no credential', { headers: { authorization: '' } }],
   [401, 'a wrong key', { headers: { authorization: 'Bearer sk-gw-v1-0' } }],

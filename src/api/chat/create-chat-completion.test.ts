@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, chatClient } from '../../../test/chat-client.ts';
+import { checkChatStream } from '../../../test/grammar/chat.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -147,7 +149,34 @@ describe('200', () => {
     expect(debug.map((chunk) => chunk.debug.echo_upstream_body.model)).toEqual(['fail-503', 'echo']);
     expect(chunks.slice(0, 2)).toEqual(debug);
     expect(debug[0]?.choices).toEqual([]);
+    // Each names whom its body went to, not who answered.
+    expect(chunks.slice(0, 3).map(({ model, provider }) => [model, provider])).toEqual([
+      ['sandbox/fallback', 'Sandbox'],
+      ['sandbox/fallback', 'Sandbox Anthropic'],
+      ['sandbox/fallback', 'Sandbox Anthropic'],
+    ]);
   });
+
+  test.each(['/chat/completions', '/completions'])(
+    '%s: a failure after the first heartbeat names the model that was asked for and the provider that failed, and tells all of a usage',
+    async (path) => {
+      const input = path === '/completions' ? { prompt: 'Hi' } : { messages: hello.messages };
+      const body = { ...input, model: 'sandbox/hang', stream: true, provider: { only: ['sandbox'] } };
+      const text = await (await gateway.call('POST', path, body)).text();
+      expect(text).toMatch(/^: GATEWAY PROCESSING\n\n/);
+      const events = checkChatStream(text, { form: path === '/completions' ? 'completions' : 'chat' });
+      const head = { model: 'sandbox/hang', provider: 'Sandbox' };
+      expect(events).toMatchObject([
+        { ...head, error: { code: 408 } },
+        { ...head, service_tier: null, choices: [], usage: { cost: 0, is_byok: false } },
+      ]);
+      const answered = await (await gateway.call('POST', path, { ...body, model: 'sandbox/echo' })).text();
+      const usageOf = (chunks: JsonObject[]) => Object.keys(chunks.at(-1)?.['usage'] as JsonObject);
+      const form = path === '/completions' ? 'completions' : 'chat';
+      expect(usageOf(events)).toEqual(usageOf(checkChatStream(answered, { form })));
+      expect(Object.keys(events.at(-1) ?? {})).toEqual(Object.keys(checkChatStream(answered, { form }).at(-1) ?? {}));
+    },
+  );
 
   test('an assistant prefill is continued', async () => {
     const messages = [...hello.messages, { role: 'assistant', content: 'I was saying' }];

@@ -7,6 +7,7 @@ import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } 
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
 import { openBroughtEnvelopes } from '../opened-envelopes.ts';
+import { askedModel } from '../unanswered.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 
@@ -19,6 +20,7 @@ function envelopeOf(call: Call): Envelope {
   return {
     id: call.generation_id,
     created: Math.floor(call.accepted_ms / 1000),
+    model: askedModel(call.request),
     text_form: call.request.ext?.client === 'completions',
     hide_reasoning: hidesReasoning(call.request),
   };

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import type { ChatCompletionBody, RequestedCall } from '../../schemas/chat.ts';
 import type { ChatRequest, FunctionTool, InnerPart, Message, ToolCall, ToolChoice } from '../../schemas/inner.ts';
@@ -17,11 +17,15 @@ function withoutExtension<T extends object>(value: T): T {
   return rest as T;
 }
 
-function part(given: Record<string, unknown>): InnerPart {
+function part(given: Record<string, unknown>, field: string): InnerPart {
   let made = withoutExtension(given);
   if (made['type'] === 'input_video') made = { ...made, type: 'video_url' };
   else if (made['type'] === 'document_url') made = document(made);
   else if (typeof made['image_url'] === 'string') made = { ...made, image_url: { url: made['image_url'] } };
+  const { file } = made as { file?: { file_data?: unknown; file_id?: unknown } };
+  if (made['type'] === 'file' && !file?.file_data && !file?.file_id) {
+    throw invalidField(`${field}.file.file_data`, 'is required, or file_id');
+  }
   return made as unknown as InnerPart;
 }
 
@@ -95,8 +99,9 @@ function message(given: Record<string, unknown>, index: number, legacy: LegacyCa
     const parts = content as Record<string, unknown>[];
     const refusal = parts.filter((item) => item['type'] === 'refusal');
     const thinking = parts.filter((item) => item['type'] === 'thinking');
-    const kept = parts.filter((item) => item['type'] !== 'refusal' && item['type'] !== 'thinking');
-    made = { ...made, content: mapChanged(kept, part) };
+    const isKept = ({ type }: Record<string, unknown>) => type !== 'refusal' && type !== 'thinking';
+    const kept = parts.flatMap((item, nth) => (isKept(item) ? part(item, `messages[${index}].content[${nth}]`) : []));
+    made = { ...made, content: kept };
     if (refusal.length > 0) made.refusal = refusal.map((item) => String(item['refusal'])).join('');
     if (thinking.length > 0 && made.reasoning == null && made.reasoning_details == null) {
       made.reasoning = thoughts(thinking);

@@ -5,7 +5,7 @@ import type { ChatChunk, ChatCompletion, Message } from '../../schemas/inner.ts'
 import { publicUsage } from '../../schemas/usage.ts';
 import { createStreamEncoder, encodeCompletion } from './encode.ts';
 
-const envelope = { id: 'gen-1', created: 1, text_form: false, hide_reasoning: false };
+const envelope = { id: 'gen-1', created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
 const usage: AnswerUsage = {
   ...publicUsage({ in_uncached: 1, out_text: 1 }),
   cost: 0,

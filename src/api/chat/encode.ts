@@ -2,7 +2,8 @@ import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
-import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
+import { NO_USAGE } from '../../inference/settlement.ts';
+import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -12,15 +13,17 @@ import type {
   ToolCall,
   UrlCitation,
 } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { textFinish } from '../text-finish.ts';
+import { failedProvider } from '../unanswered.ts';
 
 /** What every object of one answer carries. */
 export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
+  /** The model that was asked for: answers name the one that gave them. */
+  model: string;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
   /** The client wants no reasoning shown. */
@@ -157,7 +160,7 @@ class ChatStreamEncoder implements StreamEncoder {
     this.#envelope = envelope;
     this.#text_form = envelope.text_form;
     this.#hide_reasoning = envelope.hide_reasoning;
-    this.#head = headOf(envelope, undefined);
+    this.#head = headOf(envelope, envelope);
   }
 
   open(served: Served): string {
@@ -165,8 +168,8 @@ class ChatStreamEncoder implements StreamEncoder {
     return '';
   }
 
-  debug(echo_upstream_body: JsonObject): string {
-    return frame(`${this.#head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`);
+  debug({ served, body: echo_upstream_body }: SentBody): string {
+    return frame(`${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`);
   }
 
   chunks(chunks: readonly ChatChunk[]): string {
@@ -194,8 +197,9 @@ class ChatStreamEncoder implements StreamEncoder {
   failed(error: GatewayError, user_id: string | null): string {
     const { gateway_metadata } = errorBody(error, user_id);
     const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
-    const usage = JSON.stringify({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 });
-    return `${frame(`${this.#head},${errorJson(error, this.#text_form)}`)}${frame(`${this.#head},"choices":[],"usage":${usage}${shown}}`)}data: [DONE]\n\n`;
+    const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
+    const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
+    return `${frame(`${failed},${errorJson(error, this.#text_form)}`)}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
   /** `role` and `content` stand in every delta. */
@@ -242,10 +246,9 @@ class ChatStreamEncoder implements StreamEncoder {
 }
 
 /** The fields with which every object of a stream begins, open at its end. */
-function headOf({ id, created }: Envelope, served: Served | undefined): string {
-  const model = JSON.stringify(served?.model ?? '');
-  const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
-  return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${model}${provider}`;
+function headOf({ id, created }: Envelope, by: { model: string; provider?: string | undefined }): string {
+  const provider = by.provider === undefined ? '' : `,"provider":${JSON.stringify(by.provider)}`;
+  return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(by.model)}${provider}`;
 }
 
 function withoutReasoning(delta: Delta): Delta {

@@ -14,6 +14,7 @@ import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { askedModel } from '../unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
 import { type CompletionRequest, completionRequests } from './door.ts';
 import { createCompletionStream, type Envelope, encodeCompletion } from './encode.ts';
@@ -26,6 +27,7 @@ function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[])
   return {
     id: lead.generation_id,
     created: Math.floor(lead.accepted_ms / 1000),
+    model: askedModel(lead.request),
     hide_reasoning: hidesReasoning(lead.request),
     tells_logprobs: body.logprobs != null,
     prompts: calls.map(({ generation_id, request }) => {

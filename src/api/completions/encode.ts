@@ -1,11 +1,12 @@
 import type { GatewayError } from '../../errors.ts';
 import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
-import type { AnswerUsage } from '../../inference/settlement.ts';
-import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
+import { type AnswerUsage, NO_USAGE } from '../../inference/settlement.ts';
+import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChatChunk, ChoiceError, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { textFinish } from '../text-finish.ts';
+import { failedProvider } from '../unanswered.ts';
 import { createLogprobs } from './logprobs.ts';
 
 /** What every object of one answer carries. */
@@ -13,6 +14,8 @@ export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
+  /** The model that was asked for: answers name the one that gave them. */
+  model: string;
   hide_reasoning: boolean;
   /** Whether log probabilities were asked for. */
   tells_logprobs: boolean;
@@ -38,8 +41,6 @@ function sumUsage(all: readonly AnswerUsage[]): AnswerUsage | undefined {
   };
   return others.reduce((sum, usage) => add(sum, usage) as AnswerUsage, first);
 }
-
-const NOTHING = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 };
 
 function shownError(error: GatewayError): ChoiceError {
   const metadata = error.metadata as JsonObject | undefined;
@@ -98,12 +99,12 @@ export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Env
     id,
     object: 'text_completion',
     created,
-    model: lead?.served.model ?? '',
+    model: lead?.served.model ?? envelope.model,
     provider: lead?.served.provider,
     system_fingerprint: lead?.completion.system_fingerprint ?? null,
     service_tier: lead?.completion.service_tier ?? null,
     choices,
-    usage: sumUsage(told.map(({ usage }) => usage)) ?? NOTHING,
+    usage: sumUsage(told.map(({ usage }) => usage)) ?? NO_USAGE,
     ...routingOf(
       envelope,
       answers.map((one) => ('answer' in one ? one.answer.metadata : one.error.gateway_metadata)),
@@ -114,7 +115,7 @@ export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Env
 /** Writes a stream whose pieces tell which prompt they answer. */
 export interface CompletionStream {
   open(index: number, served: Served): string;
-  debug(upstream_body: JsonObject): string;
+  debug(sent: SentBody): string;
   chunks(index: number, chunks: readonly ChatChunk[]): string;
   /** The end of one choice. */
   end(index: number, end: StreamEnd): string;
@@ -128,7 +129,7 @@ export interface CompletionStream {
 
 /** Fixed parts are made once; a piece of text costs what chat's does. */
 export function createCompletionStream(envelope: Envelope): CompletionStream {
-  const { id, created, prompts, hide_reasoning, tells_logprobs } = envelope;
+  const { id, created, model: asked, prompts, hide_reasoning, tells_logprobs } = envelope;
   const is_batch = prompts.length > 1;
   const heads: string[] = [];
   const logprobs = prompts.map(() => createLogprobs());
@@ -136,11 +137,12 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
   const finished = new Set<number>();
   let service_tier: string | null = null;
   const metadata: (object | null | undefined)[] = [];
-  const headOf = (served: Served | undefined) => {
-    const provider = served ? `,"provider":${JSON.stringify(served.provider)}` : '';
-    return `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(served?.model ?? '')}${provider}`;
+  const headOf = ({ model, provider }: { model: string; provider?: string | undefined }) => {
+    const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
+    return `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(model)}${shown}`;
   };
-  const unserved = headOf(undefined);
+  const unserved = headOf({ model: asked });
+  const failedHead = (error: GatewayError) => headOf({ model: asked, provider: failedProvider(error) });
   let last_head = unserved;
   const choice = (head: string, json: JsonObject, more = '') =>
     `${head}${more},"choices":[${JSON.stringify(json)}]}\n\n`;
@@ -168,7 +170,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
   function failAlone(index: number, error: GatewayError): string {
     if (finished.has(index)) return '';
     finished.add(index);
-    return choice(heads[index] ?? unserved, failedChoice(index, error));
+    return choice(heads[index] ?? failedHead(error), failedChoice(index, error));
   }
 
   return {
@@ -181,7 +183,8 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
       if (!is_first || echo === '') return '';
       return choice(head, { index, text: echo, logprobs: null, finish_reason: null, native_finish_reason: null });
     },
-    debug: (echo_upstream_body) => `${last_head},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}\n\n`,
+    debug: ({ served, body: echo_upstream_body }) =>
+      `${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}\n\n`,
     chunks(index, chunks) {
       let text = '';
       for (const chunk of chunks) text += piece(index, heads[index] ?? unserved, chunk);
@@ -200,12 +203,13 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     close() {
       const shown = JSON.stringify(routingOf(envelope, metadata)).slice(1, -1);
       const tier = `,"service_tier":${JSON.stringify(service_tier)}`;
-      return usageEvent(last_head + tier, sumUsage(usages) ?? NOTHING, shown && `,${shown}`);
+      return usageEvent(last_head + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
     },
     failed(error, user_id) {
       const { gateway_metadata } = errorBody(error, user_id);
       const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
-      return failure(unserved, 0, error) + usageEvent(unserved, NOTHING, shown);
+      const head = failedHead(error);
+      return failure(head, 0, error) + usageEvent(`${head},"service_tier":null`, NO_USAGE, shown);
     },
   };
 

@@ -638,7 +638,7 @@ describe('the stream', () => {
 
   test('tells what was sent upstream in a ping, which clients pass over', () => {
     const encoder = createMessagesStream(options);
-    expect(encoder.debug({ model: 'x' })).toBe(
+    expect(encoder.debug({ served: { model: 'a/b', provider: 'C' }, body: { model: 'x' } })).toBe(
       'event: ping\ndata: {"type":"ping","debug":{"echo_upstream_body":{"model":"x"}}}\n\n',
     );
   });

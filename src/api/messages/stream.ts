@@ -127,7 +127,7 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
       served = next;
       return sink.take();
     },
-    debug: (echo_upstream_body) => frame('ping', { debug: { echo_upstream_body } }),
+    debug: ({ body: echo_upstream_body }) => frame('ping', { debug: { echo_upstream_body } }),
     chunks(chunks) {
       let begun = '';
       for (const chunk of chunks) {

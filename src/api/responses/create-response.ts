@@ -10,6 +10,7 @@ import { ResponseAnswer, ResponseEvent, responsesErrors } from '../../schemas/re
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { askedModel } from '../unanswered.ts';
 import { declaredTools } from './declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from './door.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
@@ -30,7 +31,7 @@ export interface ResponsesOptions extends AnswerOptions {
 const secondsOf = (ms: number) => Math.floor(ms / 1000);
 
 function objectOf({ generation_id, request, accepted_ms }: Call, body: ResponsesRequestBody): ResponseObject {
-  const told = { id: generation_id, created_at: secondsOf(accepted_ms), model: request.model ?? '' };
+  const told = { id: generation_id, created_at: secondsOf(accepted_ms), model: askedModel(request) };
   return createResponseObject(told, body as unknown as JsonObject);
 }
 

@@ -48,7 +48,7 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
       else items.resume();
       return events.take();
     },
-    debug(echo_upstream_body) {
+    debug({ body: echo_upstream_body }) {
       events.send('response.debug', `,"debug":${JSON.stringify({ echo_upstream_body })}`);
       return events.take();
     },

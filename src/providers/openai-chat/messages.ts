@@ -218,13 +218,15 @@ function encodeContent(
     if (encoded !== (content[j] as unknown)) isChanged = true;
     if (encoded !== undefined) parts.push(encoded);
   }
+  // An empty list, which servers refuse, says as much as an empty text.
+  if (parts.length === 0 && message.role !== 'assistant') return '';
   if (message.role === 'tool') return splitResult(encoding, message, i, { parts, isChanged }, media);
   if (message.role === 'assistant' && !encoding.quirks.cache_control) {
     // Compatible servers take the text of an assistant as a string only.
     if (parts.length > 0 && parts.every(isTextPart)) return parts.map((part) => textOf(part['text']) ?? '').join('');
     if (parts.length === 0) return message.tool_calls?.length ? null : '';
   }
-  if (parts.length === 0 && message.role !== 'user') return '';
+  if (parts.length === 0) return '';
   return isChanged ? parts : content;
 }
 

@@ -392,3 +392,16 @@ test('the credential goes in the header that the upstream reads', () => {
   expect(openaiChat.authorize('k', request, 0, { api_key_header: 'api-key' })).toEqual({ 'api-key': 'k' });
   expect(openaiChat.authorize(undefined, request, 0, {})).toEqual({});
 });
+
+test('empty lists are not sent: they say nothing, and servers refuse them', () => {
+  const call: ToolCall = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const messages: Message[] = [
+    { role: 'system', content: [] },
+    { role: 'user', content: [] },
+    { role: 'assistant', content: [], tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'a', content: [] },
+  ];
+  const { body } = encode({ messages, stop: [], tools: [] });
+  expect((body['messages'] as JsonObject[]).map(({ content }) => content)).toEqual(['', '', null, '']);
+  expect(Object.keys(body).sort()).toEqual(['messages', 'model']);
+});

@@ -78,6 +78,7 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     const value = request[name] as JsonValue | undefined;
     // `null` means absent; not every upstream knows that.
     if (value === undefined || value === null || NOT_COPIED.has(name)) continue;
+    if (name === 'stop' && Array.isArray(value) && value.length === 0) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
     } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {

@@ -1,0 +1,25 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { limits } from '../limits.ts';
+import { DATABASE_FILE, unopened } from './database.ts';
+import { verifyMigrations } from './migrations.ts';
+
+/** Why a gateway would refuse the embedded store of a data directory, as it would say it; undefined: it would not. Nothing is written. */
+export async function storeFault(data_dir: string): Promise<string | undefined> {
+  const file = join(data_dir, DATABASE_FILE);
+  if (!existsSync(file)) return undefined;
+  try {
+    const database = new DatabaseSync(file, { readOnly: true, timeout: limits.database_busy_ms_max });
+    try {
+      const has = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").get() !== undefined;
+      const applied = has ? database.prepare('SELECT name, checksum FROM schema_migrations').all() : [];
+      await verifyMigrations(applied as { name: string; checksum: string }[]);
+    } finally {
+      database.close();
+    }
+    return undefined;
+  } catch (error) {
+    return unopened(file, error).message;
+  }
+}
