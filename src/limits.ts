@@ -468,6 +468,8 @@ export const limits = {
   /** No token of a known vocabulary is longer, so that a prompt has at least so many; and about how long tokens are. */
   chars_per_token_max: 128,
   chars_per_token: 4,
+  /** Of so much of a prompt the tokens are counted where a rough count will do. */
+  prompt_sample_chars: 256,
   /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */

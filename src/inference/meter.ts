@@ -85,6 +85,22 @@ export function estimatePrompt(request: ChatRequest, count: (text: string) => nu
   return tokens;
 }
 
+/**
+ * About the same, in a time that does not grow with the prompt's length: its characters count as those of the beginning of its
+ * longest text do.
+ */
+export function roughPrompt(request: ChatRequest): number {
+  let chars = 0;
+  let longest = '';
+  const beside = estimatePrompt(request, (text) => {
+    chars += text.length;
+    if (text.length > longest.length) longest = text;
+    return 0;
+  });
+  const sample = longest.slice(0, limits.prompt_sample_chars);
+  return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
+}
+
 function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
   let tokens = 0;
   if (typeof message.content === 'string') tokens += count(message.content);

@@ -12,6 +12,8 @@ export interface Request {
   number: number;
   id: string;
   budgets: readonly Budget[];
+  /** What an attempt of it costs at the least, where nothing is set aside: its prompt. */
+  least_nano: number;
   step: Step;
   asked_at: number;
   sent: SentAttempt[];
@@ -32,7 +34,8 @@ const windowOf = ({ budget, window_start }: Hold['lines'][number]) => `${budget.
 function send(world: World, process: NodeProcess, request: Request, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
   const windows = hold.lines.filter(({ granted }) => granted > 0).map(windowOf);
-  const bound = hold.granted_nano;
+  const isLimited = request.budgets.length > 0;
+  const bound = isLimited ? hold.granted_nano : 10 * request.least_nano;
   const sent = upstream.send(windows, bound);
   request.sent.push(sent);
   const { promise, resolve } = Promise.withResolvers<Answer>();
@@ -59,16 +62,21 @@ function send(world: World, process: NodeProcess, request: Request, hold: Hold):
   });
   const share = random.chance(0.25) ? 1 : random.next();
   const overrun = plan.overruns && random.chance(0.2) ? random.between(1, 1.3) : share;
-  const total = Math.max(1, Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)));
+  const total = Math.max(
+    request.least_nano,
+    1,
+    Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)),
+  );
   const breaks = random.chance(0.08);
-  if (plan.mode === 'sliced') {
+  if (plan.mode === 'sliced' && isLimited) {
     void stream(world, process, request, { hold, sent, total, breaks }).then(resolve);
     return promise;
   }
   scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
   if (random.chance(0.3)) {
     scheduler.after(way + length_ms / 2, 'metered', process, () => {
-      if (!isOver) process.recorder?.progress(request.id, { out_text: 1 }, Math.floor(total / 2));
+      if (!isOver)
+        process.recorder?.progress(request.id, { out_text: 1 }, Math.max(request.least_nano, Math.floor(total / 2)));
     });
   }
   const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
@@ -132,17 +140,21 @@ export async function serve(world: World, process: NodeProcess, request: Request
     const facts = { id: request.id, outcome, is_byok, created_at, attempts: [...attempts], charges: [], ...costs };
     return generation({ ...facts, usage: outcome === 'unknown' ? null : { in_uncached: 1, out_text: 1 } });
   };
+  const isLimited = request.budgets.length > 0;
   const ask = (): Ask => {
     const full_nano = random.whole(500, 12_000);
     const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
-    return { id: request.id, at, budgets: request.budgets, is_byok: random.chance(0.15), full_nano, least_nano };
+    const is_byok = isLimited && random.chance(0.15);
+    return { id: request.id, at, budgets: request.budgets, is_byok, full_nano, least_nano };
   };
+  const least = isLimited ? undefined : { usage: { in_uncached: 1 }, cost_nano: request.least_nano };
+  const unheld: Hold = { id: request.id, lines: [], granted_nano: 0 };
 
   let asked = ask();
   await process.enter(request, 'asked');
   let hold: Hold;
   try {
-    hold = await recorder.reserve(asked);
+    hold = isLimited ? await recorder.reserve(asked) : unheld;
   } catch (error) {
     world.watcher.refused(process, request, asked, error);
     return;
@@ -154,7 +166,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
   for (let attempt = 1; ; attempt++) {
     const { is_byok } = asked;
     const record = recordOf('unknown', is_byok);
-    const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold });
+    const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold, least });
     try {
       await process.enter(request, 'attempt being written');
       await written;
@@ -174,14 +186,14 @@ export async function serve(world: World, process: NodeProcess, request: Request
       outcome = 'completed';
       break;
     }
-    const may_cost = answer.is === 'broken' ? hold.granted_nano : 0;
+    const may_cost = answer.is === 'broken' ? Math.max(hold.granted_nano, request.least_nano) : 0;
     if (answer.is === 'broken') request.has_unknown = true;
     attempts.push(attemptRecord(may_cost, is_byok, 'the connection broke'));
     if (may_cost > 0) recorder.keep(hold, may_cost, is_byok);
     if (attempt === 3 || random.chance(0.4)) break;
     asked = ask();
     try {
-      const reserved = recorder.reserve(asked, hold);
+      const reserved = isLimited ? recorder.reserve(asked, hold) : hold;
       await process.enter(request, 'first attempt failed, next asked');
       hold = await reserved;
     } catch (error) {

@@ -286,12 +286,14 @@ export class World {
       ['organization', 'workspace', 'key-a', 'guardrail'],
       ['organization', 'workspace', 'key-b'],
       ['organization', 'key-b', 'guardrail'],
+      [],
     ]);
     const budgets = ids.flatMap((id) => this.budgets.get(id) ?? []).map((budget) => ({ ...budget }));
     const request: Request = {
       number,
       id: `gen-${number}`,
       budgets,
+      least_nano: budgets.length === 0 ? random.whole(1, 500) : 0,
       step: 'asked',
       asked_at: this.scheduler.now_ms,
       sent: [],
