@@ -608,7 +608,7 @@ export const limits = {
   drain_tokens_max: 1_000_000,
   /** After SIGTERM, how long running requests may finish; a setting. */
   shutdown_ms_max: 30_000,
-  /** How long requests that were cut off then may take to record their end. */
+  /** How long requests that are ended then may take to tell their clients, and once more to record their end. */
   shutdown_settle_ms_max: 2_000,
   /** A second signal within this time is the first one's echo: a terminal, a supervisor and a parent may all send it. */
   signal_echo_ms: 1_000,

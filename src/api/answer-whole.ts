@@ -1,23 +1,28 @@
 import type { FastifyReply } from 'fastify';
 import type { Cancellation } from '../inference/call.ts';
 import { ClientGone } from '../inference/exchange.ts';
+import { toldError } from './told-error.ts';
 
-/** Answers a call in one piece, with JSON where nothing else is said, and tells the call when its client leaves before that. */
+/** Answers a call in one piece, with JSON where nothing else is said, and tells the call when its client leaves before that, or the gateway stops. */
 export async function answerWhole(
   reply: FastifyReply,
-  call: { cancellation: Pick<Cancellation, 'cancel'> },
+  { cancellation }: { cancellation: Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> },
   answer: () => Promise<string>,
   content_type = 'application/json; charset=utf-8',
 ): Promise<void> {
-  reply.request.on_leave = () => call.cancellation.cancel();
+  const { request } = reply;
+  request.on_leave = () => cancellation.cancel();
+  request.on_stop = () => cancellation.stop();
   try {
     const text = await answer();
     void reply.header('content-type', content_type).send(text);
-  } catch (error) {
+  } catch (thrown) {
+    const error = toldError(thrown, cancellation);
     if (!(error instanceof ClientGone)) throw error;
     // Nobody is there to answer.
     reply.hijack();
   } finally {
-    reply.request.on_leave = undefined;
+    request.on_leave = undefined;
+    request.on_stop = undefined;
   }
 }

@@ -19,6 +19,7 @@ async function serve(events: () => AsyncGenerator<string>, encode = (text: strin
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
       onClientGone: () => gone.push(true),
+      onStop: () => {},
       heartbeat_first_ms: heartbeat_ms,
       heartbeat_ms,
     });

@@ -13,6 +13,8 @@ export interface EventStream<T> {
   heartbeat: string;
   /** The client has left: nobody reads any more, but `events` is still read to its end. */
   onClientGone(): void;
+  /** The gateway stops: `events` must end soon, and the client is there to hear why. */
+  onStop(): void;
   heartbeat_first_ms: number;
   heartbeat_ms: number;
 }
@@ -65,6 +67,7 @@ export async function sendEventStream<T>(
   };
   socket.on('close', leave);
   socket.on('error', leave);
+  request.on_stop = () => stream.onStop();
   if (socket.destroyed || request.raw.socket.destroyed) leave();
 
   /** The source hears of what cannot be written, so that it can end as it should. */
@@ -101,6 +104,7 @@ export async function sendEventStream<T>(
     // At its end already, but for a fault of ours.
     await stream.events.return?.();
     clearTimeout(beat);
+    request.on_stop = undefined;
     socket.off('close', leave);
     if (committed && !gone) {
       // The last of it must be taken as well.

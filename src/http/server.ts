@@ -66,6 +66,8 @@ declare module 'fastify' {
     route: FastifyRequest['routeOptions'];
     /** Called when its client leaves before the answer is out. One who puts something here takes it away again. */
     on_leave: (() => void) | undefined;
+    /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
+    on_stop: (() => void) | undefined;
     principal: Principal | undefined;
     /** Facts that an operation adds to the request's one log line. */
     log_facts: Record<string, unknown> | undefined;
@@ -249,6 +251,7 @@ export function createServer(options: ServerOptions): Server {
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
   server.decorateRequest('route');
   server.decorateRequest('on_leave', undefined);
+  server.decorateRequest('on_stop', undefined);
   server.decorateRequest('principal', undefined);
   server.decorateRequest('log_facts', undefined);
   server.addHook('onRoute', requireAccess);

@@ -9,7 +9,7 @@ import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
 import type { Call, Cancellation } from './call.ts';
-import { ClientGone } from './exchange.ts';
+import { ClientGone, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
 import { openRecord, priceAttempt } from './generation.ts';
@@ -253,7 +253,7 @@ export function createAttempts(
     error: unknown,
   ): Ended | undefined {
     if (error instanceof ClientGone) {
-      const end = { status: null, failure: 'client_gone', is_unknown: error.may_be_billed };
+      const end = { status: null, failure: goneAs(session.call), is_unknown: error.may_be_billed };
       note(session, candidate, { ...end, used: work.used?.() });
       return { ended: 'gone', error };
     }

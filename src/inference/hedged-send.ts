@@ -7,7 +7,7 @@ import { type Candidate, healthId } from '../routing/plan.ts';
 import type { Admission, Admitted, Prepared } from './admission.ts';
 import type { Ended, Reached, Work } from './attempts.ts';
 import type { Clock } from './call.ts';
-import { abortStopsBilling } from './exchange.ts';
+import { abortStopsBilling, goneAs } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
 import type { Session, Settlement } from './settlement.ts';
@@ -227,7 +227,7 @@ export function createHedges(
     Object.assign(session, early.under_way);
     const ended = failed(session, early.candidate, work, sent.error);
     if (ended !== undefined) {
-      await giveUp(session, late, work, ended.ended === 'gone' ? 'client_gone' : undefined);
+      await giveUp(session, late, work, ended.ended === 'gone' ? goneAs(session.call) : undefined);
       throw new Final(ended);
     }
     waitsFor(late.candidate);

@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
-import { responseHead, type Step, startWireServer } from '../wire-server.ts';
-import { freePort, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
+import { expect, test } from 'vitest';
+import { makeKey, serve, stop, until } from './gateway-process.ts';
+import { COMPLETION_USD, generationOf, PROMPT_USD, silentSite, silentSound } from './silent-site.ts';
 
-/** USD for a token of the prompt, and one of the answer. */
-const PROMPT_USD = 0.000_1;
-const COMPLETION_USD = 0.001;
 const TEXT = 'Tell me a story about a gateway that was killed.';
 const LONG = `${TEXT} `.repeat(200);
-
-const chunk = (content: string) =>
-  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] })}\n\n`;
 
 interface Generation {
   outcome: string;
@@ -34,31 +28,19 @@ const CALLS: [path: string, body: object][] = [
   ['/messages', chat(TEXT, { max_tokens: 100 })],
   ['/responses', { model: 'wire/text', input: TEXT }],
   ['/completions', { model: 'wire/text', prompt: TEXT }],
+  ['/audio/transcriptions', { model: 'wire/speech', input_audio: { data: silentSound(), format: 'wav' } }],
   ['/embeddings', { model: 'wire/vectors', input: [TEXT, TEXT] }],
 ];
 
-/** A gateway whose upstream begins to answer streams and says nothing else. */
-async function site() {
-  const steps = (body: string): Step[] =>
-    body.includes('"stream":true') ? [responseHead(200, 'text/event-stream'), chunk('Once')] : [];
-  const wire = await startWireServer(({ body }) => steps(body));
-  onTestFinished(() => wire.stop());
-  const pricing = { prompt: PROMPT_USD * 1e6, completion: COMPLETION_USD * 1e6 };
-  const endpoints = [{ provider: 'wire', upstream_model: 'x', pricing }];
-  const yaml = JSON.stringify({
-    bundled_catalog: false,
-    logging: { level: 'warn' },
-    providers: { wire: { dialect: 'openai-chat', base_url: wire.url } },
-    models: {
-      'wire/text': { context_length: 100_000, endpoints },
-      'wire/vectors': { output_modalities: ['embeddings'], endpoints },
-    },
-  });
-  return { wire, options: { data_dir: freshDir(), port: await freePort(), yaml } };
+/** Between which counts the tokens of a prompt lie. */
+function tokensOf({ path, body }: { path: string; body: string }): [number, number] {
+  if (path.endsWith('/embeddings')) return [20, 40];
+  if (path.endsWith('/transcriptions')) return [1, 100];
+  return body.length > 2_000 ? [2_000, 3_000] : [12, 24];
 }
 
 test('of a caller without limits, what a kill cut off costs the prompt at least, and its record makes no zero of what is not known', async () => {
-  const { wire, options } = await site();
+  const { wire, options } = await silentSite();
   const first = await serve(options);
   const { key, hash } = await makeKey(first);
   const cut = CALLS.map(([path, body]) => first.call('POST', path, { key, body }).then((answer) => answer.text()));
@@ -68,15 +50,13 @@ test('of a caller without limits, what a kill cut off costs the prompt at least,
   await Promise.all([first.ended, Promise.allSettled(cut)]);
 
   const again = await serve(options);
-  const ids = wire.exchanges.map(({ headers }) => headers['x-client-request-id']?.replace(/\.1$/, ''));
   let sum = 0;
-  for (const [nth, id] of ids.entries()) {
-    const told = JSON.stringify(wire.exchanges[nth]?.body);
-    const answer = await again.call('GET', `/generation?id=${id}`, { key });
+  for (const exchange of wire.exchanges) {
+    const told = exchange.body.slice(0, 200);
+    const answer = await again.call('GET', `/generation?id=${generationOf(exchange)}`, { key });
     expect(answer.status, told).toBe(200);
     const { data } = (await answer.json()) as { data: Generation };
-    const is_long = told.length > 2_000;
-    const [least, most] = is_long ? [2_000, 3_000] : told.includes('input') ? [20, 40] : [12, 24];
+    const [least, most] = tokensOf(exchange);
     expect(data, told).toMatchObject({ outcome: 'unknown', estimated: true, tokens_completion: null });
     expect(data.tokens_prompt, told).toBeGreaterThanOrEqual(least);
     expect(data.tokens_prompt, told).toBeLessThanOrEqual(most);
@@ -90,18 +70,19 @@ test('of a caller without limits, what a kill cut off costs the prompt at least,
 }, 90_000);
 
 test('with a limit, what was set aside is the bound, and no count is told', async () => {
-  const { wire, options } = await site();
+  const { wire, options } = await silentSite();
   const first = await serve(options);
   const made = await first.call('POST', '/keys', { body: { name: 'limited', limit: 10 } });
   const { key } = (await made.json()) as { key: string };
   const body = chat(TEXT, { max_tokens: 100 });
   const cut = first.call('POST', '/chat/completions', { key, body });
-  const { headers } = await wire.exchange(0);
+  const exchange = await wire.exchange(0);
   first.child.kill('SIGKILL');
   await Promise.all([first.ended, Promise.allSettled([cut])]);
   const again = await serve(options);
-  const id = headers['x-client-request-id']?.replace(/\.1$/, '');
-  const { data } = (await (await again.call('GET', `/generation?id=${id}`, { key })).json()) as { data: Generation };
+  const { data } = (await (await again.call('GET', `/generation?id=${generationOf(exchange)}`, { key })).json()) as {
+    data: Generation;
+  };
   expect(data).toMatchObject({ outcome: 'unknown', tokens_prompt: null, tokens_completion: null });
   expect(data.total_cost).toBeGreaterThan(100 * COMPLETION_USD);
   expect(await stop(again)).toBe(0);
