@@ -469,7 +469,7 @@ export const limits = {
   chars_per_token_max: 128,
   chars_per_token: 4,
   /** Of so much of a prompt the tokens are counted where a rough count will do. */
-  prompt_sample_chars: 256,
+  prompt_sample_chars: 128,
   /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
