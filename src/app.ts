@@ -36,7 +36,7 @@ import { createStoredResponses } from './api/responses/stored-responses.ts';
 import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
-import { GatewayError } from './errors.ts';
+import { GatewayError, shuttingDown } from './errors.ts';
 import { requestLog } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
@@ -128,7 +128,7 @@ export interface App {
   server: Server;
   /** Forgets the failures of endpoints that a reload has changed. */
   forgetFailures(has_changed: (endpoint_id: string) => boolean): void;
-  /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left. */
+  /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left: their clients are told. */
   drain(): Promise<void>;
 }
 
@@ -173,13 +173,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   server.addHook('onRequest', (request, _reply, done) => {
     const refused = draining && !request.url.startsWith('/health');
-    done(
-      refused
-        ? new GatewayError(503, 'The gateway is shutting down', {
-            headers: { connection: 'close', 'retry-after': '1' },
-          })
-        : undefined,
-    );
+    done(refused ? shuttingDown() : undefined);
   });
   const { running } = server;
   const routes = collectRoutes(server);
@@ -403,14 +397,18 @@ export async function createApp(options: AppOptions): Promise<App> {
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => running.closeIdleConnections(), limits.shutdown_poll_ms);
       const bound_ms = config.timeouts.shutdown_ms_max;
-      const bound = setTimeout(() => server.server.closeAllConnections(), bound_ms);
-      // A little later than the connections, so that their requests end as left by the client, not as failed upstream.
-      const late = sleep(bound_ms + limits.shutdown_poll_ms, undefined, { ref: false });
+      // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
+      const bound = setTimeout(running.stop, bound_ms);
+      // Clients that are told so and do not read it are cut off.
+      const told_ms = bound_ms + limits.shutdown_settle_ms_max;
+      const last = setTimeout(() => server.server.closeAllConnections(), told_ms);
+      // A little later than the connections, so that what was sent on them is recorded.
+      const late = sleep(told_ms + limits.shutdown_poll_ms, undefined, { ref: false });
       await closed;
       clearInterval(idle);
-      clearTimeout(bound);
-      // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
+      clearTimeout(last);
       await Promise.race([running.idle(), late]);
+      clearTimeout(bound);
       await Promise.race([probed, late]);
       await upstream.close();
       await tokenizer.stop();

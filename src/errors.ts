@@ -19,6 +19,13 @@ export function internalError(cause: unknown): GatewayError {
   return new GatewayError(500, 'Internal Server Error', { cause });
 }
 
+/** The error of whoever comes while the gateway stops, or is not answered by then. */
+export function shuttingDown(): GatewayError {
+  return new GatewayError(503, 'The gateway is shutting down', {
+    headers: { connection: 'close', 'retry-after': '1' },
+  });
+}
+
 /** A message that quotes what a client sent does not grow with it: the middle goes, the beginning and what is said of it stay. */
 function clipped(message: string): string {
   if (message.length <= limits.error_message_chars_max) return message;

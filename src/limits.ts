@@ -470,6 +470,8 @@ export const limits = {
   /** No token of a known vocabulary is longer, so that a prompt has at least so many; and about how long tokens are. */
   chars_per_token_max: 128,
   chars_per_token: 4,
+  /** Of so much of a prompt the tokens are counted where a rough count will do. */
+  prompt_sample_chars: 128,
   /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
@@ -608,7 +610,7 @@ export const limits = {
   drain_tokens_max: 1_000_000,
   /** After SIGTERM, how long running requests may finish; a setting. */
   shutdown_ms_max: 30_000,
-  /** How long requests that were cut off then may take to record their end. */
+  /** How long requests that are ended then may take to tell their clients, and once more to record their end. */
   shutdown_settle_ms_max: 2_000,
   /** A second signal within this time is the first one's echo: a terminal, a supervisor and a parent may all send it. */
   signal_echo_ms: 1_000,

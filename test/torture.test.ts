@@ -401,6 +401,7 @@ describe('a stream that breaks off is never taken for a success', () => {
 
 describe('until content has flowed, a failure goes to the next endpoint', () => {
   const page = '<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>';
+  const nothing = chatChunk({}, null, { usage: { prompt_tokens: 11, completion_tokens: 0, total_tokens: 11 } });
   const refused = (status: number) =>
     [
       responseHead(status, 'application/json'),
@@ -425,6 +426,22 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
     ],
     ['an empty stream', [sse, 'END']],
     ['a stream of a role and nothing more', [sse, role, 'END']],
+    ['an answer with nothing in it and no reason to stop', [sse, role + nothing + done, 'END']],
+    [
+      'the same in one piece',
+      [
+        responseHead(200, 'application/json'),
+        JSON.stringify({
+          id: 'up-1',
+          object: 'chat.completion',
+          created: 1,
+          model: 'scripted',
+          choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: null }],
+          usage: { prompt_tokens: 11, completion_tokens: 0, total_tokens: 11 },
+        }),
+        'END',
+      ],
+    ],
     ['a connection that breaks at once', ['RESET']],
     ['headers that never come', []],
     ['headers and then silence', [sse]],
@@ -504,7 +521,7 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
       stop_sequence: null,
       usage: { input_tokens: 1, output_tokens: 1 },
     });
-    for (const [, steps] of failures.filter(([name]) => !/role|first event/.test(name))) {
+    for (const [, steps] of failures.filter(([name]) => !/role|first event|nothing/.test(name))) {
       script = ({ path }) =>
         path.endsWith('/messages') ? [responseHead(200, 'application/json'), body, 'END'] : steps;
       const response = await fetch(path(), ask('wire/both', { provider: { order: ['chat', 'messages'] } }));

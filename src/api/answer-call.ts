@@ -8,6 +8,7 @@ import { ClientGone } from '../inference/exchange.ts';
 import type { SentBody, Served, StreamEnd, StreamEvent } from '../inference/stream-answer.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';
+import { toldError } from './told-error.ts';
 
 /** Writes one stream in a client API: events of a call in, text of the wire out. An empty text is not written. */
 export interface StreamEncoder {
@@ -91,7 +92,8 @@ function streamed(
   return sendEventStream(request, reply, {
     events: inference.stream(call),
     encode,
-    encodeFailure(error) {
+    encodeFailure(thrown) {
+      const error = toldError(thrown, call.cancellation);
       if (error instanceof ClientGone) return '';
       const shown = toGatewayError(error);
       if (shown.status === 500) logFault(shown);
@@ -99,7 +101,8 @@ function streamed(
     },
     heartbeat: answer.heartbeat,
     onClientGone: () => call.cancellation.cancel(),
+    onStop: () => call.cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,
-  });
+  }).catch((thrown: unknown) => Promise.reject(toldError(thrown, call.cancellation)));
 }

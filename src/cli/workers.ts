@@ -88,7 +88,7 @@ export async function serveWorkers(options: {
 
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');
-    await family.stop(config.timeouts.shutdown_ms_max + limits.flush_stop_ms_max + limits.shutdown_settle_ms_max);
+    await family.stop(config.timeouts.shutdown_ms_max + limits.flush_stop_ms_max + 2 * limits.shutdown_settle_ms_max);
     await sandbox?.stop();
     log.info('stopped');
   });

@@ -19,7 +19,7 @@ export function requestLog(log: Logger, metrics: Metrics) {
       status,
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,
-      ...(reply.raw.writableFinished ? {} : { client_left: true }),
+      ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
       ...request.log_facts,
     });
   };

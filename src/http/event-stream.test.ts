@@ -28,6 +28,7 @@ async function serve(
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
       onClientGone: () => gone.push(true),
+      onStop: () => {},
       heartbeat_first_ms: heartbeat_ms,
       heartbeat_ms,
     });

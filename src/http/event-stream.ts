@@ -14,6 +14,8 @@ export interface EventStream<T extends object> {
   heartbeat: string;
   /** The client has left: nobody reads any more, but `events` is still read to its end. */
   onClientGone(): void;
+  /** The gateway stops: `events` must end soon, and the client is there to hear why. */
+  onStop(): void;
   heartbeat_first_ms: number;
   heartbeat_ms: number;
 }
@@ -67,6 +69,7 @@ export async function sendEventStream<T extends object>(
   };
   socket.on('close', leave);
   socket.on('error', leave);
+  request.on_stop = () => stream.onStop();
   if (socket.destroyed || request.raw.socket.destroyed) leave();
 
   /** The source hears of what cannot be written, so that it can end as it should. */
@@ -108,6 +111,7 @@ export async function sendEventStream<T extends object>(
     // At its end already, but for a fault of ours.
     await events.return();
     clearTimeout(beat);
+    request.on_stop = undefined;
     socket.off('close', leave);
     if (committed && !gone) {
       // The last of it must be taken as well.

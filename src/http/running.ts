@@ -1,11 +1,14 @@
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { shuttingDown } from '../errors.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Its handler is at work. */
     is_handled: boolean;
+    /** The gateway stopped before it was at its end. */
+    is_stopped: boolean;
   }
 }
 
@@ -13,6 +16,8 @@ declare module 'fastify' {
 export interface Running {
   /** Resolves when none is running. */
   idle(): Promise<void>;
+  /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
+  stop(): void;
   /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
   closeIdleConnections(): void;
 }
@@ -24,18 +29,20 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  let running = 0;
+  const running = new Set<FastifyRequest>();
+  let is_stopped = false;
   let waiting: (() => void)[] = [];
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {
-      running += 1;
+      if (is_stopped) throw shuttingDown();
+      running.add(request);
       request.is_handled = true;
       const ended = () => {
         request.is_handled = false;
         told(request, reply);
-        running -= 1;
-        if (running > 0) return;
+        running.delete(request);
+        if (running.size > 0) return;
         for (const resolve of waiting) resolve();
         waiting = [];
       };
@@ -51,7 +58,14 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
     };
   });
   return {
-    idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
+    idle: () => (running.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
+    stop() {
+      is_stopped = true;
+      for (const request of running) {
+        request.is_stopped = true;
+        request.on_stop?.();
+      }
+    },
     closeIdleConnections() {
       server.server.closeIdleConnections();
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

@@ -65,6 +65,8 @@ declare module 'fastify' {
     route: FastifyRequest['routeOptions'];
     /** Called when its client leaves before the answer is out. One who puts something here takes it away again. */
     on_leave: (() => void) | undefined;
+    /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
+    on_stop: (() => void) | undefined;
     principal: Principal | undefined;
     /** Facts that an operation adds to the request's one log line. */
     log_facts: Record<string, unknown> | undefined;
@@ -256,9 +258,11 @@ export function createServer(options: ServerOptions): Server {
     // Set here: what Fastify is told to decorate it sets by names that it looks up one by one.
     request.route = request.routeOptions;
     request.on_leave = undefined;
+    request.on_stop = undefined;
     request.principal = undefined;
     request.log_facts = undefined;
     request.is_handled = false;
+    request.is_stopped = false;
     request.claim = undefined;
     // The one listener for all who want to know: Node copies its list of them at every change.
     reply.raw.on('close', () => {

@@ -45,11 +45,11 @@ export interface WholeAnswer {
  * is written exactly once, before the client sees the end, also when it left.
  */
 export interface Inference extends Metered {
-  /** Throws `GatewayError`; `ClientGone` when the client left first. */
+  /** Throws `GatewayError`; `ClientGone` when the client left first, or the gateway stops. */
   complete(call: Call): Promise<WholeAnswer>;
   /**
-   * Throws `GatewayError` before `open`, `ClientGone` any time; after `open` failures arrive in `end`. The consumer reads
-   * to the end, also after its client has left.
+   * Throws `GatewayError` before `open`, `ClientGone` any time; after `open` failures arrive in `end`, and so does that the gateway
+   * stops. The consumer reads to the end, also after its client has left.
    */
   stream(call: Call): Events<StreamEvent>;
   /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */

@@ -1,20 +1,20 @@
 import { GatewayError } from '../errors.ts';
-import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { GenerationRecord } from '../ledger/records.ts';
+import type { GenerationRecord, Metered } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { wasNeverSent } from '../providers/upstream.ts';
 import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
-import type { Admission, Measure, Prepared } from './admission.ts';
-import type { Cancellation } from './call.ts';
-import { ClientGone } from './exchange.ts';
+import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
+import type { Call, Cancellation } from './call.ts';
+import { ClientGone, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
-import { openRecord } from './generation.ts';
+import { openRecord, priceAttempt } from './generation.ts';
 import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
+import { roughPrompt } from './meter.ts';
 import type { Session, Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
 
@@ -108,11 +108,24 @@ export function sofarOf({ attempts, fees }: Session): Pick<GenerationRecord, 'at
   return { attempts, ...(fees.length === 0 ? {} : { fees }) };
 }
 
+/** What an attempt has used and cost once it is sent, if nothing more is ever heard of it: its prompt. */
+function promptAlone({ estimate, request }: Call, candidate: Candidate, service_tier: string | undefined): Metered {
+  const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
+  const { cost_nano } = priceAttempt(usage, request, candidate, () => undefined, service_tier);
+  return { usage, cost_nano };
+}
+
 /** What the journal is told of the session's next attempt before it is sent. */
-function openAttempt(session: Session, candidate: Candidate, hold: Hold): Parameters<Recorder['attempt']>[0] {
-  const record = openRecord(session.call, candidate, session);
-  const id = session.call.generation_id;
-  return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold };
+function openAttempt(
+  session: Session,
+  candidate: Candidate,
+  { hold, grant, prepared }: Admitted<Prepared>,
+): Parameters<Recorder['attempt']>[0] {
+  const { call } = session;
+  const record = openRecord(call, candidate, session);
+  const least = grant === undefined ? promptAlone(call, candidate, prepared.service_tier) : undefined;
+  const id = call.generation_id;
+  return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold, least };
 }
 
 /** Whether the client gave the order: nothing that happens meanwhile changes it. */
@@ -150,11 +163,12 @@ export function createAttempts(
       prepare: (spend) => work.prepare(candidate, strip_state, spend),
       measure: work.measure,
     });
-    const { prepared, hold, grant } = admitting instanceof Promise ? await admitting : admitting;
+    const admitted = admitting instanceof Promise ? await admitting : admitting;
+    const { prepared, hold, grant } = admitted;
     session.hold = hold;
     session.grant = grant;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    const attempt = openAttempt(session, candidate, hold);
+    const attempt = openAttempt(session, candidate, admitted);
     await recorder.attempt(attempt);
     session.record = attempt.record;
     session.report = prepared.report;
@@ -239,7 +253,7 @@ export function createAttempts(
     error: unknown,
   ): Ended | undefined {
     if (error instanceof ClientGone) {
-      const end = { status: null, failure: 'client_gone', is_unknown: error.may_be_billed };
+      const end = { status: null, failure: goneAs(session.call), is_unknown: error.may_be_billed };
       note(session, candidate, { ...end, used: work.used?.() });
       return { ended: 'gone', error };
     }

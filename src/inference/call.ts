@@ -12,18 +12,27 @@ export interface Clock {
   monotonic_ms(): number;
 }
 
-/** Tells a call that its client has left. */
+/** Tells a call that it is to end: its client has left, or the gateway stops. */
 export interface Cancellation {
   readonly cancelled: boolean;
+  /** The gateway stops, and its client was there until then: it is told. */
+  readonly stopped: boolean;
+  /** The client has left. */
   cancel(): void;
-  /** Called once, at once when already cancelled. What comes back takes the listener away again. */
+  /** The gateway stops: also what goes on without a client that has left goes no further. */
+  stop(): void;
+  /** Called once, at once when already cancelled, whatever the reason. What comes back takes the listener away again. */
   onCancel(listener: () => void): () => void;
+  /** Called once the gateway stops, also where the client had left before. */
+  onStop(listener: () => void): void;
 }
 
 /** A class and not closures: every call has one. */
 class CallCancellation implements Cancellation {
   cancelled = false;
+  stopped = false;
   #listeners: (() => void)[] = [];
+  #stop_listeners: (() => void)[] | undefined = undefined;
 
   cancel(): void {
     if (this.cancelled) return;
@@ -31,6 +40,19 @@ class CallCancellation implements Cancellation {
     const listeners = this.#listeners;
     this.#listeners = [];
     for (const listener of listeners) listener();
+  }
+
+  stop(): void {
+    if (!this.cancelled) this.stopped = true;
+    this.cancel();
+    const listeners = this.#stop_listeners ?? [];
+    this.#stop_listeners = undefined;
+    for (const listener of listeners) listener();
+  }
+
+  onStop(listener: () => void): void {
+    this.#stop_listeners ??= [];
+    this.#stop_listeners.push(listener);
   }
 
   onCancel(listener: () => void): () => void {

@@ -42,14 +42,14 @@ export interface ChatAttemptsOptions extends FittingOptions {
   total_ms_max: number;
 }
 
-/** An answer that ended in an error before it held anything is a failure like any other. */
+/** An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other. */
 function requireSubstance(meter: Meter): void {
-  if (!meter.produced && meter.finish_reason === 'error') {
-    throw new UpstreamError('unavailable', 'The provider ended its answer with an error', {
-      status: 200,
-      native_code: meter.native_finish_reason,
-    });
-  }
+  if (!meter.is_void) return;
+  const is_error = meter.finish_reason === 'error' && meter.native_finish_reason !== null;
+  const message = is_error
+    ? 'The provider ended its answer with an error'
+    : 'The provider ended its answer without saying anything';
+  throw new UpstreamError('unavailable', message, { status: 200, native_code: meter.native_finish_reason });
 }
 
 function meteredCompletion(completion: ChatCompletion): MeteredCompletion {

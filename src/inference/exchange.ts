@@ -40,7 +40,7 @@ export function clientRequestId(generation_id: string, attempt: number): string 
   return `${generation_id}.${attempt}`;
 }
 
-/** Thrown by an attempt whose client has left. */
+/** Thrown where a call was cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
   /** The upstream goes on without us, and its bill with it. */
@@ -50,6 +50,21 @@ export class ClientGone extends Error {
     super();
     this.may_be_billed = may_be_billed;
   }
+}
+
+/** How a call has ended whose end is this: cancelled where its client has left. */
+export function outcomeOf(error: unknown, { cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'failed' {
+  return error instanceof ClientGone && !cancellation.stopped ? 'cancelled' : 'failed';
+}
+
+/** How a whole call has ended: a client that left meanwhile has nothing of it. */
+export function outcomeOfWhole({ cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'completed' {
+  return cancellation.cancelled && !cancellation.stopped ? 'cancelled' : 'completed';
+}
+
+/** What an attempt that its call was cancelled in is said to have failed of. */
+export function goneAs({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
+  return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 
 /** One try's grip on the connection: ends it by time or by wish. */
@@ -135,7 +150,11 @@ class Held implements Grip {
       : setTimeout(endLate, total_ms_max, exchange);
     this.#off = call.cancellation.onCancel(() => {
       if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
-      else this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
+      else if (call.cancellation.stopped) endDrained(exchange);
+      else {
+        this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
+        call.cancellation.onStop(() => endDrained(exchange));
+      }
     });
   }
 

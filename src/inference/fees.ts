@@ -20,7 +20,7 @@ const PICO_PER_NANO = 1000;
 
 /**
  * Pays for work of a call that no model does, several pieces at once: sets aside what they may cost, makes that durable, runs
- * them, and charges what they did cost. A crash meanwhile charges what was set aside. What costs nothing for sure leaves no trace
+ * them, and charges what they did cost. A crash meanwhile charges what they may cost. What costs nothing for sure leaves no trace
  * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing but
  * where its client has left: that charges what was set aside.
  */
@@ -55,6 +55,7 @@ export function createPay({
       endpoint: NO_ENDPOINT,
       record: { ...record, ...sofarOf(session), is_byok: false },
       hold: session.hold,
+      least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: most_nano },
     });
     session.record = record;
   }

@@ -60,3 +60,21 @@ test('a client that leaves ends both', async () => {
   await two.done;
   expect([one.sent, two.sent]).toMatchObject([{ error: { message: 'gone' } }, { error: { message: 'gone' } }]);
 });
+
+test.each([
+  ['at once', false],
+  ['where its client had left before', true],
+])('a stop of the gateway is told to both sends: %s', (_name, has_left) => {
+  const call = createCancellation();
+  const stops: boolean[] = [];
+  for (const _send of ['one', 'other']) {
+    run<never>(call, (own) => {
+      own.onStop(() => stops.push(own.stopped));
+      return new Promise(() => {});
+    });
+  }
+  if (has_left) call.cancel();
+  call.stop();
+  expect(stops).toEqual([!has_left, !has_left]);
+  expect(call).toMatchObject({ cancelled: true, stopped: !has_left });
+});

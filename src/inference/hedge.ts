@@ -54,7 +54,8 @@ export interface Runner<T> {
 /** Sends with a cancellation of its own, which follows the call's. */
 export function run<T>(call: Cancellation, send: (cancellation: Cancellation) => Promise<T>): Runner<T> {
   const own = createCancellation();
-  call.onCancel(() => own.cancel());
+  call.onCancel(() => (call.stopped ? own.stop() : own.cancel()));
+  call.onStop(() => own.stop());
   const runner: Runner<T> = {
     sent: undefined,
     done: send(own).then(

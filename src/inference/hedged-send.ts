@@ -1,14 +1,13 @@
 import { GatewayError } from '../errors.ts';
-import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { servedId } from '../routing/candidate.ts';
 import type { Health } from '../routing/health.ts';
 import { type Candidate, healthId } from '../routing/plan.ts';
-import type { Admission, Prepared } from './admission.ts';
+import type { Admission, Admitted, Prepared } from './admission.ts';
 import type { Ended, Reached, Work } from './attempts.ts';
 import type { Clock } from './call.ts';
-import { abortStopsBilling } from './exchange.ts';
+import { abortStopsBilling, goneAs } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
 import type { Session, Settlement } from './settlement.ts';
@@ -58,7 +57,7 @@ export interface HedgesOptions {
 /** What hedges share with every other attempt. */
 interface Ways {
   /** What the journal is told of the session's next attempt before it is sent. */
-  openAttempt(session: Session, candidate: Candidate, hold: Hold): Parameters<Recorder['attempt']>[0];
+  openAttempt(session: Session, candidate: Candidate, admitted: Admitted<Prepared>): Parameters<Recorder['attempt']>[0];
   /** Notes an attempt that was sent and did not answer; what comes back ends the call. */
   failed<P extends Prepared, T>(
     session: Session,
@@ -182,7 +181,7 @@ export function createHedges(
         one.under_way.granted_nano ??= granted_nano;
         one.under_way.assumed_at = at;
         const { prepared, grant } = admitted;
-        const attempt = openAttempt(session, next, admitted.hold);
+        const attempt = openAttempt(session, next, admitted);
         await recorder.attempt(attempt);
         if (one.runner.sent === undefined && !call.cancellation.cancelled) {
           const sent_ms = clock.monotonic_ms();
@@ -228,7 +227,7 @@ export function createHedges(
     Object.assign(session, early.under_way);
     const ended = failed(session, early.candidate, work, sent.error);
     if (ended !== undefined) {
-      await giveUp(session, late, work, ended.ended === 'gone' ? 'client_gone' : undefined);
+      await giveUp(session, late, work, ended.ended === 'gone' ? goneAs(session.call) : undefined);
       throw new Final(ended);
     }
     waitsFor(late.candidate);

@@ -129,8 +129,48 @@ describe('what is charged for', () => {
 
   test('an empty answer that finished, as told', () => {
     const meter = createMeter();
-    meter.chunk({ delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
+    meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: 'stop' });
+    meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
+    expect(meter.is_void).toBe(false);
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 0 });
+  });
+
+  test('nothing, when nothing was produced and nobody said why it ended', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
+    meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
+    expect(meter.is_void).toBe(true);
+    expect(meter.usage(request)).toBeNull();
+  });
+
+  test('tokens that came out, though nothing is to be seen of them and nobody said why it ended', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: {}, finish_reason: 'stop', native_finish_reason: null });
+    meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_reasoning: 5 } } } });
+    expect(meter.is_void).toBe(false);
+    expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
+  });
+
+  test('what was produced, though nobody said why it ended', () => {
+    const meter = createMeter();
+    meter.chunk({ delta: { content: 'Once' }, finish_reason: 'stop', native_finish_reason: null });
+    meter.chunk({ delta: {}, ext: { response: { usage: { in_uncached: 11, out_text: 0 } } } });
+    expect(meter.is_void).toBe(false);
+    expect(meter.usage(request)).toEqual({ in_uncached: 11, out_text: 0 });
+  });
+
+  test('a whole answer of annotations alone', () => {
+    const meter = createMeter();
+    const cited = {
+      type: 'url_citation' as const,
+      url_citation: { url: 'https://a.example', start_index: 0, end_index: 0 },
+    };
+    const message = { role: 'assistant' as const, content: '', annotations: [cited] };
+    const choices: ChatCompletion['choices'] = [
+      { index: 0, message, finish_reason: 'stop', native_finish_reason: null },
+    ];
+    meter.completion({ choices, ext: { usage: { in_uncached: 11, out_text: 0 } } } as unknown as ChatCompletion);
+    expect(meter.is_void).toBe(false);
   });
 });
 

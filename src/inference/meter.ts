@@ -18,13 +18,18 @@ export interface Meter {
   completion(completion: ChatCompletion): void;
   /** Whether anything of the model's own has arrived. */
   readonly produced: boolean;
+  /**
+   * Nothing is owed for it: nothing has arrived, and it ended in an error or not at all; or nobody said why it ended, and no
+   * token that came out was counted.
+   */
+  readonly is_void: boolean;
   readonly finish_reason: FinishReason | null;
   readonly native_finish_reason: string | null;
   readonly service_tier: string | null;
   readonly upstream_id: string | null;
   /**
    * What to charge for: the upstream's own count; else our count, marked estimated, when anything was produced; else
-   * null, which costs nothing. An answer that ended in an error, or not at all, with no output costs nothing either.
+   * null, which costs nothing, as what `is_void` does.
    */
   usage(request: ChatRequest): TokenClasses | null;
   /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
@@ -78,6 +83,22 @@ export function estimatePrompt(request: ChatRequest, count: (text: string) => nu
   }
   if (request.tools?.length) tokens += count(JSON.stringify(request.tools));
   return tokens;
+}
+
+/**
+ * About the same, in a time that does not grow with the prompt's length: its characters count as those of the beginning of its
+ * longest text do.
+ */
+export function roughPrompt(request: ChatRequest): number {
+  let chars = 0;
+  let longest = '';
+  const beside = estimatePrompt(request, (text) => {
+    chars += text.length;
+    if (text.length > longest.length) longest = text;
+    return 0;
+  });
+  const sample = longest.slice(0, limits.prompt_sample_chars);
+  return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
 }
 
 function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
@@ -134,12 +155,20 @@ class AnswerMeter implements Meter {
     }
     if (message.images) delta.images = message.images;
     if (message.audio) delta.audio = message.audio;
+    if (message.annotations?.length) delta.annotations = message.annotations;
     this.#delta(delta);
     this.finish_reason = choice.finish_reason;
     this.native_finish_reason = choice.native_finish_reason;
     this.service_tier = service_tier ?? null;
     this.upstream_id = ext.requestId ?? null;
     this.#reported = ext.usage && believable(ext.usage);
+  }
+
+  get is_void(): boolean {
+    if (this.produced) return false;
+    if (this.finish_reason === null || this.finish_reason === 'error') return true;
+    // Decoders make an end of one that was not told (Snowflake tells none).
+    return this.native_finish_reason === null && (this.#reported === undefined || outputTokens(this.#reported) === 0);
   }
 
   #delta(part: Delta): void {
@@ -196,7 +225,7 @@ class AnswerMeter implements Meter {
 
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
-    if (!this.produced && (this.finish_reason === null || this.finish_reason === 'error')) return null;
+    if (this.is_void) return null;
     if (reported && isComplete(reported, this.produced)) return reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);

@@ -12,7 +12,7 @@ import type { Attempts, Ended } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
 import { inClientsWords } from './client-fields.ts';
-import { ClientGone } from './exchange.ts';
+import { outcomeOf } from './exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from './failure.ts';
 import type { CallHome } from './homes.ts';
 import { routingMetadata } from './metadata.ts';
@@ -310,7 +310,7 @@ export function createSteps(
       case 'failed':
         return fail(session);
       case 'gone':
-        await settle(session, 'cancelled', undefined);
+        await settle(session, outcomeOf(error, session.call), undefined);
         return error;
       case 'internal':
         await settle(session, 'failed', undefined);
@@ -323,7 +323,7 @@ export function createSteps(
     if (session.record === undefined) {
       recorder.release(session.hold);
       session.passage.withdraw();
-    } else await settle(session, error instanceof ClientGone ? 'cancelled' : 'failed', undefined);
+    } else await settle(session, outcomeOf(error, session.call), undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
     // Those alone that routing led to: not what stands against every call, nor a fault.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;

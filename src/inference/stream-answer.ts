@@ -1,4 +1,4 @@
-import { GatewayError, internalError } from '../errors.ts';
+import { GatewayError, internalError, shuttingDown } from '../errors.ts';
 import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
@@ -15,7 +15,7 @@ import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
 import { type Citer, createCiter } from './citer.ts';
 import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
-import { ClientGone } from './exchange.ts';
+import { ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './exchange.ts';
 import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
@@ -206,16 +206,19 @@ export function createStreaming({
       if (tools !== undefined && failure === undefined) failure = yield* withTools(session, tools, view, at);
       if (call.isWithheld?.() === true) at.finish_reason = 'content_filter';
       unfinished = undefined;
-      const outcome =
-        failure instanceof ClientGone || call.cancellation.cancelled ? 'cancelled' : failure ? 'failed' : 'completed';
+      const is_stopped = failure instanceof ClientGone && call.cancellation.stopped;
+      const is_left = outcomeOfWhole(call) === 'cancelled';
+      const outcome = is_left ? 'cancelled' : failure ? outcomeOf(failure, call) : 'completed';
+      if (is_stopped && !at.flow.is_part) at.flow.answered.attempt.failure = goneAs(call);
       if (failure instanceof UpstreamError) {
         if (!at.flow.is_part || tools === undefined) at.flow.answered.attempt.failure = failure.failure;
       } else if (!at.flow.is_part) credit(session, at.flow.answered.candidate);
       const usage = await close(outcome);
-      if (failure instanceof ClientGone) throw failure;
+      if (failure instanceof ClientGone && !is_stopped) throw failure;
       const { candidate } = at.flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
-      const error = failure ? lateError(session, candidate, failure) : undefined;
+      const error =
+        failure instanceof UpstreamError ? lateError(session, candidate, failure) : failure && shuttingDown();
       const metadata = metadataOf(session, error ? undefined : candidate);
       yield { type: 'end', usage, classes: session.usage, metadata, error };
     } catch (error) {

@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Measure, Prepared } from './admission.ts';
 import type { Attempts } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
-import { ClientGone, headersOf, type Outgoing, readJson, start, type WireManners } from './exchange.ts';
+import { ClientGone, headersOf, type Outgoing, outcomeOfWhole, readJson, start, type WireManners } from './exchange.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { believable } from './meter.ts';
 import type { Account, AnswerUsage, Session, Settlement } from './settlement.ts';
@@ -143,7 +143,7 @@ export async function runTask<P extends Prepared, A>(
   const { value, prepared, candidate } = tried;
   session.first_token_ms = flow.clock.monotonic_ms();
   const attempt = flow.note(session, candidate, { status: 200, failure: null });
-  const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
+  const outcome = outcomeOfWhole(call);
   const usage = await flow.settle(session, outcome, { meter: tally, candidate, prepared, attempt });
   const served = { model: candidate.model.id, provider: candidate.provider.name };
   return { answer: value, served, usage, classes: tally.usage() ?? {}, metadata: flow.metadataOf(session, candidate) };

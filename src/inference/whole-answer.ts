@@ -7,7 +7,7 @@ import type { Attempts } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatAttempts } from './chat-attempts.ts';
 import { createCiter } from './citer.ts';
-import { ClientGone } from './exchange.ts';
+import { outcomeOf, outcomeOfWhole } from './exchange.ts';
 import { clientError } from './failure.ts';
 import type { Meter } from './meter.ts';
 import type { Answered, Session, Settlement } from './settlement.ts';
@@ -118,8 +118,7 @@ export function createWholeAnswers({
       try {
         ended = await withTools(session, answer, value.completion, first);
       } catch (error) {
-        const is_gone = error instanceof ClientGone;
-        await settle(session, is_gone ? 'cancelled' : 'failed', undefined);
+        await settle(session, outcomeOf(error, call), undefined);
         throw error;
       }
     }
@@ -130,7 +129,7 @@ export function createWholeAnswers({
       await settle(session, 'failed', answered);
       throw error;
     }
-    const outcome = call.cancellation.cancelled ? 'cancelled' : 'completed';
+    const outcome = outcomeOfWhole(call);
     const finish_reason = call.isWithheld?.() === true ? 'content_filter' : ended.finish_reason;
     const usage = await settle(session, outcome, answered, finish_reason);
     const last = answered?.candidate ?? candidate;

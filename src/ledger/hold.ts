@@ -1,7 +1,7 @@
 import type { GatewayError } from '../errors.ts';
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { Lease } from './lease-book.ts';
-import type { OpenRecord } from './records.ts';
+import type { Metered, OpenRecord } from './records.ts';
 
 /** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
 export interface Ask {
@@ -66,5 +66,5 @@ export interface Hold {
   /** Of the last `Ask`. */
   mode?: BudgetMode;
   /** The running attempt, as the journal was told of it. */
-  attempt?: { attempt: number; endpoint: string; record: OpenRecord };
+  attempt?: { attempt: number; endpoint: string; record: OpenRecord; least: Metered | undefined };
 }

@@ -79,8 +79,18 @@ export function outcomeLine(charges: string, record: string): string {
 export function lineOf(told: JournalRecord): string {
   switch (told.t) {
     case 'A': {
-      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, record } = told;
-      return JSON.stringify({ t, attempt, endpoint, hold, grant_nano, mode, is_byok, record: openValues(record) });
+      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, least, record } = told;
+      return JSON.stringify({
+        t,
+        attempt,
+        endpoint,
+        hold,
+        grant_nano,
+        mode,
+        is_byok,
+        least,
+        record: openValues(record),
+      });
     }
     case 'O':
       return outcomeLine(chargesText(told.charges ?? []), recordText(told.record));

@@ -231,10 +231,10 @@ class Node implements Recorder {
 
   release: Recorder['release'] = (hold) => void this.#leases.book.settle(hold, () => 0);
 
-  attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold }) => {
+  attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold, least }) => {
     // A fallback of a request that was let in goes on.
     if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
-    hold.attempt = { attempt, endpoint, record };
+    hold.attempt = { attempt, endpoint, record, least };
     const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
     try {
       await durable;
@@ -262,9 +262,9 @@ class Node implements Recorder {
 
   lose: Recorder['lose'] = async (hold) => {
     if (hold.attempt === undefined) return this.release(hold);
-    const { attempt: number, endpoint, record } = hold.attempt;
+    const { attempt: number, endpoint, record, least: metered } = hold.attempt;
     const { id, mode, granted_nano: grant_nano } = hold;
-    const told = { id, number, endpoint, record, is_byok: record.is_byok, metered: undefined };
+    const told = { id, number, endpoint, record, is_byok: record.is_byok, metered };
     const unfinished = { ...told, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
     const lost = outcomeOf(unfinished, this.#unknown_outcome, undefined);
     const isOf =
@@ -348,11 +348,11 @@ class Node implements Recorder {
     this.#pipe.push(settle);
   }
 
-  #attemptLine(held: Hold, { attempt, endpoint, record }: NonNullable<Hold['attempt']>): string {
+  #attemptLine(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): string {
     const { id, granted_nano, mode } = held;
     const hold = heldLines(held);
     const { is_byok } = record;
-    return lineOf({ t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, record });
+    return lineOf({ t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record });
   }
 
   #record(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {

@@ -44,7 +44,7 @@ describeStores('the recorder', ({ open }) => {
     await expect.poll(() => stored(database)).toHaveLength(1);
   });
 
-  test('after a kill every outcome is there once, and an attempt without one is unknown and free', async () => {
+  test('after a kill every outcome is there once, and an attempt without one is unknown', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     store.answers = Array.from({ length: 50 }, () => down);
     await recorder.attempt(attempt('told'));
@@ -64,6 +64,52 @@ describeStores('the recorder', ({ open }) => {
     ]);
     const metered = await generationStore(database.queries).findById({ organization_id, id: 'metered' });
     expect(metered?.usage).toEqual({ in_uncached: 5, out_text: 2, estimated: true });
+  });
+
+  test('an attempt for which nothing is set aside costs what it was told to cost at the least, or more where more was seen', async () => {
+    const { database, data_dir, store, recorder } = await setUp();
+    const prompt = { usage: { in_uncached: 5 }, cost_nano: 50 };
+    await recorder.attempt({ ...attempt('silent'), least: prompt });
+    await recorder.attempt({ ...attempt('metered'), least: prompt });
+    recorder.progress('metered', { in_uncached: 5, out_text: 2 }, 70);
+    await recorder.attempt({ ...attempt('second'), least: prompt });
+    recorder.progress('second', { in_uncached: 5, out_text: 9 }, 900);
+    await recorder.attempt({ ...attempt('second'), attempt: 2, least: { usage: { in_uncached: 6 }, cost_nano: 60 } });
+    const own = { ...attempt('own'), least: prompt };
+    await recorder.attempt({ ...own, record: { ...own.record, is_byok: true } });
+    await (await start(store, asKilled(data_dir))).flush();
+    expect(await stored(database)).toEqual([
+      { id: 'metered', outcome: 'unknown', cost: 70 },
+      { id: 'own', outcome: 'unknown', cost: 0 },
+      { id: 'second', outcome: 'unknown', cost: 60 },
+      { id: 'silent', outcome: 'unknown', cost: 50 },
+    ]);
+    const find = (id: string) => generationStore(database.queries).findById({ organization_id, id });
+    expect((await find('silent'))?.usage).toEqual({ in_uncached: 5, estimated: true });
+    expect((await find('second'))?.usage).toEqual({ in_uncached: 6, estimated: true });
+    expect(await find('own')).toMatchObject({ cost_nano: 0, byok_cost_nano: 50 });
+  });
+
+  test('where something is set aside, that is what an unknown end costs', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 10_000_000);
+    const store = ledgerStore(database.queries, database.engine);
+    const data_dir = freshDir();
+    const recorder = await start(store, data_dir);
+    const ask = { id: 'g1', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
+    const hold = await recorder.reserve(ask);
+    await recorder.attempt({ ...attempt('g1'), hold });
+    await (await start(store, asKilled(data_dir))).flush();
+    expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 1_000 }]);
+  });
+
+  test('a call that is lost by a fault of ours costs no less than one whose gateway was killed', async () => {
+    const { database, recorder } = await setUp();
+    const lost = { ...attempt('g1'), least: { usage: { in_uncached: 5 }, cost_nano: 50 } };
+    await recorder.attempt(lost);
+    await recorder.lose(lost.hold);
+    await recorder.flush();
+    expect(await stored(database)).toEqual([{ id: 'g1', outcome: 'unknown', cost: 50 }]);
   });
 
   test('a kill between the commit and the note of it charges nothing twice', async () => {

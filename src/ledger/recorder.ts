@@ -8,7 +8,7 @@ import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { Lookup } from './lookup.ts';
 import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
-import type { GenerationRecord, OpenRecord } from './records.ts';
+import type { GenerationRecord, Metered, OpenRecord } from './records.ts';
 import type { UnknownOutcome } from './replay.ts';
 import { isLeftUndone, Segments } from './segments.ts';
 import type { LedgerStore } from './settle.ts';
@@ -74,9 +74,17 @@ export interface Recorder {
   release(hold: Hold): void;
   /**
    * Resolves when the attempt is durable: only then may bytes go upstream. Rejects with a 503 for the client when it
-   * cannot be written, or when too many outcomes wait for the store and this is the first attempt of its request.
+   * cannot be written, or when too many outcomes wait for the store and this is the first attempt of its request. `least`: what it
+   * is charged if nobody ever tells more of it, where nothing is set aside for it.
    */
-  attempt(attempt: { id: string; attempt: number; endpoint: string; record: OpenRecord; hold: Hold }): Promise<void>;
+  attempt(attempt: {
+    id: string;
+    attempt: number;
+    endpoint: string;
+    record: OpenRecord;
+    hold: Hold;
+    least?: Metered | undefined;
+  }): Promise<void>;
   /** A better estimate, should the end never be told: what was used, and what it costs so far. Never waited for. */
   progress(id: string, usage: TokenClasses, cost_nano: number): void;
   /**

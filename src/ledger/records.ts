@@ -146,6 +146,12 @@ export interface GenerationRecord extends OpenRecord {
 /** One line of a hold: what is set aside in all, and what of it is the last attempt's grant. */
 export type HeldLine = [budget_id: string, window_start: string, amount_nano: number, granted_nano: number];
 
+/** What an attempt has used and cost so far, as far as the gateway can tell. */
+export interface Metered {
+  usage: TokenClasses;
+  cost_nano: number;
+}
+
 /**
  * The journal's records: one JSON line each, `t` first (`lineOf`). See docs/decisions for the crash matrix.
  * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
@@ -156,7 +162,8 @@ export type JournalRecord =
   /**
    * Attempt. `record` is what the generation record begins with, also where the outcome is never told. `hold`: everything that is
    * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is
-   * relied on, when the grant of a running attempt becomes larger.
+   * relied on, when the grant of a running attempt becomes larger. `least`: what it is charged at the least where nobody tells its
+   * end and nothing is set aside for it. Absent where something is, and in records of older versions.
    */
   | {
       t: 'A';
@@ -167,6 +174,7 @@ export type JournalRecord =
       grant_nano?: number;
       mode?: BudgetMode;
       is_byok?: boolean;
+      least?: Metered;
       record: OpenRecord;
     }
   /** Progress: metered so far, every 2 s of a stream. */

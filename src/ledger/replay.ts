@@ -1,7 +1,6 @@
-import type { TokenClasses } from '../schemas/inner.ts';
 import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { FoundAttempt, LostAttempt } from './lookup.ts';
-import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord, OpenRecord } from './records.ts';
+import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord, Metered, OpenRecord } from './records.ts';
 import { epochOf, type Segment, type Segments } from './segments.ts';
 import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
@@ -27,13 +26,14 @@ export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
   is_soft: boolean;
-  metered: { usage: TokenClasses; cost_nano: number } | undefined;
+  /** What was seen of it, or, until something was, what it has used at the least. */
+  metered: Metered | undefined;
 }
 
 /** What an attempt is charged of which nothing is known but what was metered until its gateway was gone. */
 function assumedCost({ hold, grant_nano, is_soft, metered }: Unfinished, policy: UnknownOutcome): number {
   const known_nano = metered?.cost_nano;
-  // Without a budget nothing was set aside: what was metered is all that is known.
+  // Without a budget nothing was set aside: what was metered, or its prompt alone, is all that is known.
   if (known_nano !== undefined && ((policy === 'metered' && is_soft) || hold.length === 0)) return known_nano;
   return Math.max(grant_nano, known_nano ?? 0);
 }
@@ -130,7 +130,7 @@ export function replay(segments: Segments): Replay {
           is_soft: record.mode === 'soft',
           is_byok: record.is_byok ?? false,
           // Told again with a larger grant, it is the same attempt.
-          metered: known?.number === record.attempt ? known.metered : undefined,
+          metered: known?.number === record.attempt ? known.metered : record.least,
         });
         return;
       }

@@ -50,6 +50,13 @@ export const FAULTS: Fault[] = [
     edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' }],
   },
   {
+    name: 'unknown outcome of a caller without limits charged nothing',
+    paper: 'not in it',
+    edits: [
+      { file: 'ledger/replay.ts', text: 'known.metered : record.least,', replacement: 'known.metered : undefined,' },
+    ],
+  },
+  {
     name: 'batch of a lost answer under a new number, no generation key',
     paper: '100 %',
     edits: [

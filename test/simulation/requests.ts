@@ -16,6 +16,8 @@ export interface Request {
   mode: BudgetMode;
   /** The one that serves it. */
   process: NodeProcess;
+  /** What an attempt of it costs at the least, where nothing is set aside: its prompt. */
+  least_nano: number;
   step: Step;
   asked_at: number;
   /** By attempt, where it was sent. */
@@ -75,7 +77,8 @@ export function lookupOf(world: World, process: NodeProcess): Lookup {
 function send(world: World, process: NodeProcess, request: Request, asked: Ask, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
   const windows = windowsOf(world, request, asked, hold);
-  const bound = hold.granted_nano;
+  const isLimited = request.budgets.length > 0;
+  const bound = isLimited ? hold.granted_nano : 10 * request.least_nano;
   const sent = upstream.send(windows, bound);
   request.sent[request.attempts - 1] = sent;
   const { promise, resolve } = Promise.withResolvers<Answer>();
@@ -102,16 +105,20 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
   });
   const share = random.chance(0.25) ? 1 : random.next();
   const overrun = plan.overruns && request.mode === 'soft' && random.chance(0.2) ? random.between(1, 1.3) : share;
-  const total = Math.max(1, Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)));
+  const total = Math.max(
+    request.least_nano,
+    1,
+    Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)),
+  );
   const breaks = random.chance(0.08);
-  if (plan.mode === 'sliced') {
+  if (plan.mode === 'sliced' && isLimited) {
     void stream(world, process, request, { hold, sent, total, breaks }).then(resolve);
     return promise;
   }
   scheduler.after(way + length_ms, 'billed', undefined, () => upstream.bill(sent, total));
   if (random.chance(0.3)) {
     scheduler.after(way + length_ms / 2, 'metered', process, () => {
-      if (!isOver) metered(world, process, request, Math.floor(total / 2));
+      if (!isOver) metered(world, process, request, Math.max(request.least_nano, Math.floor(total / 2)));
     });
   }
   const told: Answer = breaks ? { is: 'broken', cost_nano: 0 } : { is: 'complete', cost_nano: total };
@@ -176,18 +183,22 @@ export async function serve(world: World, process: NodeProcess, request: Request
     const facts = { id: request.id, outcome, is_byok, created_at, attempts: [...attempts], charges: [], ...costs };
     return generation({ ...facts, usage: outcome === 'unknown' ? null : { in_uncached: 1, out_text: 1 } });
   };
+  const isLimited = request.budgets.length > 0;
   const ask = (): Ask => {
     const full_nano = random.whole(500, 12_000);
     const least_nano = random.chance(0.6) ? full_nano : random.whole(200, full_nano);
     const { id, budgets, mode } = request;
-    return { id, at, budgets, mode, is_byok: random.chance(0.15), full_nano, least_nano };
+    const is_byok = isLimited && random.chance(0.15);
+    return { id, at, budgets, mode, is_byok, full_nano, least_nano };
   };
+  const least = isLimited ? undefined : { usage: { in_uncached: 1 }, cost_nano: request.least_nano };
+  const unheld: Hold = { id: request.id, lines: [], granted_nano: 0 };
 
   let asked = ask();
   await process.enter(request, 'asked');
   let hold: Hold;
   try {
-    hold = await recorder.reserve(asked);
+    hold = isLimited ? await recorder.reserve(asked) : unheld;
   } catch (error) {
     world.watcher.refused(process, request, asked, error);
     return;
@@ -201,7 +212,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     const { is_byok } = asked;
     request.attempts = attempt;
     const record = recordOf('unknown', is_byok);
-    const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold });
+    const written = recorder.attempt({ id: request.id, attempt, endpoint: 'acme|acme/fast-1', record, hold, least });
     try {
       await process.enter(request, 'attempt being written');
       await written;
@@ -221,14 +232,14 @@ export async function serve(world: World, process: NodeProcess, request: Request
       outcome = 'completed';
       break;
     }
-    const may_cost = answer.is === 'broken' ? hold.granted_nano : 0;
+    const may_cost = answer.is === 'broken' ? Math.max(hold.granted_nano, request.least_nano) : 0;
     if (answer.is === 'broken') request.has_unknown = true;
     attempts.push(attemptRecord(may_cost, is_byok, 'the connection broke'));
     if (may_cost > 0) recorder.keep(hold, may_cost, is_byok);
     if (attempt === 3 || random.chance(0.4)) break;
     asked = ask();
     try {
-      const reserved = recorder.reserve(asked, hold);
+      const reserved = isLimited ? recorder.reserve(asked, hold) : hold;
       await process.enter(request, 'first attempt failed, next asked');
       hold = await reserved;
     } catch (error) {

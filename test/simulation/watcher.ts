@@ -372,7 +372,7 @@ export class Watcher {
       'SELECT id, charges, outcome, cost FROM ledger_generations',
     );
     const spent = new Map<string, number>();
-    const recorded = new Map<string, { charges: Map<string, number>; outcome: string }>();
+    const recorded = new Map<string, { charges: Map<string, number>; outcome: string; cost: number }>();
     let cost = 0;
     for (const row of rows) {
       const charges = new Map<string, number>();
@@ -381,7 +381,7 @@ export class Watcher {
         charges.set(name, (charges.get(name) ?? 0) + amount);
         spent.set(name, (spent.get(name) ?? 0) + amount);
       }
-      recorded.set(row.id, { charges, outcome: row.outcome });
+      recorded.set(row.id, { charges, outcome: row.outcome, cost: row.cost });
       cost += row.cost;
     }
     for (const [name, row] of this.#windows) {
@@ -408,6 +408,11 @@ export class Watcher {
         continue;
       }
       if (known.outcome === 'unknown') world.counts.unknown++;
+      if (known.outcome === 'unknown' && known.cost < request.least_nano)
+        world.fail(
+          'Q6',
+          `request ${request.number} costs ${request.least_nano} at the least, and ${known.cost} is recorded`,
+        );
       const exact = known.outcome !== 'unknown' && !request.has_unknown && !(isLost && request.process.dead);
       const isMetered = known.outcome === 'unknown' && request.mode === 'soft' && plan.unknown_outcome === 'metered';
       if (isMetered) this.#checkMetered(request, known.charges);

@@ -319,6 +319,7 @@ export class World {
       ['organization', 'workspace', 'key-a', 'guardrail'],
       ['organization', 'workspace', 'key-b'],
       ['organization', 'key-b', 'guardrail'],
+      [],
     ]);
     const budgets = ids.flatMap((id) => this.budgets.get(id) ?? []).map((budget) => ({ ...budget }));
     const is_soft = this.plan.mode !== 'strict' && random.chance(0.8);
@@ -328,6 +329,7 @@ export class World {
       budgets,
       mode: is_soft ? 'soft' : 'strict',
       process,
+      least_nano: budgets.length === 0 ? random.whole(1, 500) : 0,
       step: 'asked',
       asked_at: this.scheduler.now_ms,
       sent: [],

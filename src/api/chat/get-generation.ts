@@ -28,8 +28,11 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
   const hasOwnPart = record.attempts.some(
     (attempt) => attempt.is_byok && attempt.status === 200 && attempt.cost_nano > 0,
   );
-  const prompt = usage === null ? null : inputTokens(usage);
-  const completion = usage === null ? null : outputTokens(usage);
+  // Of an end that nobody told, a count that is missing is not known: it is no zero.
+  const told = record.outcome === 'unknown' ? Object.keys(usage ?? {}) : undefined;
+  const prompt = usage === null || told?.some((name) => name.startsWith('in_')) === false ? null : inputTokens(usage);
+  const completion =
+    usage === null || told?.some((name) => name.startsWith('out_')) === false ? null : outputTokens(usage);
   return {
     id: record.id,
     request_id: record.request_id,

@@ -4,10 +4,12 @@ import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import type { StreamEvent } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
+import { toldError } from '../told-error.ts';
 import type { PromptAnswer } from './encode.ts';
 
 /** A prompt fails alone while others are answered; nobody is told where the client has left. */
-function failureOf(error: unknown): GatewayError {
+function failureOf(thrown: unknown, { cancellation }: Call): GatewayError {
+  const error = toldError(thrown, cancellation);
   if (error instanceof ClientGone) throw error;
   return error instanceof GatewayError ? error : internalError(error);
 }
@@ -24,7 +26,7 @@ export async function completeAll(
       const call = calls[index] as Call;
       answers[index] = await inference.complete(call).then(
         (answer) => ({ answer }),
-        (error) => ({ error: failureOf(error) }),
+        (error) => ({ error: failureOf(error, call) }),
       );
     }
   };
@@ -86,9 +88,10 @@ export async function* streamAll(
       const events = running.get(index);
       running.delete(index);
       if ('thrown' in step) {
-        if (step.thrown instanceof ClientGone) gone = step.thrown;
+        const call = calls[index] as Call;
+        if (step.thrown instanceof ClientGone && !call.cancellation.stopped) gone = step.thrown;
         else {
-          failures.push({ index, failed: failureOf(step.thrown) });
+          failures.push({ index, failed: failureOf(step.thrown, call) });
           if (has_begun) yield* failures.splice(0);
         }
       } else if (!step.result.done && events !== undefined) {

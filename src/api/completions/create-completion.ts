@@ -4,7 +4,7 @@ import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
 import { withSources } from '../../http/sources.ts';
 import { serialize } from '../../inference/attempt.ts';
-import type { Call, Clock } from '../../inference/call.ts';
+import type { Call, Cancellation, Clock } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import { limits } from '../../limits.ts';
 import { CompletionAnswer, CompletionBody, CompletionChunk } from '../../schemas/completions.ts';
@@ -14,6 +14,7 @@ import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { toldError } from '../told-error.ts';
 import { askedModel } from '../unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
 import { type CompletionRequest, completionRequests } from './door.ts';
@@ -74,10 +75,9 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
       request.log_facts = { generation_id: lead.generation_id, model: lead.request.model, streamed };
       const envelope = envelopeOf(body, lead, calls);
       if (streamed) return stream(request, reply, { calls, envelope }, options);
-      const together = { cancel: () => leave(calls) };
       return answerWhole(
         reply,
-        { cancellation: together },
+        { cancellation: new Together(calls) },
         () => completeAll(inference, calls),
         (answers) => encodeCompletion(answers, envelope),
       );
@@ -85,8 +85,23 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
   });
 }
 
-function leave(calls: readonly Call[]): void {
-  for (const { cancellation } of calls) cancellation.cancel();
+/** The calls of one request end together. */
+class Together implements Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> {
+  stopped = false;
+  readonly #calls: readonly Call[];
+
+  constructor(calls: readonly Call[]) {
+    this.#calls = calls;
+  }
+
+  cancel(): void {
+    for (const { cancellation } of this.#calls) cancellation.cancel();
+  }
+
+  stop(): void {
+    for (const { cancellation } of this.#calls) cancellation.stop();
+    this.stopped = this.#calls[0]?.cancellation.stopped === true;
+  }
 }
 
 async function stream(
@@ -126,19 +141,22 @@ async function stream(
         return closed(encoder.end(index, event));
     }
   };
+  const cancellation = new Together(calls);
   await sendEventStream(request, reply, {
     events: withSources(streamAll(inference, calls)),
     encode,
-    encodeFailure(error) {
+    encodeFailure(thrown) {
+      const error = toldError(thrown, cancellation);
       if (error instanceof ClientGone) return '';
       const shown = toGatewayError(error);
       logFault(shown);
       return encoder.failed(shown, request.principal?.user_id ?? null);
     },
     heartbeat: COMMENT_HEARTBEAT,
-    onClientGone: () => leave(calls),
+    onClientGone: () => cancellation.cancel(),
+    onStop: () => cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,
-  });
+  }).catch((thrown: unknown) => Promise.reject(toldError(thrown, cancellation)));
   return reply;
 }

@@ -1,0 +1,47 @@
+import { afterEach, expect, test } from 'vitest';
+import { createServer, type Server } from './server.ts';
+
+let server: Server | undefined;
+afterEach(() => server?.close());
+
+test('a stop is told to those at work who want to know, and what begins after it is refused with 503', async () => {
+  server = createServer({ authenticate: () => Promise.reject(new Error()), logger: false, body_bytes_max: 1000 });
+  const told: string[] = [];
+  let ended = () => {};
+  const begun = Promise.withResolvers<void>();
+  server.get('/asks', { config: { access: 'open' } }, async (request) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    request.on_stop = () => {
+      told.push(request.id);
+      resolve();
+    };
+    begun.resolve();
+    await promise;
+    return 'stopped';
+  });
+  server.get('/waits', { config: { access: 'open' } }, async (request) => {
+    await new Promise<void>((resolve) => {
+      ended = resolve;
+    });
+    return String(request.is_stopped);
+  });
+  const ask = (url: string, id: string) => server!.inject({ url, headers: { 'x-request-id': id } });
+  const asking = ask('/asks', 'one');
+  const waiting = ask('/waits', 'two');
+  await begun.promise;
+  server.running.stop();
+  expect(told).toEqual(['one']);
+  expect((await asking).body).toBe('stopped');
+  const late = await ask('/asks', 'three');
+  expect(late.statusCode).toBe(503);
+  expect(late.json()).toMatchObject({ error: { code: 503, message: 'The gateway is shutting down' } });
+  let is_idle = false;
+  const idle = server.running.idle().then(() => {
+    is_idle = true;
+  });
+  await new Promise(setImmediate);
+  expect(is_idle).toBe(false);
+  ended();
+  await idle;
+  expect((await waiting).body).toBe('true');
+});

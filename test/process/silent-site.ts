@@ -1,0 +1,62 @@
+import { onTestFinished } from 'vitest';
+import { responseHead, type Step, startWireServer, type WireServer } from '../wire-server.ts';
+import { freePort, freshDir, type StartOptions } from './gateway-process.ts';
+
+/** USD for a token of the prompt, and one of the answer. */
+export const PROMPT_USD = 0.000_1;
+export const COMPLETION_USD = 0.001;
+
+const chunk = (content: string) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] })}\n\n`;
+
+const head = responseHead(200, 'text/event-stream');
+
+/** What an upstream says that never comes to an end: of streams the beginning, of one whose prompt says `mute` its head alone, of one that says `flood` without end; of whole answers nothing. */
+function beginning(body: string): Step[] {
+  if (!body.includes('"stream":true')) return [];
+  if (body.includes('mute')) return [head];
+  return body.includes('flood') ? [head, { repeat: chunk('x'.repeat(60_000)), times: 100_000 }] : [head, chunk('Once')];
+}
+
+/** The options of a gateway whose upstream ends no answer: models for text, vectors and speech. What is started with them is for callers without limits unless a key says otherwise. */
+export async function silentSite(more: object = {}): Promise<{ wire: WireServer; options: StartOptions }> {
+  const wire = await startWireServer(({ body }) => beginning(body));
+  onTestFinished(() => wire.stop());
+  const pricing = { prompt: PROMPT_USD * 1e6, completion: COMPLETION_USD * 1e6 };
+  const endpoints = [{ provider: 'wire', upstream_model: 'x', pricing }];
+  const yaml = JSON.stringify({
+    bundled_catalog: false,
+    providers: { wire: { dialect: 'openai-chat', base_url: wire.url } },
+    models: {
+      'wire/text': { context_length: 100_000, endpoints },
+      'wire/vectors': { output_modalities: ['embeddings'], endpoints },
+      'wire/speech': { input_modalities: ['audio'], output_modalities: ['transcription'], endpoints },
+    },
+    ...more,
+  });
+  return { wire, options: { data_dir: freshDir(), port: await freePort(), yaml } };
+}
+
+/** The generation that a request to an upstream was for. */
+export function generationOf({ headers }: WireServer['exchanges'][number]): string {
+  return (headers['x-client-request-id'] ?? '').replace(/\.\d+$/, '');
+}
+
+/** A second of silence, as a WAV file in base64. */
+export function silentSound(): string {
+  const rate = 8_000;
+  const bytes = Buffer.alloc(44 + rate);
+  bytes.write('RIFF', 0);
+  bytes.writeUInt32LE(36 + rate, 4);
+  bytes.write('WAVEfmt ', 8);
+  bytes.writeUInt32LE(16, 16);
+  bytes.writeUInt16LE(1, 20);
+  bytes.writeUInt16LE(1, 22);
+  bytes.writeUInt32LE(rate, 24);
+  bytes.writeUInt32LE(rate, 28);
+  bytes.writeUInt16LE(1, 32);
+  bytes.writeUInt16LE(8, 34);
+  bytes.write('data', 36);
+  bytes.writeUInt32LE(rate, 40);
+  return bytes.toString('base64');
+}

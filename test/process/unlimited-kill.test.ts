@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { makeKey, serve, stop, until } from './gateway-process.ts';
+import { COMPLETION_USD, generationOf, PROMPT_USD, silentSite, silentSound } from './silent-site.ts';
+
+const TEXT = 'Tell me a story about a gateway that was killed.';
+const LONG = `${TEXT} `.repeat(200);
+
+interface Generation {
+  outcome: string;
+  estimated: boolean;
+  total_cost: number;
+  tokens_prompt: number | null;
+  tokens_completion: number | null;
+  charges: { class: string; amount: string }[];
+}
+
+const chat = (content: string, more: object) => ({
+  model: 'wire/text',
+  messages: [{ role: 'user', content }],
+  ...more,
+});
+/** What is asked, and where. */
+const CALLS: [path: string, body: object][] = [
+  ['/chat/completions', chat(TEXT, { stream: true })],
+  ['/chat/completions', chat(TEXT, {})],
+  ['/chat/completions', chat(LONG, {})],
+  ['/messages', chat(TEXT, { max_tokens: 100 })],
+  ['/responses', { model: 'wire/text', input: TEXT }],
+  ['/completions', { model: 'wire/text', prompt: TEXT }],
+  ['/audio/transcriptions', { model: 'wire/speech', input_audio: { data: silentSound(), format: 'wav' } }],
+  ['/embeddings', { model: 'wire/vectors', input: [TEXT, TEXT] }],
+];
+
+/** Between which counts the tokens of a prompt lie. */
+function tokensOf({ path, body }: { path: string; body: string }): [number, number] {
+  if (path.endsWith('/embeddings')) return [20, 40];
+  if (path.endsWith('/transcriptions')) return [1, 100];
+  return body.length > 2_000 ? [2_000, 3_000] : [12, 24];
+}
+
+test('of a caller without limits, what a kill cut off costs the prompt at least, and its record makes no zero of what is not known', async () => {
+  const { wire, options } = await silentSite();
+  const first = await serve(options);
+  const { key, hash } = await makeKey(first);
+  const cut = CALLS.map(([path, body]) => first.call('POST', path, { key, body }).then((answer) => answer.text()));
+  await until('all are under way', () => wire.exchanges.length === CALLS.length);
+  await sleep(100);
+  first.child.kill('SIGKILL');
+  await Promise.all([first.ended, Promise.allSettled(cut)]);
+
+  const again = await serve(options);
+  let sum = 0;
+  for (const exchange of wire.exchanges) {
+    const told = exchange.body.slice(0, 200);
+    const answer = await again.call('GET', `/generation?id=${generationOf(exchange)}`, { key });
+    expect(answer.status, told).toBe(200);
+    const { data } = (await answer.json()) as { data: Generation };
+    const [least, most] = tokensOf(exchange);
+    expect(data, told).toMatchObject({ outcome: 'unknown', estimated: true, tokens_completion: null });
+    expect(data.tokens_prompt, told).toBeGreaterThanOrEqual(least);
+    expect(data.tokens_prompt, told).toBeLessThanOrEqual(most);
+    expect(data.total_cost, told).toBeCloseTo(data.tokens_prompt! * PROMPT_USD, 9);
+    expect(data.charges, told).toMatchObject([{ class: 'unknown_outcome' }]);
+    sum += data.total_cost;
+  }
+  const { data } = (await (await again.call('GET', `/keys/${hash}`)).json()) as { data: { usage: number } };
+  expect(data.usage).toBeCloseTo(sum, 9);
+  expect(await stop(again)).toBe(0);
+}, 90_000);
+
+test('with a limit, what was set aside is the bound, and no count is told', async () => {
+  const { wire, options } = await silentSite();
+  const first = await serve(options);
+  const made = await first.call('POST', '/keys', { body: { name: 'limited', limit: 10 } });
+  const { key } = (await made.json()) as { key: string };
+  const body = chat(TEXT, { max_tokens: 100 });
+  const cut = first.call('POST', '/chat/completions', { key, body });
+  const exchange = await wire.exchange(0);
+  first.child.kill('SIGKILL');
+  await Promise.all([first.ended, Promise.allSettled([cut])]);
+  const again = await serve(options);
+  const { data } = (await (await again.call('GET', `/generation?id=${generationOf(exchange)}`, { key })).json()) as {
+    data: Generation;
+  };
+  expect(data).toMatchObject({ outcome: 'unknown', tokens_prompt: null, tokens_completion: null });
+  expect(data.total_cost).toBeGreaterThan(100 * COMPLETION_USD);
+  expect(await stop(again)).toBe(0);
+}, 90_000);
