@@ -142,8 +142,9 @@ const KIND_BYTE = 6;
 export function scanSegment(
   bytes: Buffer,
   kinds?: readonly JournalRecord['t'][],
-): { records: JournalRecord[]; damaged_at: number | undefined } {
+): { records: JournalRecord[]; damaged_at: number | undefined; whole_bytes: number } {
   const records: JournalRecord[] = [];
+  let whole_bytes = 0;
   let suspect: number | undefined;
   let damaged_at: number | undefined;
   for (let at = 0; at < bytes.length; ) {
@@ -155,6 +156,7 @@ export function scanSegment(
     if (!whole) suspect ??= at;
     if (whole) {
       suspect = undefined;
+      whole_bytes = line.end + 1;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
       if (kinds === undefined || kinds.includes(kind)) records.push(recordIn(line.json));
     }
@@ -162,13 +164,20 @@ export function scanSegment(
     if (newline === -1) break;
     at = newline + 1;
   }
-  return { records, damaged_at };
+  return { records, damaged_at, whole_bytes };
 }
 
-/** As `scanSegment`, for what must be whole: damage is an error with a message that names file and offset. */
-export function readSegment(bytes: Buffer, file: string, kinds?: readonly JournalRecord['t'][]): JournalRecord[] {
-  const { records, damaged_at } = scanSegment(bytes, kinds);
-  if (damaged_at === undefined) return records;
+/**
+ * As `scanSegment`, for what must be whole: damage is an error with a message that names file and offset. `whole_bytes`:
+ * where the last record ends.
+ */
+export function readSegment(
+  bytes: Buffer,
+  file: string,
+  kinds?: readonly JournalRecord['t'][],
+): { records: JournalRecord[]; whole_bytes: number } {
+  const { records, damaged_at, whole_bytes } = scanSegment(bytes, kinds);
+  if (damaged_at === undefined) return { records, whole_bytes };
   throw new Error(
     `The journal ${file} is damaged at byte ${damaged_at}, and not at the end, where a crash would tear it. ` +
       'Restore the file, or move it away to start without the requests it records.',

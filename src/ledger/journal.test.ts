@@ -1,11 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { generation } from '../../test/generation-fixture.ts';
+import { attempt } from '../../test/recorder-fixture.ts';
 import { limits } from '../limits.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
 import { Journal } from './journal.ts';
 import { realClock } from './ledger-clock.ts';
+import type { JournalRecord } from './records.ts';
+import { replay } from './replay.ts';
 import { Segments } from './segments.ts';
 
 const dirs: string[] = [];
@@ -43,7 +47,7 @@ test('an attempt is durable only when its own file is synced, however many are f
     await new Promise(setImmediate);
     return next && made.indexOf(next.file);
   };
-  const attempt = (id: string) => {
+  const begin = (id: string) => {
     const told = { is_durable: false };
     void journal.attempt(id, `{"t":"A","id":"${id}"}`).then(() => {
       told.is_durable = true;
@@ -51,10 +55,10 @@ test('an attempt is durable only when its own file is synced, however many are f
     return told;
   };
 
-  const first = attempt('first');
+  const first = begin('first');
   await expect.poll(() => waiting.length).toBe(1);
   await fillFile();
-  const second = attempt('second');
+  const second = begin('second');
   await new Promise(setImmediate);
   expect(await syncOne()).toBe(0);
   expect(first.is_durable).toBe(true);
@@ -68,4 +72,87 @@ test('an attempt is durable only when its own file is synced, however many are f
   disk.sync = async () => {};
   for (const { done } of waiting) done();
   await journal.close();
+});
+
+/** A slot in which one run after the other writes its journal, a file an epoch, and loses ends of it. */
+function slot() {
+  const dir = mkdtempSync(join(tmpdir(), 'gateway-journal-'));
+  dirs.push(dir);
+  const write = async (epoch: number, ...files: JournalRecord[][]) => {
+    const segments = new Segments(dir);
+    segments.discard(replay(segments).lost);
+    const journal = new Journal({ segments, node: 'n', epoch, boot: 'b', sync: 'os', clock: realClock(Date.now) });
+    for (const [index, records] of files.entries()) {
+      if (index > 0) journal.beginEpoch(epoch + index);
+      for (const record of records) journal.note(record);
+    }
+    await journal.close();
+  };
+  /** As a power loss may leave it: as long as it was, without its end. */
+  const tear = (file: string) => {
+    const path = join(dir, file);
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, bytes.length - 20));
+  };
+  const read = () => {
+    const { unknown, lost } = replay(new Segments(dir));
+    return { open: unknown.map(({ id }) => id), lost: lost.map(({ name }) => name) };
+  };
+  return { dir, write, tear, read };
+}
+
+function opened(id: string): JournalRecord {
+  const { endpoint, record } = attempt(id);
+  return { t: 'A', id, attempt: 1, endpoint, hold: [['b', '', 9, 9]], grant_nano: 9, record };
+}
+
+function ended(id: string): JournalRecord {
+  return {
+    t: 'O',
+    id,
+    charges: [{ budget_id: 'b', window_start: '', amount: 1, cover: 1 }],
+    record: generation({ id }),
+  };
+}
+
+test('what was written behind a lost end of a file is lost with it, to the last file, and once it is away no more is', async () => {
+  const { dir, write, tear, read } = slot();
+  await write(1, [opened('old'), ended('old')], [opened('paid with what it freed')], [opened('and so on')]);
+  expect(read()).toEqual({ open: ['paid with what it freed', 'and so on'], lost: [] });
+  tear('00000001-000001.journal');
+  const lost = ['00000002-000001', '00000003-000001'];
+  expect(read()).toEqual({ open: ['old'], lost });
+  // A start that ends while it takes them away finds as much.
+  let removed = 0;
+  const removeNow = (path: string) => {
+    if (removed++ > 0) throw new Error('it ends here');
+    nodeDisk.removeNow(path);
+  };
+  const ending = new Segments(dir, () => {}, { ...nodeDisk, removeNow });
+  expect(() => ending.discard(replay(ending).lost)).toThrow('it ends here');
+  expect(read()).toEqual({ open: ['old'], lost: lost.slice(0, 1) });
+  await write(4, [opened('new')]);
+  expect(read()).toEqual({ open: ['old', 'new'], lost: [] });
+  expect(readdirSync(dir)).toEqual(['00000001-000001.journal', '00000004-000001.journal']);
+});
+
+test('a later run relies on what it read of the one before, torn as that was', async () => {
+  const { dir, write, tear, read } = slot();
+  await write(1, [opened('old'), ended('old')]);
+  tear('00000001-000001.journal');
+  await write(2, [opened('new')]);
+  expect(read()).toEqual({ open: ['old', 'new'], lost: [] });
+  // Read by a process alone, it was not on the disk for good.
+  truncateSync(join(dir, '00000001-000001.journal'), 100);
+  expect(read().lost).toEqual(['00000002-000001']);
+});
+
+test('a file whose forerunner was put away, or taken away, is read', async () => {
+  const { dir, write, read } = slot();
+  await write(1, [opened('old')], [opened('new')]);
+  const first = join(dir, '00000001-000001.journal');
+  renameSync(first, join(dir, '00000001-000001.settled'));
+  expect(read()).toEqual({ open: ['new'], lost: [] });
+  rmSync(join(dir, '00000001-000001.settled'));
+  expect(read()).toEqual({ open: ['new'], lost: [] });
 });

@@ -42,6 +42,8 @@ export class Journal {
   #epoch: number;
   #ordinal = 0;
   #segment!: Segment;
+  /** What its file goes on from. */
+  #after: [file: string, bytes: number] | undefined;
   #file: OpenFile | undefined;
   #scheduled = false;
   #written: Deferred | undefined;
@@ -73,6 +75,13 @@ export class Journal {
 
   /** Resolves when the attempt would survive what `sync` promises: only then may bytes go upstream. */
   attempt(id: string, json: string): Promise<void> {
+    const durable = this.extend(id, json);
+    this.#segments.metered(id, undefined);
+    return durable;
+  }
+
+  /** As `attempt`, for one that is running: what was metered of it stands. */
+  extend(id: string, json: string): Promise<void> {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
     if (this.#segments.attempt(id, this.#segment)) this.#repeated.push(id);
@@ -92,7 +101,9 @@ export class Journal {
 
   /** Written with the next records; nobody waits for it. */
   note(record: JournalRecord): void {
-    if (this.#append(lineOf(record))) return;
+    const line = lineOf(record);
+    if (this.#append(line)) return;
+    if (record.t === 'P') this.#segments.metered(record.id, line);
     if (record.t === 'F') this.#segments.flushed(record.ids);
   }
 
@@ -121,34 +132,36 @@ export class Journal {
    * keep every file behind it.
    */
   async carry(segment: Segment): Promise<void> {
-    const metered = new Map<string, JournalRecord>();
     const attempts = new Map<string, JournalRecord>();
-    const found = await this.#segments.records(segment, ['A', 'O', 'P']);
-    for (const record of found) {
-      if (record.t === 'P') metered.set(record.id, record);
-      if (record.t === 'A') attempts.set(record.id, record);
-    }
+    const found = await this.#segments.records(segment, ['A', 'O']);
+    for (const record of found) if (record.t === 'A') attempts.set(record.id, record);
     // What is gathered is in its place before anything is put behind it.
     this.#write();
     const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
     for (const record of found) {
       if ((record.t !== 'A' && record.t !== 'O') || !this.#segments.isOpen(record, segment)) continue;
-      if (record.t === 'A') {
+      if (record.t === 'O') {
+        this.#appendAgain(lineOf(record));
+        carried.set(record, this.#segment);
+      } else if (attempts.get(record.id) === record) {
         // Behind a newer one, an older one would be taken for the newest.
         const newest = this.#segments.newestAttempt(record.id) ?? segment;
-        if (newest !== segment) carried.set(record, newest);
-        if (newest !== segment || attempts.get(record.id) !== record) continue;
+        if (newest === segment) this.#appendAgain(lineOf(record));
+        // It may stand in front of the attempt now, or in a file that is put away.
+        const progress = this.#segments.progressOf(record.id);
+        if (progress !== undefined) this.#appendAgain(progress);
+        carried.set(record, newest === segment ? this.#segment : newest);
       }
-      const refused = this.#append(lineOf(record));
-      if (refused) throw refused;
-      const progress = record.t === 'A' ? metered.get(record.id) : undefined;
-      if (progress) this.#append(lineOf(progress));
-      carried.set(record, this.#segment);
     }
     // Its file may be gone.
     if (carried.size === 0) return;
     await this.sync();
     for (const [record, to] of carried) this.#segments.move(record, to);
+  }
+
+  #appendAgain(line: string): void {
+    const refused = this.#append(line);
+    if (refused) throw refused;
   }
 
   /** Resolves when everything told so far would survive what the mode of syncing promises. */
@@ -264,7 +277,7 @@ export class Journal {
   /** What a segment begins with; also written to see whether the disk takes anything. */
   #start(): string {
     const { node, boot } = this.#options;
-    const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT };
+    const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT, after: this.#after };
     return lineOf(start);
   }
 
@@ -301,6 +314,7 @@ export class Journal {
   /** Takes effect only when the new file is there, and its name durable; throws otherwise. */
   #openSegment(): void {
     const { sync } = this.#options;
+    const before = this.#segments.list.at(-1);
     const segment = this.#segments.add(segmentName(this.#epoch, ++this.#ordinal));
     const path = this.#segments.path(segment);
     let file: OpenFile | undefined;
@@ -318,6 +332,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
+    this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
     this.#write();
   }

@@ -218,7 +218,7 @@ class Node implements Recorder {
     if (!this.#leases.extend(hold, granted_nano)) return false;
     if (before === hold.granted_nano || !hold.attempt) return true;
     try {
-      await this.#journal.attempt(hold.id, this.#attemptLine(hold, hold.attempt));
+      await this.#journal.extend(hold.id, this.#attemptLine(hold, hold.attempt));
       return true;
     } catch (error) {
       this.#leases.book.notGranted(hold, before);
@@ -526,6 +526,14 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
   // It may have been set back between the two.
   if (isBefore(registered.before, stored)) owe(segments, registered.before);
+  if (left.lost.length > 0) {
+    const files = left.lost.map(({ name }) => name);
+    log.warn(
+      { node: slot.node, files },
+      'a power loss took the end of a journal file; those that go on from it are dropped',
+    );
+    segments.discard(left.lost);
+  }
   const node = new Node(slot, segments, registered, options);
   try {
     await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });

@@ -139,6 +139,6 @@ test('the journal tells the same in lines of now and of older versions', () => {
   for (const encode of [lineOf, JSON.stringify]) {
     const lines = new LineBuffer();
     for (const record of told) lines.add(encode(record));
-    expect(readSegment(lines.take(), 'f')).toStrictEqual(told);
+    expect(readSegment(lines.take(), 'f').records).toStrictEqual(told);
   }
 });

@@ -64,6 +64,25 @@ describeStores('the files of the recorder', ({ open }) => {
     }
   });
 
+  test('a start drops the files that go on from an end that a power loss took, and what it writes then is read', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    store.settle = down;
+    await recorder.attempt(attempt('old'));
+    for (let index = 0; files(data_dir).length < 2; index++)
+      await recorder.outcome(generation({ id: `g${index}`, title: 'x'.repeat(100_000) }), noHold());
+    await recorder.attempt(attempt('paid with what was freed'));
+    const copy = asKilled(data_dir);
+    const [first = '', second = ''] = files(copy);
+    const path = join(copy, 'slots', '0', first);
+    writeFileSync(path, readFileSync(path).subarray(0, -1));
+    const next = await start(store, copy);
+    expect(files(copy)).not.toContain(second);
+    await next.attempt(attempt('new'));
+    await (await start(ledgerStore(database.queries, database.engine), asKilled(copy))).flush();
+    const unknown = (await stored(database)).filter(({ outcome }) => outcome === 'unknown');
+    expect(unknown.map(({ id }) => id)).toEqual(['new', 'old']);
+  });
+
   test('a journal of a newer version stops the start', async () => {
     const { store, data_dir, recorder } = await setUp();
     await recorder.attempt(attempt('g1'));

@@ -236,6 +236,26 @@ describeStores('the recorder', ({ open }) => {
     ]);
   });
 
+  test('a call is carried on with what was metered of it, wherever that stands, and with nothing of an earlier attempt', async () => {
+    const database = await carriedOn(async (recorder, fillFile) => {
+      const [extended, ...ids] = ['1 extended', '2 metered later', '3 tried again'];
+      const hold = await recorder.reserve({ id: extended, budgets: [], is_byok: false, full_nano: 5, least_nano: 5 });
+      await recorder.attempt({ ...attempt(extended), hold });
+      for (const id of ids) await recorder.attempt(attempt(id));
+      for (const id of ['1 extended', '3 tried again']) recorder.progress(id, { out_text: 7 }, 7);
+      await recorder.attempt({ ...attempt('3 tried again'), attempt: 2 });
+      await fillFile();
+      recorder.progress('2 metered later', { out_text: 8 }, 8);
+      expect(await recorder.extend(hold, 6)).toBe(true);
+    });
+    const unknown = (await stored(database)).filter(({ outcome }) => outcome === 'unknown');
+    expect(unknown.map(({ id, cost }) => [id, cost])).toEqual([
+      ['1 extended', 7],
+      ['2 metered later', 8],
+      ['3 tried again', 0],
+    ]);
+  });
+
   test('what earlier attempts of a call cost is charged, also when its end is unknown', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const again = attempt('g1');

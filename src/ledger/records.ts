@@ -157,8 +157,11 @@ export interface Metered {
  * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
  */
 export type JournalRecord =
-  /** Start: node, epoch, boot id of the machine, format. */
-  | { t: 'S'; node: string; epoch: number; boot: string; format: number }
+  /**
+   * Start: node, epoch, boot id of the machine, format. `after`: the file that this one goes on from, and how long that was; absent:
+   * it was put away, there is none, or the file is of an older version.
+   */
+  | { t: 'S'; node: string; epoch: number; boot: string; format: number; after?: [file: string, bytes: number] }
   /**
    * Attempt. `record` is what the generation record begins with, also where the outcome is never told. `hold`: everything that is
    * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is

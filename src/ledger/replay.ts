@@ -10,6 +10,11 @@ export interface Replay {
   unknown: Unfinished[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
+  /**
+   * Files behind one of which a power loss took the end. Not read: their attempts may have been given money that the
+   * outcomes which are gone had freed, and it would be charged twice.
+   */
+  lost: Segment[];
 }
 
 /** An outcome with what it is charged to. */
@@ -152,13 +157,23 @@ export function replay(segments: Segments): Replay {
       case 'C':
     }
   };
+  const lost = new Set<string>();
+  const reached = new Map<string, number>();
   for (const segment of segments.list) {
     if (segment.settled) continue;
-    for (const record of segments.read(segment)) take(record, segment);
+    const records = segments.read(segment);
+    const after = records.find((record) => record.t === 'S')?.after;
+    if (after !== undefined && (lost.has(after[0]) || (reached.get(after[0]) ?? after[1]) < after[1])) {
+      lost.add(segment.name);
+      continue;
+    }
+    reached.set(segment.name, segment.bytes);
+    for (const record of records) take(record, segment);
   }
   return {
     unknown: [...attempts.values()],
     outcomes: [...outcomes.values()].map(({ record, charges }) => toSettle(record, charges)),
+    lost: segments.list.filter(({ name }) => lost.has(name)),
   };
 }
 

@@ -9,6 +9,7 @@ import type { Position } from './settle.ts';
 export interface Segment {
   /** Without extension: epoch and ordinal, so that names sort in the order of writing. */
   name: string;
+  /** Of whole records, where it was read or is written. */
   bytes: number;
   /** When the last record was written; undefined while it is being written. */
   closed_at: number | undefined;
@@ -24,6 +25,8 @@ interface Open {
   O: Segment | undefined;
   /** A later one, which holds the newest of its attempts: what the others say holds no more. */
   newest: Segment | undefined;
+  /** What was metered last of its running attempt, as a line. */
+  progress: string | undefined;
 }
 
 const UNSETTLED = '.journal';
@@ -104,7 +107,9 @@ export class Segments {
     const path = this.path(segment);
     const bytes = this.disk.readNow(path);
     if (bytes === undefined) throw new Error(`The journal ${path} was taken away while it was being read`);
-    return readSegment(bytes, path);
+    const { records, whole_bytes } = readSegment(bytes, path);
+    segment.bytes = whole_bytes;
+    return records;
   }
 
   /**
@@ -133,7 +138,7 @@ export class Segments {
     const bytes = (await this.disk.read(path)) ?? (await this.disk.read(this.path(segment)));
     // A file that somebody took away has nothing to say.
     if (bytes === undefined) return [];
-    if (!segment.settled) return readSegment(bytes, path, kinds);
+    if (!segment.settled) return readSegment(bytes, path, kinds).records;
     const { records, damaged_at } = scanSegment(bytes, kinds);
     if (damaged_at !== undefined && !this.#damaged.has(segment)) {
       this.#damaged.add(segment);
@@ -172,6 +177,14 @@ export class Segments {
     if (this.#list.at(-1) === segment) this.#list.pop();
   }
 
+  /** Takes files away that go on from what is lost. The newest first: without the one before it, one would pass for whole. */
+  discard(lost: readonly Segment[]): void {
+    for (const segment of lost.toReversed()) {
+      this.disk.removeNow(this.path(segment));
+      this.#list.splice(this.#list.indexOf(segment), 1);
+    }
+  }
+
   abandon(id: string): void {
     this.#close('A', id);
   }
@@ -180,6 +193,17 @@ export class Segments {
   attempt(id: string, segment: Segment): boolean {
     this.#begin('A', id, segment);
     return this.#open.get(id)?.A !== segment;
+  }
+
+  /** So much was metered of a running attempt; undefined: it has just begun. */
+  metered(id: string, line: string | undefined): void {
+    const open = this.#open.get(id);
+    if (open?.A !== undefined) open.progress = line;
+  }
+
+  /** What was told last to `metered`. */
+  progressOf(id: string): string | undefined {
+    return this.#open.get(id)?.progress;
   }
 
   /** The newest attempts of these stand here. */
@@ -244,6 +268,7 @@ export class Segments {
         A: kind === 'A' ? segment : undefined,
         O: kind === 'O' ? segment : undefined,
         newest: undefined,
+        progress: undefined,
       });
     else if (open[kind] !== undefined) return;
     else open[kind] = segment;

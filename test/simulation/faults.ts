@@ -227,7 +227,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: 'await this.#journal.attempt(hold.id, this.#attemptLine(hold, hold.attempt));',
+        text: 'await this.#journal.extend(hold.id, this.#attemptLine(hold, hold.attempt));',
         replacement: 'await Promise.resolve();',
       },
     ],
@@ -413,6 +413,13 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { small: true },
     edits: [{ file: BOOK, text: 'const empty = lease.stored === 0 && lease', replacement: 'const empty = lease' }],
+  },
+  {
+    name: 'a file is read that goes on from what a power loss took',
+    paper: 'not in it',
+    is_slow: true,
+    options: { journal_sync: 'os', small: true },
+    edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
   },
   {
     name: 'what the store is owed is forgotten in a crash',
