@@ -331,7 +331,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'own accounts count against every budget',
     paper: 'not in it',
-    edits: [{ file: LEASES, text: 'if (ask.is_byok && !budget.include_byok) continue;', replacement: '' }],
+    edits: [{ file: LEASES, text: 'return is_byok ? budgets.filter', replacement: 'return !budgets ? budgets.filter' }],
   },
   {
     name: 'windows by the clock of the machine',
