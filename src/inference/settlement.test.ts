@@ -2,12 +2,23 @@ import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { budgetOf, recorders } from '../../test/recorder-fixture.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import type { Recorder } from '../ledger/recorder.ts';
 import type { FeeRecord } from '../ledger/records.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { type Answered, createSettlement, type Session } from './settlement.ts';
+
+const settlementOf = (recorder: Recorder) =>
+  createSettlement({
+    recorder,
+    clock: { now_ms: Date.now, monotonic_ms: () => performance.now() },
+    metrics: createMetrics(),
+    log: { warn() {} },
+    rules: {} as never,
+    traffic: { answered() {}, failed() {} },
+  });
 
 describeStores('the settlement of a call', ({ open }) => {
   const { start } = recorders(open);
@@ -22,14 +33,7 @@ describeStores('the settlement of a call', ({ open }) => {
       const hold = await recorder.reserve(asked);
       const record = generation({ id: 'g', outcome: 'unknown', attempts: [], cost_nano: 0 });
       await recorder.attempt({ id: 'g', attempt: 1, endpoint: 'e', record, hold });
-      const settlement = createSettlement({
-        recorder,
-        clock: { now_ms: Date.now, monotonic_ms: () => performance.now() },
-        metrics: createMetrics(),
-        log: { warn() {} },
-        rules: {} as never,
-        traffic: { answered() {}, failed() {} },
-      });
+      const settlement = settlementOf(recorder);
       const fault = () => {
         throw new Error('a fault of ours');
       };
@@ -56,14 +60,7 @@ describeStores('the settlement of a call', ({ open }) => {
     const { own, fees = [], usage } = facts;
     const database = await open();
     const recorder = await start(ledgerStore(database.queries, database.engine));
-    const settlement = createSettlement({
-      recorder,
-      clock: { now_ms: Date.now, monotonic_ms: () => performance.now() },
-      metrics: createMetrics(),
-      log: { warn() {} },
-      rules: {} as never,
-      traffic: { answered() {}, failed() {} },
-    });
+    const settlement = settlementOf(recorder);
     const endpoint = { id: 'e', model: 'm', tag: 'p', provider: 'p', pricing };
     const candidate = { endpoint, model: { id: 'm' }, provider: { name: 'p', slug: 'p' }, own } as never as Candidate;
     const hold = { id: 'g', lines: [], granted_nano: 0 };
