@@ -133,13 +133,13 @@ export class OpenLoop extends BaseLoad {
 export class Streams extends BaseLoad {
   readonly #request: Buffer;
 
-  constructor(port: number, request: Buffer, count: number) {
+  /** The first ones are asked for evenly over the given time: all at once would measure the backlog of the listening socket. */
+  constructor(port: number, request: Buffer, count: number, spread_ms: number) {
     super();
     this.#request = request;
-    // One a millisecond: an opening burst would measure the backlog of the listening socket.
     for (let index = 0; index < count; index += 1) {
       const connection = this.open(port);
-      setTimeout(() => this.#ask(connection), index);
+      setTimeout(() => this.#ask(connection), (index * spread_ms) / count);
     }
   }
 

@@ -6,6 +6,8 @@ import { coreBusy_ms } from './process.ts';
 import { ANSWER_MODEL, requestBody, STREAMS, type StreamShape, streamModel } from './workload.ts';
 
 const RAMP_MS = 500;
+/** Between the beginnings of long streams. */
+const SPREAD_MS = 1;
 
 /** What one window on one candidate gave; times are the whole window's. */
 export interface Window {
@@ -98,16 +100,23 @@ export function latency(candidate: Candidate, rate_per_second: number, window_ms
   return observe(candidate, begin, RAMP_MS, window_ms);
 }
 
-/** The time to the first text while so many streams run, each of a second at fifty chunks a second. */
+/**
+ * The time to the first text while so many streams run, each of a second at fifty chunks a second. They begin evenly over
+ * that second and so go on evenly: begun together they would end together, and each second would be a burst and a lull.
+ */
 export function firstToken(candidate: Candidate, streams: number, window_ms: number): Promise<Window> {
-  const begin = () => new Streams(candidate.target.port, streamRequest(candidate, STREAMS.first_token), streams);
-  return observe(candidate, begin, streams + RAMP_MS, window_ms);
+  const { chunks, interval_ms } = STREAMS.first_token;
+  const spread_ms = chunks * interval_ms;
+  const request = streamRequest(candidate, STREAMS.first_token);
+  const begin = () => new Streams(candidate.target.port, request, streams, spread_ms);
+  return observe(candidate, begin, spread_ms + RAMP_MS, window_ms);
 }
 
 /** The CPU time of streamed chunks, a hundred a second on each of so many streams. */
 export function chunkCpu(candidate: Candidate, streams: number, window_ms: number): Promise<Window> {
-  const begin = () => new Streams(candidate.target.port, streamRequest(candidate, STREAMS.chunk_cpu), streams);
-  return observe(candidate, begin, streams + RAMP_MS, window_ms);
+  const request = streamRequest(candidate, STREAMS.chunk_cpu);
+  const begin = () => new Streams(candidate.target.port, request, streams, streams * SPREAD_MS);
+  return observe(candidate, begin, streams * SPREAD_MS + RAMP_MS, window_ms);
 }
 
 /** Makes a fresh candidate's code hot, streamed and not. */
@@ -133,13 +142,13 @@ const MEMORY_BASE_MS = 2_000;
  */
 export async function memory(candidate: Candidate, streams: number, hold_ms: number): Promise<Memory> {
   const request = streamRequest(candidate, STREAMS.memory);
-  const base = new Streams(candidate.target.port, request, MEMORY_BASE_STREAMS);
+  const base = new Streams(candidate.target.port, request, MEMORY_BASE_STREAMS, MEMORY_BASE_STREAMS * SPREAD_MS);
   let load: Load | undefined;
   try {
     await sleep(MEMORY_BASE_MS);
     const before_bytes = candidate.program.usage().rss_bytes;
-    load = new Streams(candidate.target.port, request, streams);
-    await sleep(streams + hold_ms);
+    load = new Streams(candidate.target.port, request, streams, streams * SPREAD_MS);
+    await sleep(streams * SPREAD_MS + hold_ms);
     const open_bytes = candidate.program.usage().rss_bytes;
     const open = load.tally.samples_ms.length;
     if (open !== streams || load.tally.failed > 0) throw new Error(`Only ${open} of ${streams} streams were open.`);
