@@ -81,9 +81,9 @@ function inlined(encoding: Encoding, url: string): string {
   return media === undefined ? url : `data:${media.mime_type};base64,${media.base64}`;
 }
 
-/** The text of a `text/…` data URL: this wire's files are PDFs. */
+/** The text of a data URL of text or JSON: this wire's files are PDFs. */
 function textOfDataUrl(url: string): string | undefined {
-  if (!url.startsWith('data:text/')) return undefined;
+  if (!/^data:(?:text\/|application\/json[;,])/.test(url)) return undefined;
   const comma = url.indexOf(',');
   if (comma === -1) return undefined;
   const payload = url.slice(comma + 1);
