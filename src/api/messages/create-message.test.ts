@@ -23,7 +23,12 @@ beforeAll(async () => {
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: { scripted },
-      models: { 'test/chat': { endpoints } },
+      models: {
+        'test/chat': { endpoints },
+        'test/gemini': {
+          endpoints: endpoints.map((endpoint) => ({ ...endpoint, dialect: 'gemini-generate-content' })),
+        },
+      },
       timeouts: { heartbeat_first_ms: HEARTBEAT_MS, heartbeat_ms: HEARTBEAT_MS },
       ledger: { journal_sync: 'os' },
     }),
@@ -106,6 +111,19 @@ describe('before a stream', () => {
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } });
   });
+
+  test.each([false, true])(
+    'what the provider says of an answer that failed before its first word (%s)',
+    async (is_stream) => {
+      const finishReason = 'MALFORMED_FUNCTION_CALL';
+      const body = { candidates: [{ finishReason, finishMessage: 'Malformed function call: run(secret)' }] };
+      steps = is_stream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
+      const response = await ask({ model: 'test/gemini', stream: is_stream });
+      expect(response.status).toBe(502);
+      const message = 'Scripted returned an error: Malformed function call: run([redacted])';
+      expect(await response.json()).toMatchObject({ error: { message, metadata: { provider_code: finishReason } } });
+    },
+  );
 
   test('routing is told where it was asked for', async () => {
     steps = json(500, { error: { message: 'so it is' } });

@@ -282,9 +282,52 @@ describe('what is said', () => {
       { type: 'file', file: { file_id: 'f' } },
     ],
     [
-      'a document of blocks',
-      { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'a' }] } },
-      { type: 'file', file: {}, ext: rest({ source: { type: 'content', content: [{ type: 'text', text: 'a' }] } }) },
+      'a document of blocks of text, which is text elsewhere',
+      {
+        type: 'document',
+        source: {
+          type: 'content',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'text', text: 'b' },
+          ],
+        },
+        title: 'T',
+        cache_control,
+      },
+      {
+        type: 'text',
+        text: 'T\na\nb',
+        cache_control,
+        ext: rest({
+          type: 'document',
+          source: {
+            type: 'content',
+            content: [
+              { type: 'text', text: 'a' },
+              { type: 'text', text: 'b' },
+            ],
+          },
+          title: 'T',
+        }),
+      },
+    ],
+    [
+      'a document whose blocks are a string',
+      { type: 'document', source: { type: 'content', content: 'a' } },
+      { type: 'text', text: 'a', ext: rest({ type: 'document', source: { type: 'content', content: 'a' } }) },
+    ],
+    [
+      'a document of pictures, which only this wire knows',
+      {
+        type: 'document',
+        source: { type: 'content', content: [{ type: 'image', source: { type: 'url', url: 'u' } }] },
+      },
+      {
+        type: 'file',
+        file: {},
+        ext: rest({ source: { type: 'content', content: [{ type: 'image', source: { type: 'url', url: 'u' } }] } }),
+      },
     ],
     [
       'a search result, which is text elsewhere',

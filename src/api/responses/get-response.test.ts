@@ -52,6 +52,14 @@ describe('getting a stored response', () => {
     expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
   });
 
+  test('it is told whole: a stream of it is refused, not left out without a word', async () => {
+    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const refused = await ask('GET', `/responses/${answer['id']}?stream=true`);
+    expect(refused.status).toBe(400);
+    expect(refused.answer['error']).toMatchObject({ param: 'stream' });
+    expect((await ask('GET', `/responses/${answer['id']}?stream=false`)).answer).toEqual(answer);
+  });
+
   test('what is not asked for is not stored', async () => {
     const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
     expect(answer['store']).toBe(false);

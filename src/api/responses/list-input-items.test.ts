@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestGateway } from '../../../test/harness.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
 import { askOf, startStoring } from '../../../test/storing-gateway.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 
 describe('listing the input of a stored response', () => {
   let gateway: TestGateway;
@@ -33,7 +34,22 @@ describe('listing the input of a stored response', () => {
       after = `&after=${page['last_id']}`;
     }
     expect(ids).toEqual(['msg_own', said?.['id'], asked?.['id']]);
-    expect((await ask('GET', `${path}?after=nothing`)).status).toBe(400);
+    const refused = await ask('GET', `${path}?after=nothing`);
+    expect(refused.status).toBe(400);
+    expect(refused.answer['error']).toMatchObject({ param: 'after' });
     expect((await ask('GET', '/responses/gen-0/input_items')).status).toBe(404);
+  });
+
+  test('pages come to an end where items came under one id', async () => {
+    const item = (content: string) => ({ role: 'user', content, id: 'msg_same' });
+    const { answer } = await ask('POST', '/responses', { ...echo, input: [item('One'), item('Two'), item('Three')] });
+    const texts: unknown[] = [];
+    let page: JsonObject = { has_more: true };
+    for (let turns = 0; page['has_more'] === true && turns < 5; turns += 1) {
+      const after = turns === 0 ? '' : `&after=${page['last_id']}`;
+      page = (await ask('GET', `/responses/${answer['id']}/input_items?limit=1${after}`)).answer;
+      texts.push(...array(page['data']).map((one) => object(array(object(one)['content'])[0])['text']));
+    }
+    expect(texts).toEqual(['Three', 'Two', 'One']);
   });
 });

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
@@ -25,12 +25,15 @@ const InputItems = Type.Object(
   { title: 'ListedInputItems' },
 );
 
-/** The items with a type and an id each; those that came without have one of their place, the same whenever they are listed. */
+/** The items with a type and an id each; those that came without, or under the id of another, have one of their place, the same whenever they are listed. */
 function listed(response_id: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
   const stem = response_id.replace(/^gen-/, '').replaceAll('-', '');
+  const ids = new Set<string>();
   return input.map((item, at) => {
-    const { id, type = 'message', role, content } = item;
-    const told = { ...item, id: typeof id === 'string' && id !== '' ? id : `in_${stem}${at}`, type: String(type) };
+    const { id: given, type = 'message', role, content } = item;
+    const id = typeof given === 'string' && given !== '' && !ids.has(given) ? given : `in_${stem}${at}`;
+    ids.add(id);
+    const told = { ...item, id, type: String(type) };
     if (type !== 'message' || typeof content !== 'string') return told;
     const part = { type: role === 'assistant' ? 'output_text' : 'input_text', text: content };
     return { ...told, content: [part] };
@@ -63,7 +66,7 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
       const items = listed(id, found.input);
       if (order === 'desc') items.reverse();
       const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
-      if (after !== undefined && from === 0) throw new GatewayError(400, 'after: no item of this response has this id');
+      if (after !== undefined && from === 0) throw invalidField('after', 'must be the id of an item of this response');
       const data = items.slice(from, from + limit);
       return {
         object: 'list' as const,

@@ -139,7 +139,7 @@ function decodePart(value: JsonValue): InnerPart[] {
       return [{ ...part, ...hints(block, ['type', 'source']) }];
     }
     case 'document':
-      return [decodeDocument(block)];
+      return [textOfBlocks(block) ?? decodeDocument(block)];
     case 'search_result':
       return [decodeSearchResult(block)];
     default:
@@ -152,6 +152,17 @@ function decodeSearchResult(block: WireBlock): InnerPart {
   const { title, source, content } = block;
   const texts = asArray(content).map((text) => asText(asObject(text)?.['text']));
   const part: TextPart = { type: 'text', text: [asText(title), asText(source), ...texts].join('\n') };
+  return { ...part, ...hints(block, []) };
+}
+
+/** A document whose source is blocks of text, which is text to every model and itself to those of this wire. */
+function textOfBlocks(block: WireBlock): InnerPart | undefined {
+  const { type, content } = asObject(block['source']) ?? {};
+  if (type !== 'content') return undefined;
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content).map(asBlock);
+  if (blocks.some((told) => told?.type !== 'text')) return undefined;
+  const texts = [block['title'], ...blocks.map((told) => told?.['text'])].map(asText).filter((text) => text !== '');
+  const part: TextPart = { type: 'text', text: texts.join('\n') };
   return { ...part, ...hints(block, []) };
 }
 

@@ -1,3 +1,4 @@
+import { GatewayError } from '../../errors.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -54,8 +55,11 @@ function convertPart(encoding: Encoding, part: Exclude<InnerPart, { type: 'nativ
 
 function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
   const { quirks } = encoding;
-  const { file_data: data, filename } = part.file;
-  if (data === undefined || data === null) return part;
+  const { file_data: data, filename, ...others } = part.file;
+  if (data === undefined || data === null) {
+    if (Object.values(others).some((told) => told != null)) return part;
+    throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
+  }
   if (quirks.document_url) {
     // https://docs.mistral.ai/capabilities/document_ai/document_qna
     return { type: 'document_url', document_url: data, ...(filename == null ? {} : { document_name: filename }) };
@@ -77,9 +81,9 @@ function inlined(encoding: Encoding, url: string): string {
   return media === undefined ? url : `data:${media.mime_type};base64,${media.base64}`;
 }
 
-/** The text of a `text/…` data URL: this wire's files are PDFs. */
+/** The text of a data URL of text or JSON: this wire's files are PDFs. */
 function textOfDataUrl(url: string): string | undefined {
-  if (!url.startsWith('data:text/')) return undefined;
+  if (!/^data:(?:text\/|application\/json[;,])/.test(url)) return undefined;
   const comma = url.indexOf(',');
   if (comma === -1) return undefined;
   const payload = url.slice(comma + 1);

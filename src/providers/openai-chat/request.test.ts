@@ -386,6 +386,24 @@ describe('media that must be fetched', () => {
   });
 });
 
+test('a file without data and without an id is refused, one with an id goes as it is', () => {
+  const of = (file: object): ChatRequest => ({
+    model: 'm',
+    messages: [{ role: 'user', content: [{ type: 'file', file }] }],
+  });
+  expect(() => encode(of({ filename: 'a' }))).toThrow('messages[0].content[0]: the file has neither data nor an id');
+  expect(JSON.stringify(encode(of({ file_id: 'file_1', file_data: null })).body)).toContain('file_1');
+});
+
+test.each(['data:text/csv;base64,YSxi', 'data:application/json;base64,YSxi', 'data:application/json,a%2Cb'])(
+  'a file of text is sent as text: %s',
+  (file_data) => {
+    const content: Message['content'] = [{ type: 'file', file: { file_data, filename: 'a' } }];
+    const { body } = encode({ model: 'm', messages: [{ role: 'user', content }] });
+    expect(body['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'a:\na,b' }] }]);
+  },
+);
+
 test('the credential goes in the header that the upstream reads', () => {
   const request = { method: 'POST', url: 'https://x', headers: {}, payload: '' };
   expect(openaiChat.authorize('k', request, 0, {})).toEqual({ authorization: 'Bearer k' });

@@ -131,6 +131,21 @@ describe('a stream', () => {
     }
   });
 
+  test('loses no item where several have one id, nor does a body', () => {
+    const many = [message('A', 'x'), call('call_1', 'x'), message('B', 'x'), call('call_2', 'x')];
+    const told = openaiResponses.decodeResponse({ ...response, output: many }, STATE, 0);
+    expect(told.choices[0].message).toMatchObject({
+      content: [{ text: 'A' }, { text: 'B' }],
+      tool_calls: [{ id: 'call_1' }, { id: 'call_2' }],
+    });
+    const items = many.flatMap((item, output_index) => [
+      { type: 'response.output_item.added', output_index, item: { ...item, ...OPENING[item.type] } },
+      { type: 'response.output_item.done', output_index, item },
+    ]);
+    const last = { type: 'response.completed', response: { ...response, output: many } };
+    expect(sorted(accumulate(decode([eventsOf([])[0], ...items, last]), 0))).toEqual(sorted(told));
+  });
+
   test('each slot is opened once, before anything else is said of it, and closed once', () => {
     const opened = new Set<number>();
     const closed = new Set<number>();

@@ -135,12 +135,18 @@ export function createTurn(state: DecoderState, history?: History): Turn {
     close,
     finish(output) {
       const chunks: ChatChunk[] = [];
+      /** Some servers give several items one id: each is one all the same. */
+      const told = new Set<OpenItem | undefined>();
       for (const [index, value] of asArray(output).entries()) {
         const item = asItem(value);
         if (item === undefined) continue;
+        const id = asText(item['id']);
+        const placed = items.get(index);
         // Some servers count their events otherwise than their list: the id is the surer name.
-        const held = itemsById.get(asText(item['id']));
-        append(chunks, held === undefined ? close(index, item) : end(held, item));
+        const held = placed?.id === id ? placed : itemsById.get(id);
+        const isNew = held === undefined || told.has(held);
+        append(chunks, isNew ? close(index, item) : end(held, item));
+        told.add(isNew ? items.get(index) : held);
       }
       for (const held of items.values()) append(chunks, end(held, undefined));
       return chunks;
