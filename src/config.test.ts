@@ -76,6 +76,7 @@ describe('the environment', () => {
     ['GATEWAY_LOG_LEVEL', 'loud', 'GATEWAY_LOG_LEVEL must be one of fatal, error, warn'],
     ['GATEWAY_SANDBOX', 'yes', 'GATEWAY_SANDBOX must be one of auto, on, off, not "yes"'],
     ['GATEWAY_MANAGEMENT_KEY', 'short-secret', 'GATEWAY_MANAGEMENT_KEY must have 32 characters or more'],
+    ['GATEWAY_MANAGEMENT_KEY', `schlüssel-secret-${'0'.repeat(20)}`, 'GATEWAY_MANAGEMENT_KEY must be plain ASCII'],
     ['GATEWAY_SECRET', 'short-secret', 'GATEWAY_SECRET must have 32 characters or more'],
     ['OPENAI_API_KEY', 'short-secret\nshort-secret', 'OPENAI_API_KEY must be one line of plain ASCII'],
     ['VLLM_BASE_URL', 'ftp://h', 'VLLM_BASE_URL must be an address such as http://127.0.0.1:8000/v1'],

@@ -306,6 +306,10 @@ function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | '
     throw new ConfigError(`${name} must have ${limits.management_key_chars_min} characters or more`);
   }
   if (value !== undefined && /\s/.test(value)) throw new ConfigError(`${name} must not contain white space`);
+  // No client could send it: bytes beyond ASCII in a header are read as something else than what was meant.
+  if (name === 'GATEWAY_MANAGEMENT_KEY' && value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {
+    throw new ConfigError(`${name} must be plain ASCII, as a header takes it`);
+  }
   return value;
 }
 

@@ -64,7 +64,10 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
   async function manage(method: string, path: string, body?: unknown, status?: number) {
     const authorization = `Bearer ${gateway.management_key}`;
     const answer = await gateway.call(method, path, body, { authorization });
-    const told = (await answer.json()) as { data: { id: string; default_guardrail_id: string | null }; key: string };
+    const told = (await answer.json()) as {
+      data: { id: string; default_guardrail_id: string | null; updated_at: string };
+      key: string;
+    };
     if (status === undefined) expect(answer.ok, JSON.stringify(told)).toBe(true);
     else expect(answer.status, JSON.stringify(told)).toBe(status);
     return told;
@@ -182,11 +185,13 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect(there.status).toBe(200);
     await holdsFor.workspace(null);
     expect((await chat('acme/m')).status).toBe(200);
-    await holdsFor.workspace(id);
+    const held = await holdsFor.workspace(id);
     expect((await chat('acme/m')).status).toBe(404);
     await manage('DELETE', `/guardrails/${id}`);
     expect((await chat('acme/m')).status).toBe(200);
-    expect((await manage('GET', '/workspaces/default')).data.default_guardrail_id).toBeNull();
+    const left = await manage('GET', '/workspaces/default');
+    expect(left.data.default_guardrail_id).toBeNull();
+    expect(left.data.updated_at > held.data.updated_at).toBe(true);
   });
 
   test('what a key is told that it may use is what its requests reach, whatever guardrails hold together', async () => {

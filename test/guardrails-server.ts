@@ -58,7 +58,7 @@ export async function guardrailsServer(database: Database, at: string) {
     guardrails: guardrailStore(database.queries),
     assignments: assignmentStore(database.queries),
     organizations: organizationStore(database.queries),
-    catalog: () => catalog,
+    wholeCatalog: () => catalog,
     providerSlug: (name: string) => ({ acme: 'acme', 'acme ai': 'acme' })[name.toLowerCase()],
   };
   for (const add of operations) add(made.server, shared);

@@ -36,7 +36,13 @@ export function labelOfCredential(credential: string): string {
 
 /** Whether a text can be a credential: JSON, or what the value of a header can carry (RFC 9110, section 5.5; no spaces: they come from copying). */
 export function isCredential(text: string): boolean {
-  return text.startsWith('{') || /^[\x21-\x7e]+$/.test(text);
+  if (!text.startsWith('{')) return /^[\x21-\x7e]+$/.test(text);
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Where a credential is sealed to: a row that was copied over another does not open. */

@@ -43,7 +43,8 @@ export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_r
 export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
   const { io_logging_sampling_rate: rate, ...settings } = body;
   for (const field of ['name', 'description', 'default_image_model', 'default_text_model'] as const) {
-    if (!isStorable(settings[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+    if (!isStorable(settings[field] ?? ''))
+      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
   }
   if (settings.slug !== undefined) checkSlug(settings.slug);
   const ids = settings.io_logging_api_key_ids;

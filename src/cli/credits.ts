@@ -5,6 +5,7 @@ import { toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
 import { activityStore } from '../storage/activity.ts';
 import { creditStore } from '../storage/credits.ts';
+import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FILE]
@@ -63,7 +64,7 @@ async function balance({ database, home }: OpenStore): Promise<string> {
 async function show(store: OpenStore): Promise<string> {
   const grants = await creditStore(store.database.queries).list(store.home.organization_id);
   const lines = grants.map(
-    ({ created_at, amount_nano, reason }) => `${created_at}  ${tellUsd(amount_nano)}  ${reason}\n`,
+    ({ created_at, amount_nano, reason }) => `${created_at}  ${tellUsd(amount_nano)}  ${oneLine(reason)}\n`,
   );
   return `${lines.join('')}${await balance(store)}`;
 }

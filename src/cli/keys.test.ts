@@ -41,6 +41,19 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     }
   }, 60_000);
 
+  test('lists each key on one line, whatever its name is made of', async () => {
+    const { gateway, run } = await setUp();
+    try {
+      const name = 'a\u001b[2J\u009b2J\u202eb\n0000  management  enabled  👩\u200d🚀';
+      expect(await run('create', '--name', name)).toMatchObject({ code: 0 });
+      const lines = (await run('list')).stdout.trim().split('\n');
+      expect(lines).toHaveLength(2);
+      expect(lines[1]).toContain('  a\\u{1b}[2J\\u{9b}2J\\u{202e}b\\u{a}0000  management  enabled  👩\u200d🚀');
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
   test('says what is wrong with its options, and makes nothing', async () => {
     const { gateway, run } = await setUp();
     try {

@@ -4,6 +4,7 @@ import { type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { isStorable } from '../schemas/text.ts';
 import { keyStore } from '../storage/keys.ts';
+import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--config FILE]
@@ -70,7 +71,7 @@ async function disable(store: OpenStore, named: string): Promise<string | undefi
 function told(key: StoredKey): string {
   const kind = key.is_management ? 'management' : 'key';
   const state = key.disabled ? 'disabled' : 'enabled';
-  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${key.name}\n`;
+  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${oneLine(key.name)}\n`;
 }
 
 /** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not. */

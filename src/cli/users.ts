@@ -5,6 +5,7 @@ import { isStorable, lowerAscii } from '../schemas/text.ts';
 import { isUniqueViolation, type Queries } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { memberStore, type NamedMember } from '../storage/members.ts';
+import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway users add --email EMAIL [--name NAME] [--role admin|member] [--config FILE]
@@ -138,7 +139,8 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
 
 async function list(store: OpenStore): Promise<string> {
   const rows = (await membersOf(store.database.queries, store.home.organization_id)).map(
-    ({ id, role, email, name }) => `${id}  ${role.replace('org:', '').padEnd(6)}  ${email ?? '-'}  ${name}`,
+    ({ id, role, email, name }) =>
+      `${id}  ${role.replace('org:', '').padEnd(6)}  ${oneLine(email ?? '-')}  ${oneLine(name)}`,
   );
   return rows.join('\n');
 }

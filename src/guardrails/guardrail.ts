@@ -81,7 +81,8 @@ const vendors = [
 /** What a schema cannot say of a body, where no name need be looked up. `pause` is waited for between patterns: one may take some time. */
 export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Promise<void>): Promise<void> {
   for (const field of ['name', 'description'] as const) {
-    if (!isStorable(body[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+    if (!isStorable(body[field] ?? ''))
+      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
   }
   checkBuiltins(body.content_filter_builtins ?? []);
   await checkFilters(body.content_filters ?? [], pause);
@@ -156,7 +157,8 @@ function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
 }
 
 function checkLabel(field: string, label: string | null | undefined): void {
-  if (!isStorable(label ?? '')) throw new GatewayError(400, `${field}.label must be text without NUL characters`);
+  if (!isStorable(label ?? ''))
+    throw new GatewayError(400, `${field}.label must be text without NUL characters or lone surrogates`);
 }
 
 function checkBuiltins(filters: readonly BuiltinFilter[]): void {
@@ -196,7 +198,9 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
     const field = `content_filters[${index}]`;
     checkLabel(field, label);
     if (index > 0) await pause();
-    const fault = isStorable(pattern) ? patternFault(pattern) : 'must be text without NUL characters';
+    const fault = isStorable(pattern)
+      ? patternFault(pattern)
+      : 'must be text without NUL characters or lone surrogates';
     if (fault !== undefined) {
       throw new GatewayError(400, `${field}.pattern ${fault}`, { metadata: { reason: 'invalid_regex_pattern' } });
     }

@@ -56,6 +56,13 @@ test("pages read what Anthropic's SDK takes for the id of its request", async ()
   expect(exposed).toEqual(expect.arrayContaining(['request-id', 'x-should-retry']));
 });
 
+test('pages read the version of a record, which If-Match takes', async () => {
+  const headers = { origin, authorization: `Bearer ${gateway.management_key}` };
+  const response = await gateway.call('GET', '/workspaces/default', undefined, headers);
+  expect(response.headers.get('etag')).toBeTruthy();
+  expect(response.headers.get('access-control-expose-headers')?.split(', ')).toContain('etag');
+});
+
 test('who is no browser gets no such header', async () => {
   const response = await gateway.call('GET', '/providers');
   await response.text();

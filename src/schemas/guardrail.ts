@@ -140,13 +140,13 @@ const settings = {
   enforce_zdr_other: Type.Optional(zdrFields.enforce_zdr_other),
   content_filter_builtins: Type.Optional(
     nullable(
-      Type.Array(BuiltinFilter, { minItems: 1, maxItems: limits.guardrail_filters_max }),
+      Type.Array(BuiltinFilter, { maxItems: limits.guardrail_filters_max }),
       'What the gateway finds by itself; null removes all.',
     ),
   ),
   content_filters: Type.Optional(
     nullable(
-      Type.Array(CustomFilter, { minItems: 1, maxItems: limits.guardrail_filters_max }),
+      Type.Array(CustomFilter, { maxItems: limits.guardrail_filters_max }),
       'Patterns of your own; null removes all.',
     ),
   ),

@@ -142,10 +142,10 @@ export function workspaceStore(queries: Queries) {
     },
 
     /** Ends that a guardrail holds for all of workspaces; gives their ids. */
-    dropGuardrail: async (guardrail_id: string): Promise<string[]> => {
+    dropGuardrail: async (guardrail_id: string, updated_at: string): Promise<string[]> => {
       const rows = await queries
         .updateTable('workspaces')
-        .set({ default_guardrail_id: null })
+        .set({ default_guardrail_id: null, updated_at })
         .set(({ eb }) => ({ version: eb('version', '+', 1) }))
         .where('default_guardrail_id', '=', guardrail_id)
         .returning('id')

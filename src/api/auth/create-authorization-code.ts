@@ -30,7 +30,8 @@ function readBody(
   const callback = parseCallback(body.callback_url);
   const challenge = parseChallenge(body);
   const { key_label = defaultLabel(callback), limit, usage_limit_type, expires_at } = body;
-  if (!isStorable(key_label)) throw new GatewayError(400, 'key_label must be text without NUL characters');
+  if (!isStorable(key_label))
+    throw new GatewayError(400, 'key_label must be text without NUL characters or lone surrogates');
   return ({ at }) => ({
     callback,
     ...challenge,

@@ -154,6 +154,7 @@ describeStores('BYOK credentials', ({ open }) => {
     ['an empty key', { key: '' }, /^key must not be empty/],
     ['a key with NUL', { key: 'a\u0000b' }, /^key must be text/],
     ['a key with a line break', { key: `${KEY}\n` }, /^key must be JSON text, or visible/],
+    ['JSON text that breaks off', { key: '{"accessKeyId":"AKIA' }, /^key must be JSON text, or visible/],
     ['a key of spaces', { key: '   ' }, /^key must be JSON text, or visible/],
     ['a key beyond ASCII', { key: 'sk-\u00fc0123456789abcdef' }, /^key must be JSON text, or visible/],
     ['an unknown provider', { provider: 'nobody' }, /^provider nobody/],

@@ -29,7 +29,8 @@ export async function checkSettings(
     ['key', key],
     ['name', settings.name],
   ] as const) {
-    if (!isStorable(text ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+    if (!isStorable(text ?? ''))
+      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
   }
   if (key !== undefined && !isCredential(key)) {
     throw new GatewayError(400, 'key must be JSON text, or visible ASCII characters without spaces or line breaks');

@@ -112,6 +112,20 @@ describeStores('GET /models/user', ({ freshUrl }) => {
     }
   });
 
+  test('a guardrail names models that own credentials alone reach, as it names others', async () => {
+    const url = await freshUrl();
+    const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
+    try {
+      await manage(gateway, '/byok', { provider: 'byok', key: 'sk-own-0123456789' });
+      const { data: guardrail } = await manage(gateway, '/guardrails', { name: 'one', ignored_models: ['acme/own'] });
+      await manage(gateway, `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
+      const { excluded } = await ask(gateway);
+      expect(excluded.find(({ id }) => id === 'acme/own')?.reasons[0]?.reason).toBe('model-ignored-by-guardrail');
+    } finally {
+      await gateway.stop();
+    }
+  });
+
   test('a guardrail of its owner holds for a key', async () => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });

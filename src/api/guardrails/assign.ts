@@ -127,7 +127,7 @@ export async function unassignAll(work: Work, guardrail_id: string): Promise<voi
   for (const kind of [keyAssignees, memberAssignees]) {
     for (const one of await store[kind.deleteAll](guardrail_id)) await auditUnassigned(work, kind, one);
   }
-  for (const resource_id of await workspaceStore(work.tx).dropGuardrail(guardrail_id)) {
+  for (const resource_id of await workspaceStore(work.tx).dropGuardrail(guardrail_id, work.at)) {
     await work.audit({
       action: 'update',
       resource_type: 'workspace',

@@ -15,11 +15,12 @@ export async function foundGuardrail(
 
 /** Where guardrails look names up. */
 export interface NameSources {
-  catalog: () => Catalog;
+  /** With the models of providers that are on for those alone who bring a credential: guardrails hold for these as well. */
+  wholeCatalog: () => Catalog;
   providerSlug: (slugOrName: string) => string | undefined;
 }
 
 /** Models as the catalog knows them now. Names that were stored stay when a model leaves it. */
-export function namesOf({ catalog, providerSlug }: NameSources): Names {
-  return { model: (name) => catalog().find(name)?.canonical_slug, provider: providerSlug };
+export function namesOf({ wholeCatalog, providerSlug }: NameSources): Names {
+  return { model: (name) => wholeCatalog().find(name)?.canonical_slug, provider: providerSlug };
 }

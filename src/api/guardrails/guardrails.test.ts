@@ -257,6 +257,15 @@ describeStores('guardrails', ({ open }) => {
     expect(removed.data).not.toHaveProperty('reset_interval');
   });
 
+  test('filters may be an empty list: there are none, which the answer says as it was given', async () => {
+    const { create, patch } = await setUp();
+    const none = { content_filter_builtins: [], content_filters: [] };
+    const made = await create({ content_filters: [{ pattern: 'x', action: 'block' }] });
+    const changed = await patch(made.data['id'], none);
+    expect([changed.status, changed.data]).toMatchObject([200, none]);
+    expect((await create(none)).data).toMatchObject(none);
+  });
+
   test('changes of different fields at once all survive; one that has not seen the last is refused', async () => {
     const { create, patch, call } = await setUp();
     const { data } = await create();

@@ -17,7 +17,8 @@ export interface CreateKeyDependencies {
 
 function checkText(body: CreateKeyBody): void {
   for (const field of ['name', 'creator_user_id', 'workspace_id'] as const) {
-    if (!isStorable(body[field] ?? '')) throw new GatewayError(400, `${field} must be text without NUL characters`);
+    if (!isStorable(body[field] ?? ''))
+      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
   }
 }
 

@@ -92,6 +92,7 @@ describeStores('API keys', ({ open }) => {
     ['an empty name', { name: '' }, /^name must not be empty/],
     ['a long name', { name: 'n'.repeat(201) }, /^name must have at most 200/],
     ['NUL', { name: '\u0000' }, /^name must be text/],
+    ['half a letter', { name: 'a\ud83d' }, /^name must be text without NUL characters or lone surrogates/],
     ['null for a name', { name: null }, /^name /],
     ['null for a flag', { disabled: null }, /^disabled /],
     ['a limit below zero', { limit: -1 }, /^limit must be at least 0/],

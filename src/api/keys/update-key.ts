@@ -36,7 +36,8 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
     },
     handler: async (request, reply) => {
       const { limit, ...settings } = request.body;
-      if (!isStorable(settings.name ?? '')) throw new GatewayError(400, 'name must be text without NUL characters');
+      if (!isStorable(settings.name ?? ''))
+        throw new GatewayError(400, 'name must be text without NUL characters or lone surrogates');
       const limited = limit === undefined ? {} : { limit_nano: limit === null ? null : toNano(limit) };
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const which = { organization_id: actor.organization_id, hash: request.params.hash };
