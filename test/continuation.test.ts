@@ -180,6 +180,21 @@ test('what broke off counts against the limit that the continuation is let in wi
   await site.expectSound();
 });
 
+test('where closing does not end its bill, what broke off keeps all that was set aside for it, beside the continuation', async () => {
+  const providers = { a: { abort_stops_billing: false } };
+  const fresh = await startFailoverSite({ quirks: { b: { prefill: true } }, providers });
+  onTestFinished(() => fresh.stop());
+  fresh.scripts['a'] = dies;
+  fresh.scripts['b'] = goesOn(' on');
+  const seen = await fresh.stream({ ...wanted, max_tokens: 200 });
+  expect(seen.finishes).toEqual(['stop']);
+  const [broken, last] = seen.last.gateway_metadata!.attempts;
+  expect(broken).toMatchObject({ provider: 'A', estimated: true });
+  expect(broken!.cost).toBeGreaterThanOrEqual(200 * 0.001);
+  expect(seen.last.usage!.cost).toBeCloseTo(broken!.cost + last!.cost, 9);
+  await fresh.expectSound();
+});
+
 test('an endpoint that broke off is not well again because the client leaves the one that goes on', async () => {
   const fresh = await startFailoverSite({ quirks: { b: { prefill: true } } });
   onTestFinished(() => fresh.stop());

@@ -484,6 +484,31 @@ describe('while an answer flows', () => {
     expect(await usedBy(strict, key)).toBe(2_500);
   });
 
+  test.each([
+    ['breaks off', ['RESET']],
+    ['falls silent', [{ wait: 2_000 }]],
+  ] as [string, Step[]][])(
+    'where closing does not end the bill, a stream that %s keeps all that was set aside',
+    async (_, steps) => {
+      script = () => [sse, words(10), { wait: 20 }, ...steps];
+      const key = await keyOf(strict, 5_000);
+      const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+      expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+      expect(await usedBy(strict, key)).toBe(100);
+      expect(await generationOf(strict, key, answered)).toMatchObject({ total_cost: 0.1, estimated: true });
+    },
+  );
+
+  test('where closing ends the bill, or no limit counts it, a stream that breaks off is charged by our count', async () => {
+    script = () => [sse, words(10), { wait: 20 }, 'RESET'];
+    const limited = await keyOf(strict, 5_000);
+    await ask(strict, limited, { model: 'wire/chat', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, limited)).toBe(10);
+    const unlimited = await keyOf(strict, 0, { limit: null });
+    await ask(strict, unlimited, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, unlimited)).toBe(10);
+  });
+
   test('an answer that tells more than its bound is charged whole, and told of', async () => {
     script = () => answer(300);
     const key = await keyOf(strict, 5_000);
@@ -604,5 +629,12 @@ describe('when the client leaves', () => {
     const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 10_000 }, 100);
     expect(wire.exchanges[0]!.written).toBeLessThan(20_000 * part.length);
     await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(limits.drain_bytes_max / part.length);
+  });
+
+  test('what may go on beyond that bound keeps all that was set aside', { timeout: 20_000 }, async () => {
+    const part = `: ${'-'.repeat(20_000)}\n\n`;
+    script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 2_000 }, 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 4_000 }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBe(4_000);
   });
 });

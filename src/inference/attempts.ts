@@ -9,7 +9,7 @@ import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
 import type { Call, Cancellation } from './call.ts';
-import { ClientGone, goneAs } from './exchange.ts';
+import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
 import { openRecord, priceAttempt } from './generation.ts';
@@ -73,6 +73,12 @@ export interface Attempts {
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || wasNeverSent(error)) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout';
+}
+
+/** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
+export function mayGoOn(error: UpstreamError | ClientGone, candidate: Candidate, call: Call): boolean {
+  if (abortStopsBilling(candidate, call)) return false;
+  return error instanceof ClientGone ? error.may_be_billed : mayHaveAnswered(error);
 }
 
 /**

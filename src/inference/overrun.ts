@@ -2,6 +2,7 @@ import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
 import type { OpenStream } from './attempt.ts';
+import { mayGoOn } from './attempts.ts';
 import { abortStopsBilling, ClientGone } from './exchange.ts';
 import type { Meter } from './meter.ts';
 import type { Answered, Session, SettlementLog } from './settlement.ts';
@@ -22,12 +23,14 @@ export function cut(session: Session, { meter, candidate }: Metered, reason: str
 }
 
 /** After a cut, where closing the connection does not end the bill: reads on for a bounded time, so that what is billed is known. */
-export async function readOn(session: Session, stream: OpenStream, { meter, candidate }: Metered): Promise<void> {
+export async function readOn(session: Session, stream: OpenStream, answered: Metered): Promise<void> {
+  const { meter, candidate } = answered;
   if (abortStopsBilling(candidate, session.call)) {
     stream.close();
     return;
   }
   const late = setTimeout(() => stream.close(), limits.drain_ms_max);
+  answered.may_go_on = true;
   try {
     const { later } = stream;
     while (!later.ended) {
@@ -36,8 +39,10 @@ export async function readOn(session: Session, stream: OpenStream, { meter, cand
       for (const { finish_reason: _theirs, ...chunk } of later.take() ?? []) meter.chunk(chunk);
       if (meter.outputTokens() > limits.drain_tokens_max) return;
     }
+    answered.may_go_on = false;
   } catch (error) {
     if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+    if (error instanceof UpstreamError) answered.may_go_on = mayGoOn(error, candidate, session.call);
   } finally {
     clearTimeout(late);
   }

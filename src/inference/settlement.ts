@@ -104,6 +104,8 @@ export interface Answered {
   candidate: Candidate;
   prepared: Prepared;
   attempt: AttemptRecord;
+  /** Nobody was told its end, and the provider may go on and bill it: closing the connection does not end that. */
+  may_go_on?: boolean;
 }
 
 /** An attempt that made a part of the answer: what of it was used, and costs. */
@@ -400,14 +402,15 @@ export function createSettlement(options: {
     });
   }
 
-  /** Prices an answer, and tells its attempt. */
+  /** Prices an answer, and tells its attempt. One that may go on costs what an unknown end does, where that is more than what came. */
   function priceAnswer(session: Session, answered: Answered): Pick<Part, 'candidate' | 'usage' | 'charge'> {
-    const { attempt, meter, candidate, prepared } = answered;
+    const { attempt, meter, candidate, prepared, may_go_on = false } = answered;
     const usage = meter.usage(prepared.request);
     const charge = priceAttempt(usage, session.call.request, candidate, pricesOf(session), tierOf(answered));
+    if (may_go_on) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(session, candidate).cost_nano ?? 0);
     attempt.cost_nano = charge.cost_nano;
     if (usage !== null) attempt.tokens = [inputTokens(usage), outputTokens(usage)];
-    if (usage?.estimated) attempt.estimated = true;
+    if (usage?.estimated || may_go_on) attempt.estimated = true;
     attempt.charges = charge.lines;
     if (charge.is_unpriced) attempt.is_unpriced = true;
     attempt.upstream_id = boundedWord(meter.upstream_id);

@@ -10,7 +10,7 @@ import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Admission } from './admission.ts';
 import type { OpenStream, PreparedAttempt } from './attempt.ts';
-import type { Attempts, Reached } from './attempts.ts';
+import { type Attempts, mayGoOn, type Reached } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
 import { type Citer, createCiter } from './citer.ts';
@@ -351,8 +351,9 @@ export function createStreaming({
       yield new LaterChunks(session, flow, following);
       return undefined;
     } catch (error) {
-      if (error instanceof UpstreamError || error instanceof ClientGone) return error;
-      throw error;
+      if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+      flow.answered.may_go_on = mayGoOn(error, flow.answered.candidate, session.call);
+      return error;
     }
   }
 
