@@ -8,6 +8,7 @@ import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { createNumbering } from './redaction.ts';
 import { requestTexts } from './request-texts.ts';
+import { createRestorer } from './restorer.ts';
 import { type Screener, screen } from './screen.ts';
 
 const EMAIL = 'jane.doe@example.com';
@@ -389,3 +390,29 @@ test('numbers of what is redacted reversibly are given in the order of the texts
     '[EMAIL_3]': 'c@x.org',
   });
 });
+
+test('a number that the client wrote itself stands for nothing else', async () => {
+  const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true));
+  const texts = ['Mail a@x.org as [EMAIL_1]', 'and b@x.org, c@x.org as \\[email 3\\], [EMAIL] or [1]'];
+  const { subject } = await screen(
+    (visit) => texts.map((text) => visit(text, { field: 'text', kind: 'text' })),
+    screener,
+  );
+  expect(subject).toEqual(['Mail [EMAIL_2] as [EMAIL_1]', 'and [EMAIL_4], [EMAIL_5] as \\[email 3\\], [EMAIL] or [1]']);
+  const restorer = createRestorer(screener.numbering.values);
+  expect(restorer.push(subject.join('|')) + restorer.end()).toBe(texts.join('|'));
+});
+
+test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
+  'the label %j beside others is put back as what it stood for',
+  async (label) => {
+    const custom = (pattern: string, name: string): CustomFilter => ({ pattern, action: 'redact', label: name });
+    const patterns = [custom('one-\\d', label), custom('two-\\d', label.toUpperCase()), custom('three-\\d', 'key')];
+    const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], patterns, true));
+    const text = 'a@x.org one-1 two-1 three-1 one-2 two-2 three-2 b@x.org one-1';
+    const told = await one(text, screener);
+    expect(told).not.toMatch(/@|-\d/);
+    const restorer = createRestorer(screener.numbering.values);
+    expect(restorer.push(told) + restorer.end()).toBe(text);
+  },
+);

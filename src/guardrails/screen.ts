@@ -82,6 +82,7 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
   const changing = found.some(({ findings }) => findings.some(redacts));
   if (!changing) return { subject: given, refusal, found, changed: new Map() };
+  await avoidWritten(units, screener);
   const changed = await changesOf(found, redacts, screener);
   /** What stands in place of each; undefined: it stays. */
   const told: (string | undefined)[] = [];
@@ -97,6 +98,19 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
 /** The units as they were looked at: of those that were taken apart, what they say. */
 function looked(units: readonly Unit[]): Unit[] {
   return units.flatMap((unit): Unit[] => unit.parts ?? [unit]);
+}
+
+/** No number is given out that the client wrote itself: what it wrote would be taken for what stands behind the number. */
+async function avoidWritten(units: readonly Unit[], { set, guardrails, numbering, pause }: Screener): Promise<void> {
+  if (!set.filters.some(isReversible(guardrails))) return;
+  let chars = 0;
+  for (const { text } of units) {
+    numbering.avoid(text);
+    chars += text.length;
+    if (chars < limits.scan_slice_chars) continue;
+    chars = 0;
+    await pause();
+  }
 }
 
 /** What each text is from now on. */
