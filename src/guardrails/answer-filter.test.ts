@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { createAnswerFilter } from './answer-filter.ts';
+import { type AnswerFilterOptions, createAnswerFilter } from './answer-filter.ts';
 import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { finderOf } from './output-filters.ts';
+import { placeholderFinder } from './restorer.ts';
 
 const set = filterSetOf([
   {
@@ -18,11 +19,13 @@ const set = filterSetOf([
     content_filter_reversible: null,
   },
 ])!;
-const filterOf = () =>
+const filterOf = (options: Partial<AnswerFilterOptions> = {}) =>
   createAnswerFilter({
     finder: finderOf(set, () => {}),
+    content_is_json: false,
     keeps_signatures: false,
     isOfTurn: (detail) => detail.type === 'reasoning.encrypted' && detail.data === 'seal',
+    ...options,
   });
 const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({
   delta,
@@ -204,4 +207,44 @@ test('in what a model wrote no name is a wire’s, and addresses of pages are re
   expect(told).toContain('mcptoolu_4155550100');
   expect(told).toContain('https://a.example/?to=[EMAIL]');
   expect(told).toContain('data:image/png;base64,AAAA');
+});
+
+describe('a text that was asked for as JSON', () => {
+  function told(content: string, cuts: readonly string[], options: Partial<AnswerFilterOptions> = {}): string {
+    const filter = filterOf({ content_is_json: true, ...options });
+    const chunks = cuts.map((piece, at) => chunk(0, { content: piece }, at === 0 ? text : {}));
+    expect(cuts.join('')).toBe(content);
+    return accumulate([...chunks.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()], 0)
+      .choices[0].message.content as string;
+  }
+
+  test.each([
+    ['{"a":"To:\\nbob@mail.example.com\\nBye"}', { a: 'To:\n[EMAIL]\nBye' }],
+    ['{"a":"bob\\u0040mail.example.com","n":[1, 2.5]}', { a: '[EMAIL]', n: [1, 2.5] }],
+    [
+      '[{"bob@mail.example.com": null}, "\\u00e9 \\\\ \\"q\\" bob@mail.example.com"]',
+      [{ '[EMAIL]': null }, 'é \\ "q" [EMAIL]'],
+    ],
+  ])('is filtered by what it says, and stays JSON: %s', (content, expected) => {
+    for (let cut = 0; cut <= content.length; cut += 1) {
+      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)]))).toEqual(expected);
+    }
+    expect(JSON.parse(told(content, [...content]))).toEqual(expected);
+  });
+
+  test('has what was redacted put back as its strings say it', () => {
+    const values = new Map([['[ADDRESS_1]', '12 "High" Street,\nBoston']]);
+    const content = '{"to":"[ADDRESS_1]"}';
+    const options = { finder: placeholderFinder(values) };
+    expect(JSON.parse(told(content, [...content], options))).toEqual({ to: '12 "High" Street,\nBoston' });
+  });
+
+  test.each(['Mail bob@mail.example.com: {"a"}', '```json\n{"a":"bob@mail.example.com"}\n```'])(
+    'and is none is filtered as it stands: %j',
+    (content) => {
+      const expected = content.replace('bob@mail.example.com', '[EMAIL]');
+      expect(told(content, [content])).toBe(expected);
+      expect(told(content, [...content])).toBe(expected);
+    },
+  );
 });

@@ -2,6 +2,7 @@ import { joinReasoning } from '../schemas/accumulate.ts';
 import type {
   Annotation,
   ChatChunk,
+  ChatRequest,
   Delta,
   Ext,
   Native,
@@ -11,9 +12,9 @@ import type {
 } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { filteredJson } from './deep-filter.ts';
-import { createJsonFilter } from './json-filter.ts';
+import { createJsonFilter, JsonScan } from './json-filter.ts';
 import { piecesOf, splitChunk, withText } from './split-chunk.ts';
-import { createStreamFilter, type Finder, type StreamFilter } from './stream-filter.ts';
+import { createStreamFilter, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
 import { type Held, type Places, TextLane } from './text-lane.ts';
 
 /** Filters the chunks of one answer. */
@@ -32,10 +33,17 @@ export interface AnswerFilter {
 
 export interface AnswerFilterOptions {
   finder: Finder;
+  /** What was asked for is JSON: it stays that, and is filtered by what it says. */
+  content_is_json: boolean;
   /** What was signed stays signed though it is shown otherwise: it is taken back to what it was before it returns. */
   keeps_signatures: boolean;
   /** Details that tell of the whole turn, and hold no longer where any of it was changed. */
   isOfTurn(detail: ReasoningDetail): boolean;
+}
+
+/** Whether the text of a request's answer is to be JSON. */
+export function wantsJson({ response_format }: Pick<ChatRequest, 'response_format'>): boolean {
+  return response_format?.type === 'json_object' || response_format?.type === 'json_schema';
 }
 
 type TextKind = 'content' | 'refusal' | 'reasoning' | 'transcript';
@@ -57,7 +65,12 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
  * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
  * is of other blocks does not. A block of another kind ends a text whose own block is closed.
  */
-export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }: AnswerFilterOptions): AnswerFilter {
+export function createAnswerFilter({
+  finder: given,
+  content_is_json,
+  keeps_signatures,
+  isOfTurn,
+}: AnswerFilterOptions): AnswerFilter {
   let has_changed = false;
   let has_ended = false;
   const finder: Finder = {
@@ -83,7 +96,8 @@ export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
     if (lane === undefined) {
-      lane = new TextLane(finder);
+      const is_json = kind === 'content' && content_is_json;
+      lane = new TextLane(is_json ? new JsonScan(finder) : new TextScan(finder));
       texts.set(kind, lane);
     }
     return lane;
