@@ -247,4 +247,35 @@ describe('a text that was asked for as JSON', () => {
       expect(told(content, [...content])).toBe(expected);
     },
   );
+
+  test('has patterns that name a field with its value found, however it is cut, and stays JSON', () => {
+    const patterns = [
+      { pattern: '"api_key":\\s*"[^"]+"', action: 'redact' as const, label: 'KEY' },
+      { pattern: 'pin"?[:= ]+\\d+', action: 'redact' as const, label: 'P "I" N' },
+      { pattern: '\\bSEKRET\\w*', action: 'redact' as const, label: 'S' },
+    ];
+    const found: string[] = [];
+    const of = filterSetOf([
+      { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
+    ])!;
+    const finder = finderOf(of, ({ filter }) => found.push(of.filters[filter]!.label));
+    const content =
+      '{"a": {"api_key": "abc-1", "b": ["api_key", {"x_pin":  1234}], "note": "\\nSEKRET1 pin: 12"}, "n": 1}';
+    const expected = {
+      a: { '[KEY]': '[KEY]', b: ['api_key', { 'x_[P "I" N]': '[P "I" N]' }], note: '\n[S] [P "I" N]' },
+      n: 1,
+    };
+    for (let cut = 0; cut <= content.length; cut += 1) {
+      found.length = 0;
+      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)], { finder }))).toEqual(expected);
+      expect(found.toSorted()).toEqual(['KEY', 'P "I" N', 'P "I" N', 'S']);
+    }
+    expect(JSON.parse(told(content, [...content], { finder }))).toEqual(expected);
+    const filter = filterOf({ finder });
+    const calls = [...content].map((piece, at) =>
+      chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
+    );
+    const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
+    expect(JSON.parse(messageOf(chunks).tool_calls![0]!.function.arguments)).toEqual(expected);
+  });
 });

@@ -65,7 +65,21 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
  * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
  * is of other blocks does not. A block of another kind ends a text whose own block is closed.
  */
-export function createAnswerFilter({
+export function createAnswerFilter(options: AnswerFilterOptions): AnswerFilter {
+  const { written } = options.finder;
+  if (!options.content_is_json || written === undefined) return createOneFilter(options);
+  const first = createOneFilter(options);
+  const second = createOneFilter({ ...options, finder: written, content_is_json: false });
+  return {
+    take: (chunks) => second.take(first.take(chunks)),
+    reopen: () => [...second.take(first.reopen()), ...second.reopen()],
+    end: () => [...second.take(first.end()), ...second.end()],
+    hasEnded: () => first.hasEnded() || second.hasEnded(),
+    hasChanged: () => first.hasChanged() || second.hasChanged(),
+  };
+}
+
+function createOneFilter({
   finder: given,
   content_is_json,
   keeps_signatures,
@@ -73,16 +87,18 @@ export function createAnswerFilter({
 }: AnswerFilterOptions): AnswerFilter {
   let has_changed = false;
   let has_ended = false;
-  const finder: Finder = {
-    context_chars: given.context_chars,
-    find: (text, from) => given.find(text, from),
-    heldFrom: (text, from) => given.heldFrom(text, from),
+  const watched = (by: Finder): Finder => ({
+    context_chars: by.context_chars,
+    find: (text, from) => by.find(text, from),
+    heldFrom: (text, from) => by.heldFrom(text, from),
     settled(hit) {
       if (hit.text !== undefined) has_changed = true;
       if (hit.ends) has_ended = true;
-      given.settled(hit);
+      by.settled(hit);
     },
-  };
+    ...(by.written === undefined ? {} : { written: watched(by.written) }),
+  });
+  const finder = watched(given);
   const texts = new Map<TextKind, TextLane>();
   /** Of the open blocks, by their number. */
   let kinds = new Map<number, TextKind | 'pieces' | 'other'>();

@@ -218,7 +218,14 @@ export class JsonScan implements Scan {
   }
 }
 
-/** Makes the filter of JSON that comes in pieces: see `JsonScan`. */
+/** Makes the filter of JSON that comes in pieces (see `JsonScan`), also of what reaches from one string into another. */
 export function createJsonFilter(finder: Finder): StreamFilter {
-  return createStreamFilter(finder, new JsonScan(finder));
+  const said = createStreamFilter(finder, new JsonScan(finder));
+  if (finder.written === undefined) return said;
+  const written = createStreamFilter(finder.written);
+  return {
+    push: (text) => written.push(said.push(text)),
+    end: () => written.push(said.end()) + written.end(),
+    hasEnded: () => said.hasEnded() || written.hasEnded(),
+  };
 }

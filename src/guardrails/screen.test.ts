@@ -416,3 +416,43 @@ test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
     expect(restorer.push(told) + restorer.end()).toBe(text);
   },
 );
+
+describe('a pattern that names a field of JSON with its value', () => {
+  const patterns: CustomFilter[] = [
+    { pattern: '"api_key":\\s*"[^"]+"', action: 'redact', label: 'KEY' },
+    { pattern: 'pin"?[:= ]+\\d+', action: 'redact', label: 'PIN' },
+  ];
+  const written = '{"a": {"api_key": "ab\\u0063-1", "b": ["api_key", {"x_pin":  1234}], "note": "pin: 12"}, "n": 1}';
+
+  test.each(['tool', 'arguments'])('finds it in %s, which stays JSON', async (where) => {
+    const call = (told: string) => [{ id: 'c', type: 'function' as const, function: { name: 'f', arguments: told } }];
+    const asked: Message = { role: 'assistant', content: null, tool_calls: call(where === 'tool' ? '{}' : written) };
+    const result: Message = { role: 'tool', tool_call_id: 'c', content: where === 'tool' ? written : 'ok' };
+    const [called, told] = (await messagesOf([asked, result], guardrailOf([], patterns))) as [
+      typeof asked,
+      typeof result,
+    ];
+    const text = where === 'tool' ? (told.content as string) : called.tool_calls![0]!.function.arguments;
+    expect(JSON.parse(text)).toEqual({
+      a: { '[KEY]': '[KEY]', b: ['api_key', { 'x_[PIN]': '[PIN]' }], note: '[PIN]' },
+      n: 1,
+    });
+  });
+
+  test('is refused where it blocks', async () => {
+    const guardrail = guardrailOf(
+      [],
+      patterns.map((one) => ({ ...one, action: 'block' as const })),
+    );
+    const screener = screenerOf(guardrail);
+    const { refusal } = await screen((visit) => visit('{"api_key":"abc"}', { field: 'f', kind: 'json' }), screener);
+    expect(refusal?.filter.label).toBe('KEY');
+  });
+
+  test('ends with the lines of what strings say', async () => {
+    const screener = screenerOf(guardrailOf([], [{ pattern: 'password.*', action: 'redact', label: 'P' }]));
+    const said = { a: 'a password is\nhere', b: '\\next' };
+    const { subject } = await screen((visit) => visit(JSON.stringify(said), { field: 'f', kind: 'json' }), screener);
+    expect(JSON.parse(subject)).toEqual({ a: 'a [P]\nhere', b: '\\next' });
+  });
+});

@@ -20,6 +20,8 @@ export interface Finder {
   readonly context_chars: number;
   /** Hears of every hit once, when it is settled. */
   settled(hit: Hit): void;
+  /** What may reach from one string of JSON into another, as it finds in how JSON is written: what it puts there is JSON as well. */
+  readonly written?: Finder;
 }
 
 /** In place of what is held back for too long, where nothing says what it is. */
