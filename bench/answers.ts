@@ -73,6 +73,7 @@ function measureAnswers(): string {
       for (let round = 0; round < ROUNDS; round += 1) {
         const filter = createAnswerFilter({
           finder: finderOf(set, () => {}),
+          content_is_json: false,
           keeps_signatures: false,
           isOfTurn: () => false,
         });

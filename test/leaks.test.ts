@@ -63,6 +63,7 @@ const guardrail = (action: 'redact' | 'block'): BoundGuardrail => ({
 const sets = { redact: filterSetOf([guardrail('redact')])!, block: filterSetOf([guardrail('block')])! };
 const optionsOf = (action: 'redact' | 'block' = 'redact') => ({
   finder: finderOf(sets[action], () => {}),
+  content_is_json: false,
   keeps_signatures: false,
   isOfTurn: () => false,
 });

@@ -89,6 +89,15 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     );
     return;
   }
+  if (body['model'] === 'form') {
+    const content = '{"to":"[ADDRESS_1]","card":4111111111111111,"note":"Card:\\n4111 1111 1111 1111"}';
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    response.writeHead(200, { 'content-type': type });
+    response.write([...content].map((piece) => chunk({ content: piece })).join(''));
+    response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
+    return;
+  }
   if (body['model'] === 'echo') {
     const asked = (body['messages'] as { content: string }[]).at(-1)!.content;
     const content = `You said: ${asked} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
@@ -171,7 +180,7 @@ beforeEach(async () => {
       models: {
         ...models,
         ...Object.fromEntries(
-          ['endless', 'echo', 'failing', 'steps', 'broken'].map((name) => [`acme/${name}`, at(name)]),
+          ['endless', 'echo', 'failing', 'steps', 'broken', 'form'].map((name) => [`acme/${name}`, at(name)]),
         ),
       },
     }),
@@ -511,5 +520,21 @@ describe('reversible redaction', () => {
     expect(message.content[0]).toMatchObject({ type: 'text', text: said });
     expect(JSON.stringify(bodies)).not.toContain('4111');
     expect(JSON.stringify(bodies)).toContain('[CREDIT_CARD_1]');
+  });
+});
+
+test('an answer that was to be JSON stays JSON under filters, and with what is put back', async () => {
+  const address = { pattern: '12 [^.]*', action: 'redact', label: 'ADDRESS' };
+  await hold(cards('redact', { content_filters: [address], content_filter_reversible: true }));
+  const stream = openai().chat.completions.stream({
+    model: 'acme/form',
+    messages: [{ role: 'user', content: 'Fill in: 12 "High" Street,\nBoston.' }],
+    response_format: { type: 'json_object' },
+  });
+  const { choices } = await stream.finalChatCompletion();
+  expect(JSON.parse(choices[0]!.message.content!)).toEqual({
+    to: '12 "High" Street,\nBoston',
+    card: '[CREDIT_CARD]',
+    note: 'Card:\n[CREDIT_CARD]',
   });
 });

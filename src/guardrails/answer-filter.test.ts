@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { createAnswerFilter } from './answer-filter.ts';
+import { type AnswerFilterOptions, createAnswerFilter } from './answer-filter.ts';
 import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { finderOf } from './output-filters.ts';
+import { placeholderFinder } from './restorer.ts';
 
 const set = filterSetOf([
   {
@@ -18,11 +19,13 @@ const set = filterSetOf([
     content_filter_reversible: null,
   },
 ])!;
-const filterOf = () =>
+const filterOf = (options: Partial<AnswerFilterOptions> = {}) =>
   createAnswerFilter({
     finder: finderOf(set, () => {}),
+    content_is_json: false,
     keeps_signatures: false,
     isOfTurn: (detail) => detail.type === 'reasoning.encrypted' && detail.data === 'seal',
+    ...options,
   });
 const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({
   delta,
@@ -204,4 +207,75 @@ test('in what a model wrote no name is a wire’s, and addresses of pages are re
   expect(told).toContain('mcptoolu_4155550100');
   expect(told).toContain('https://a.example/?to=[EMAIL]');
   expect(told).toContain('data:image/png;base64,AAAA');
+});
+
+describe('a text that was asked for as JSON', () => {
+  function told(content: string, cuts: readonly string[], options: Partial<AnswerFilterOptions> = {}): string {
+    const filter = filterOf({ content_is_json: true, ...options });
+    const chunks = cuts.map((piece, at) => chunk(0, { content: piece }, at === 0 ? text : {}));
+    expect(cuts.join('')).toBe(content);
+    return accumulate([...chunks.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()], 0)
+      .choices[0].message.content as string;
+  }
+
+  test.each([
+    ['{"a":"To:\\nbob@mail.example.com\\nBye"}', { a: 'To:\n[EMAIL]\nBye' }],
+    ['{"a":"bob\\u0040mail.example.com","n":[1, 2.5]}', { a: '[EMAIL]', n: [1, 2.5] }],
+    [
+      '[{"bob@mail.example.com": null}, "\\u00e9 \\\\ \\"q\\" bob@mail.example.com"]',
+      [{ '[EMAIL]': null }, 'é \\ "q" [EMAIL]'],
+    ],
+  ])('is filtered by what it says, and stays JSON: %s', (content, expected) => {
+    for (let cut = 0; cut <= content.length; cut += 1) {
+      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)]))).toEqual(expected);
+    }
+    expect(JSON.parse(told(content, [...content]))).toEqual(expected);
+  });
+
+  test('has what was redacted put back as its strings say it', () => {
+    const values = new Map([['[ADDRESS_1]', '12 "High" Street,\nBoston']]);
+    const content = '{"to":"[ADDRESS_1]"}';
+    const options = { finder: placeholderFinder(values) };
+    expect(JSON.parse(told(content, [...content], options))).toEqual({ to: '12 "High" Street,\nBoston' });
+  });
+
+  test.each(['Mail bob@mail.example.com: {"a"}', '```json\n{"a":"bob@mail.example.com"}\n```'])(
+    'and is none is filtered as it stands: %j',
+    (content) => {
+      const expected = content.replace('bob@mail.example.com', '[EMAIL]');
+      expect(told(content, [content])).toBe(expected);
+      expect(told(content, [...content])).toBe(expected);
+    },
+  );
+
+  test('has patterns that name a field with its value found, however it is cut, and stays JSON', () => {
+    const patterns = [
+      { pattern: '"api_key":\\s*"[^"]+"', action: 'redact' as const, label: 'KEY' },
+      { pattern: 'pin"?[:= ]+\\d+', action: 'redact' as const, label: 'P "I" N' },
+      { pattern: '\\bSEKRET\\w*', action: 'redact' as const, label: 'S' },
+    ];
+    const found: string[] = [];
+    const of = filterSetOf([
+      { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
+    ])!;
+    const finder = finderOf(of, ({ filter }) => found.push(of.filters[filter]!.label));
+    const content =
+      '{"a": {"api_key": "abc-1", "b": ["api_key", {"x_pin":  1234}], "note": "\\nSEKRET1 pin: 12"}, "n": 1}';
+    const expected = {
+      a: { '[KEY]': '[KEY]', b: ['api_key', { 'x_[P "I" N]': '[P "I" N]' }], note: '\n[S] [P "I" N]' },
+      n: 1,
+    };
+    for (let cut = 0; cut <= content.length; cut += 1) {
+      found.length = 0;
+      expect(JSON.parse(told(content, [content.slice(0, cut), content.slice(cut)], { finder }))).toEqual(expected);
+      expect(found.toSorted()).toEqual(['KEY', 'P "I" N', 'P "I" N', 'S']);
+    }
+    expect(JSON.parse(told(content, [...content], { finder }))).toEqual(expected);
+    const filter = filterOf({ finder });
+    const calls = [...content].map((piece, at) =>
+      chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
+    );
+    const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
+    expect(JSON.parse(messageOf(chunks).tool_calls![0]!.function.arguments)).toEqual(expected);
+  });
 });

@@ -2,6 +2,7 @@ import { joinReasoning } from '../schemas/accumulate.ts';
 import type {
   Annotation,
   ChatChunk,
+  ChatRequest,
   Delta,
   Ext,
   Native,
@@ -11,9 +12,9 @@ import type {
 } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { filteredJson } from './deep-filter.ts';
-import { createJsonFilter } from './json-filter.ts';
+import { createJsonFilter, JsonScan } from './json-filter.ts';
 import { piecesOf, splitChunk, withText } from './split-chunk.ts';
-import { createStreamFilter, type Finder, type StreamFilter } from './stream-filter.ts';
+import { createStreamFilter, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
 import { type Held, type Places, TextLane } from './text-lane.ts';
 
 /** Filters the chunks of one answer. */
@@ -32,10 +33,17 @@ export interface AnswerFilter {
 
 export interface AnswerFilterOptions {
   finder: Finder;
+  /** What was asked for is JSON: it stays that, and is filtered by what it says. */
+  content_is_json: boolean;
   /** What was signed stays signed though it is shown otherwise: it is taken back to what it was before it returns. */
   keeps_signatures: boolean;
   /** Details that tell of the whole turn, and hold no longer where any of it was changed. */
   isOfTurn(detail: ReasoningDetail): boolean;
+}
+
+/** Whether the text of a request's answer is to be JSON. */
+export function wantsJson({ response_format }: Pick<ChatRequest, 'response_format'>): boolean {
+  return response_format?.type === 'json_object' || response_format?.type === 'json_schema';
 }
 
 type TextKind = 'content' | 'refusal' | 'reasoning' | 'transcript';
@@ -57,19 +65,40 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
  * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
  * is of other blocks does not. A block of another kind ends a text whose own block is closed.
  */
-export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }: AnswerFilterOptions): AnswerFilter {
+export function createAnswerFilter(options: AnswerFilterOptions): AnswerFilter {
+  const { written } = options.finder;
+  if (!options.content_is_json || written === undefined) return createOneFilter(options);
+  const first = createOneFilter(options);
+  const second = createOneFilter({ ...options, finder: written, content_is_json: false });
+  return {
+    take: (chunks) => second.take(first.take(chunks)),
+    reopen: () => [...second.take(first.reopen()), ...second.reopen()],
+    end: () => [...second.take(first.end()), ...second.end()],
+    hasEnded: () => first.hasEnded() || second.hasEnded(),
+    hasChanged: () => first.hasChanged() || second.hasChanged(),
+  };
+}
+
+function createOneFilter({
+  finder: given,
+  content_is_json,
+  keeps_signatures,
+  isOfTurn,
+}: AnswerFilterOptions): AnswerFilter {
   let has_changed = false;
   let has_ended = false;
-  const finder: Finder = {
-    context_chars: given.context_chars,
-    find: (text, from) => given.find(text, from),
-    heldFrom: (text, from) => given.heldFrom(text, from),
+  const watched = (by: Finder): Finder => ({
+    context_chars: by.context_chars,
+    find: (text, from) => by.find(text, from),
+    heldFrom: (text, from) => by.heldFrom(text, from),
     settled(hit) {
       if (hit.text !== undefined) has_changed = true;
       if (hit.ends) has_ended = true;
-      given.settled(hit);
+      by.settled(hit);
     },
-  };
+    ...(by.written === undefined ? {} : { written: watched(by.written) }),
+  });
+  const finder = watched(given);
   const texts = new Map<TextKind, TextLane>();
   /** Of the open blocks, by their number. */
   let kinds = new Map<number, TextKind | 'pieces' | 'other'>();
@@ -83,7 +112,8 @@ export function createAnswerFilter({ finder: given, keeps_signatures, isOfTurn }
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
     if (lane === undefined) {
-      lane = new TextLane(finder);
+      const is_json = kind === 'content' && content_is_json;
+      lane = new TextLane(is_json ? new JsonScan(finder) : new TextScan(finder));
       texts.set(kind, lane);
     }
     return lane;

@@ -1,9 +1,18 @@
 import { limits } from '../limits.ts';
-import { createStreamFilter, type Edit, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
+import {
+  createStreamFilter,
+  type Edit,
+  edited,
+  type Finder,
+  type Scan,
+  type StreamFilter,
+  TextScan,
+} from './stream-filter.ts';
 
 const QUOTE = '"';
 const BACKSLASH = '\\';
 const STRUCTURE = '{}[],:';
+const WHITE_SPACE = ' \n\t\r';
 /** What may stand in JSON besides strings. */
 const SCALAR = /^(?:-?\d[\d.eE+-]*|true|false|null)$/;
 const SHORT: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
@@ -13,32 +22,33 @@ function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** One string of the JSON while it comes: filtered as what it says, shown as it was written. */
+/** One string of the JSON while it comes: filtered as what it says. Offsets outside are those of how it is written. */
 class Literal {
   readonly #scan: TextScan;
-  /** What was not shown yet, as written; where in it each character of the text ends. */
-  #raw = '';
+  /** Where the characters that are not settled begin; where each of them ends. */
+  #begin: number;
   #ends: number[] = [];
-  /** Characters that were shown. */
-  #shown = 0;
+  /** Characters that are settled. */
+  #settled = 0;
   /** An escape that is not whole. */
   #escape = '';
 
-  constructor(finder: Finder) {
+  constructor(finder: Finder, begin: number) {
     this.#scan = new TextScan(finder);
+    this.#begin = begin;
   }
 
   hasEnded(): boolean {
     return this.#scan.ended_at !== undefined;
   }
 
-  /** Reads from `at` on; returns where it stopped: at the quote that ends it, or at the end. */
-  read(text: string, at: number): number {
+  /** Reads from `at` on, where the text begins at `base`; returns where it stopped: at the quote that ends it, or at the end. */
+  read(text: string, at: number, base: number): number {
     let told = '';
     let i = at;
     const say = (char: string) => {
       told += char;
-      this.#ends.push(this.#raw.length);
+      this.#ends.push(base + i + 1);
     };
     for (; i < text.length; i += 1) {
       const char = text[i]!;
@@ -46,15 +56,11 @@ class Literal {
         this.#escape += char;
         const said = unescaped(this.#escape);
         if (said === undefined) continue;
-        this.#raw += this.#escape;
         this.#escape = '';
         say(said);
       } else if (char === BACKSLASH) this.#escape = char;
       else if (char === QUOTE) break;
-      else {
-        this.#raw += char;
-        say(char);
-      }
+      else say(char);
     }
     this.#scan.push(told);
     return i;
@@ -64,42 +70,19 @@ class Literal {
     this.#scan.flush();
   }
 
-  /** What may be shown by now. */
-  take(): string {
-    const { settled, edits } = this.#scan;
-    if (settled === this.#shown) return '';
-    const out = this.#render(settled, edits);
-    const cut = this.#ends[settled - this.#shown - 1]!;
-    this.#raw = this.#raw.slice(cut);
-    this.#ends = this.#ends.slice(settled - this.#shown).map((end) => end - cut);
-    this.#shown = settled;
-    return out;
-  }
-
-  /** An escape that was never ended, as it came. */
-  rest(): string {
-    return this.#escape;
-  }
-
-  #render(until: number, edits: Edit[]): string {
-    const rawAt = (offset: number) => (offset <= this.#shown ? 0 : this.#ends[offset - this.#shown - 1]!);
-    let out = '';
-    let from = this.#shown;
-    let used = 0;
-    for (const edit of edits) {
-      if (edit.start >= until) break;
-      if (edit.start > from) out += this.#raw.slice(rawAt(from), rawAt(edit.start));
-      out += escaped(edit.text);
-      from = Math.max(from, Math.min(edit.end, until));
-      if (edit.end > until) {
-        edit.text = '';
-        edit.start = until;
-        break;
-      }
-      used += 1;
+  /** Up to where it is settled as it is written; what is replaced there is told in `edits`. */
+  settle(edits: Edit[]): number {
+    const { settled, edits: found } = this.#scan;
+    const rawAt = (offset: number) => (offset <= this.#settled ? this.#begin : this.#ends[offset - this.#settled - 1]!);
+    for (const { start, end, text } of found) {
+      edits.push({ start: rawAt(start), end: rawAt(end), text: escaped(text) });
     }
-    edits.splice(0, used);
-    return out + this.#raw.slice(rawAt(from), rawAt(until));
+    found.length = 0;
+    const raw = rawAt(settled);
+    this.#ends = this.#ends.slice(settled - this.#settled);
+    this.#settled = settled;
+    this.#begin = raw;
+    return raw;
   }
 }
 
@@ -113,101 +96,136 @@ function unescaped(told: string): string | undefined {
 }
 
 /**
- * Makes the filter of JSON that comes in pieces, such as a tool's arguments: what its strings say is filtered, keys
- * included, however they are escaped, and so are numbers (what stands for one is a string). It stays valid JSON. What is no
- * JSON object or list is filtered as the text that it is, from where that shows.
+ * Reads JSON as it comes, such as a tool's arguments: what its strings say is filtered, keys included, however they are
+ * escaped, and so are numbers (what stands for one is a string). It stays valid JSON. What is no JSON object or list is
+ * filtered as the text that it is, from where that shows.
  */
-export function createJsonFilter(finder: Finder): StreamFilter {
-  let literal: Literal | undefined;
-  let plain: StreamFilter | undefined;
-  let bare = '';
-  let has_begun = false;
-  let has_ended = false;
+export class JsonScan implements Scan {
+  readonly #finder: Finder;
+  #literal: Literal | undefined;
+  #plain: { scan: TextScan; base: number } | undefined;
+  /** What stands between the structure: a number, a name, or what should not be there. All before it is settled. */
+  #bare = '';
+  #has_begun = false;
+  #total = 0;
+  settled = 0;
+  readonly edits: Edit[] = [];
+  ended_at: number | undefined;
 
-  /** What stands between the structure: a number, a name, or what should not be there. */
-  function takeBare(): string {
-    const told = bare;
-    bare = '';
-    if (told.trim() === '') return told;
-    const scan = new TextScan(finder);
-    scan.push(told);
-    scan.flush();
-    if (scan.ended_at === undefined && scan.edits.length === 0) return told;
-    has_ended ||= scan.ended_at !== undefined;
-    const until = scan.ended_at ?? told.length;
-    let out = '';
-    let from = 0;
-    for (const edit of scan.edits) {
-      out += told.slice(from, edit.start) + edit.text;
-      from = edit.end;
+  constructor(finder: Finder) {
+    this.#finder = finder;
+  }
+
+  push(text: string): void {
+    if (this.ended_at !== undefined) return;
+    const base = this.#total;
+    this.#total += text.length;
+    if (!this.#has_begun) {
+      const first = text.trimStart()[0];
+      if (first === undefined) {
+        this.settled = this.#total;
+        return;
+      }
+      this.#has_begun = true;
+      if (first !== '{' && first !== '[') this.#plain = { scan: new TextScan(this.#finder), base };
     }
-    out += told.slice(from, until);
-    return has_ended ? '' : JSON.stringify(out.trim());
+    if (this.#plain === undefined) this.#read(text, base);
+    else this.#readPlain(this.#plain, text);
   }
 
-  function takeLiteral(of: Literal): string {
-    const told = of.take();
-    has_ended ||= of.hasEnded();
-    return told;
+  flush(): void {
+    if (this.ended_at !== undefined) return;
+    if (this.#plain !== undefined) {
+      this.#plain.scan.flush();
+      this.#readPlain(this.#plain, '');
+      return;
+    }
+    if (this.#literal === undefined) this.#takeBare();
+    else {
+      this.#literal.flush();
+      this.#settleLiteral(this.#literal);
+    }
+    this.settled = this.ended_at ?? this.#total;
   }
 
-  function push(text: string): string {
-    let out = '';
-    let at = 0;
-    while (at < text.length && !has_ended) {
-      if (literal !== undefined) {
-        at = literal.read(text, at);
+  #read(text: string, base: number): void {
+    for (let at = 0; at < text.length && this.ended_at === undefined; at += 1) {
+      if (this.#literal !== undefined) {
+        at = this.#literal.read(text, at, base);
         const is_whole = at < text.length;
-        if (is_whole) literal.flush();
-        out += takeLiteral(literal);
-        if (is_whole && !has_ended) {
-          out += QUOTE;
-          literal = undefined;
+        if (is_whole) this.#literal.flush();
+        this.#settleLiteral(this.#literal);
+        if (is_whole && this.ended_at === undefined) {
+          this.settled = base + at + 1;
+          this.#literal = undefined;
         }
-        at += 1;
         continue;
       }
       const char = text[at]!;
       if (char === QUOTE || STRUCTURE.includes(char)) {
+        const bare = this.#bare;
         if (bare !== '' && (char === ':' || char === QUOTE || !SCALAR.test(bare.trim()))) {
           // It only began like JSON: what stands between its marks is no value, and a match may reach over them.
-          plain = createStreamFilter(finder);
-          const rest = bare + text.slice(at);
-          bare = '';
-          return out + plain.push(rest);
+          this.#bare = '';
+          this.#plain = { scan: new TextScan(this.#finder), base: base + at - bare.length };
+          this.#readPlain(this.#plain, bare + text.slice(at));
+          return;
         }
-        out += takeBare();
-        if (has_ended) break;
-        out += char;
-        if (char === QUOTE) literal = new Literal(finder);
-      } else if (bare === '' && (char === ' ' || char === '\n' || char === '\t' || char === '\r')) out += char;
+        this.#takeBare();
+        if (this.ended_at !== undefined) return;
+        this.settled = base + at + 1;
+        if (char === QUOTE) this.#literal = new Literal(this.#finder, this.settled);
+      } else if (this.#bare === '' && WHITE_SPACE.includes(char)) this.settled = base + at + 1;
       else {
-        bare += char;
-        if (bare.length > limits.filter_held_chars_max) out += takeBare();
+        this.#bare += char;
+        if (this.#bare.length > limits.filter_held_chars_max) this.#takeBare();
       }
-      at += 1;
     }
-    return out;
   }
 
+  #readPlain({ scan, base }: { scan: TextScan; base: number }, text: string): void {
+    scan.push(text);
+    for (const { start, end, text: told } of scan.edits) {
+      this.edits.push({ start: base + start, end: base + end, text: told });
+    }
+    scan.edits.length = 0;
+    this.settled = base + scan.settled;
+    if (scan.ended_at !== undefined) this.ended_at = base + scan.ended_at;
+  }
+
+  #settleLiteral(literal: Literal): void {
+    this.settled = literal.settle(this.edits);
+    if (literal.hasEnded()) this.ended_at = this.settled;
+  }
+
+  #takeBare(): void {
+    const told = this.#bare;
+    const start = this.settled;
+    this.#bare = '';
+    this.settled += told.length;
+    if (told.trim() === '') return;
+    const scan = new TextScan(this.#finder);
+    scan.push(told);
+    scan.flush();
+    if (scan.ended_at !== undefined) {
+      this.settled = start;
+      this.ended_at = start;
+      return;
+    }
+    if (scan.edits.length === 0) return;
+    const text = JSON.stringify(edited(told, 0, scan.edits).trim());
+    this.edits.push({ start, end: start + told.trimEnd().length, text });
+  }
+}
+
+/** Makes the filter of JSON that comes in pieces (see `JsonScan`), also of what reaches from one string into another. */
+export function createJsonFilter(finder: Finder): StreamFilter {
+  const said = createStreamFilter(finder, new JsonScan(finder));
+  if (finder.written === undefined) return said;
+  const written = createStreamFilter(finder.written);
   return {
-    push(text) {
-      if (has_ended) return '';
-      if (!has_begun) {
-        const first = text.trimStart()[0];
-        if (first === undefined) return text;
-        has_begun = true;
-        if (first !== '{' && first !== '[') plain = createStreamFilter(finder);
-      }
-      return plain === undefined ? push(text) : plain.push(text);
-    },
-    end() {
-      if (has_ended) return '';
-      if (plain !== undefined) return plain.end();
-      if (literal === undefined) return takeBare();
-      literal.flush();
-      return takeLiteral(literal) + (has_ended ? '' : literal.rest());
-    },
-    hasEnded: () => has_ended || plain?.hasEnded() === true,
+    push: (text) => written.push(said.push(text)),
+    end: () => written.push(said.end()) + written.end(),
+    hasEnded: () => said.hasEnded() || written.hasEnded(),
   };
 }

@@ -9,6 +9,14 @@ export interface JsonToken {
   names: Set<string> | undefined;
 }
 
+const ESCAPE = /\\[\s\S]/g;
+const SPACES: Readonly<Record<string, string>> = { '\\n': '\n\n', '\\r': '\n\n', '\\t': '\t\t' };
+
+/** JSON as it is written, with the lines that its strings have, so that a pattern ends where their lines do: of the same length. */
+export function withLines(json: string): string {
+  return json.includes('\\') ? json.replace(ESCAPE, (pair) => SPACES[pair] ?? pair) : json;
+}
+
 /** Deeper, a text is not taken apart. */
 const DEPTH_MAX = 256;
 

@@ -3,9 +3,22 @@ import { limits } from '../limits.ts';
 import type { ActiveFilter } from './filter-set.ts';
 import type { Finding } from './finding.ts';
 
+/** Ways in which a placeholder is written: in other case, with its brackets escaped, with spaces or dashes in it. */
+export const WRITTEN = /\\?\[([^[\]\n]{1,240}?)\\?\]/g;
+
+/** What a placeholder says between its brackets, however it is written. */
+export function placeholderWords(inner: string): string {
+  return inner
+    .replaceAll('\\', '')
+    .replaceAll(/[\s_-]+/g, '_')
+    .toUpperCase();
+}
+
 /** Gives what is redacted a number: the same value the same, in the order in which values are met. */
 export interface Numbering {
-  /** `[EMAIL]` of a value: `[EMAIL_1]`. */
+  /** Keeps what looks like a placeholder in a text of the client's from being given out for something else. */
+  avoid(text: string): void;
+  /** `[EMAIL]` of a value: `[EMAIL_1]`. Whichever way they are written, no two values have the same. */
   numbered(placeholder: string, value: string): string;
   /** What stands for what, by placeholder. */
   readonly values: ReadonlyMap<string, string>;
@@ -14,19 +27,32 @@ export interface Numbering {
 /** Makes the numbering of one call. */
 export function createNumbering(): Numbering {
   const values = new Map<string, string>();
-  const numbers = new Map<string, Map<string, string>>();
+  /** By what placeholders say: labels that differ in case alone are one to who reads an answer. */
+  const series = new Map<string, { count: number; told: Map<string, string> }>();
+  const avoided = new Set<string>();
   return {
     values,
-    numbered(placeholder, value) {
-      let known = numbers.get(placeholder);
-      if (known === undefined) {
-        known = new Map();
-        numbers.set(placeholder, known);
+    avoid(text) {
+      if (!text.includes('[')) return;
+      for (const [, inner = ''] of text.matchAll(WRITTEN)) {
+        const words = placeholderWords(inner.trim());
+        if (NUMBERED.test(words)) avoided.add(words);
       }
-      let told = known.get(value);
+    },
+    numbered(placeholder, value) {
+      const name = nameOf(placeholder);
+      const words = placeholderWords(name);
+      let known = series.get(words);
+      if (known === undefined) {
+        known = { count: 0, told: new Map() };
+        series.set(words, known);
+      }
+      let told = known.told.get(value);
       if (told === undefined) {
-        told = withNumber(placeholder, known.size + 1);
-        known.set(value, told);
+        do known.count += 1;
+        while (avoided.has(placeholderWords(`${name}_${known.count}`)));
+        told = `[${name}_${known.count}]`;
+        known.told.set(value, told);
         values.set(told, value);
       }
       return told;
@@ -34,8 +60,11 @@ export function createNumbering(): Numbering {
   };
 }
 
-function withNumber(placeholder: string, number: number): string {
-  return placeholder.endsWith(']') ? `${placeholder.slice(0, -1)}_${number}]` : `${placeholder}_${number}`;
+const NUMBERED = /_\d+$/;
+
+/** What stands between the brackets of a placeholder, so that they are found again whatever a label holds. */
+function nameOf(placeholder: string): string {
+  return placeholder.slice(1, -1).replaceAll(/[[\]]/g, '').replaceAll('\n', ' ').trim();
 }
 
 /**

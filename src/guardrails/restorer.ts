@@ -1,16 +1,7 @@
+import { placeholderWords, WRITTEN } from './redaction.ts';
 import { createStreamFilter, type Finder, type Hit, type StreamFilter } from './stream-filter.ts';
 
-/** Ways in which models write a placeholder: in other case, with its brackets escaped, with spaces or dashes in it. */
-const WRITTEN = /\\?\[([^[\]\n]{1,240}?)\\?\]/g;
 const OPENED = /\\?\[([^[\]\n]{0,240})$/;
-
-/** What a placeholder says, however it is written. */
-function said(inner: string): string {
-  return inner
-    .replaceAll('\\', '')
-    .replaceAll(/[\s_-]+/g, '_')
-    .toUpperCase();
-}
 
 /**
  * What finds the placeholders of a call in its answer, so that what they stand for is put back. Only those that the call gave
@@ -23,7 +14,7 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
   function byWords(): ReadonlyMap<string, string> {
     if (count !== values.size) {
       count = values.size;
-      known = new Map([...values].map(([placeholder, value]) => [said(placeholder.slice(1, -1)), value]));
+      known = new Map([...values].map(([placeholder, value]) => [placeholderWords(placeholder.slice(1, -1)), value]));
     }
     return known;
   }
@@ -35,7 +26,7 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
       const words = byWords();
       const hits: Hit[] = [];
       for (const { 0: written, 1: inner, index } of text.matchAll(WRITTEN)) {
-        const value = words.get(said(inner!.trim()));
+        const value = words.get(placeholderWords(inner!.trim()));
         if (value !== undefined) hits.push({ start: index, end: index + written.length, text: value });
       }
       return hits;
@@ -44,7 +35,7 @@ export function placeholderFinder(values: ReadonlyMap<string, string>): Finder {
       const bare = text.endsWith('\\') ? text.length - 1 : text.length;
       const opened = OPENED.exec(text);
       if (opened === null) return bare;
-      const begun = said(opened[1]!.trimStart());
+      const begun = placeholderWords(opened[1]!.trimStart());
       for (const words of byWords().keys()) if (words.startsWith(begun) || begun.startsWith(words)) return opened.index;
       return bare;
     },

@@ -8,6 +8,7 @@ import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { createNumbering } from './redaction.ts';
 import { requestTexts } from './request-texts.ts';
+import { createRestorer } from './restorer.ts';
 import { type Screener, screen } from './screen.ts';
 
 const EMAIL = 'jane.doe@example.com';
@@ -387,5 +388,71 @@ test('numbers of what is redacted reversibly are given in the order of the texts
     '[EMAIL_1]': 'b@x.org',
     '[EMAIL_2]': 'a@x.org',
     '[EMAIL_3]': 'c@x.org',
+  });
+});
+
+test('a number that the client wrote itself stands for nothing else', async () => {
+  const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true));
+  const texts = ['Mail a@x.org as [EMAIL_1]', 'and b@x.org, c@x.org as \\[email 3\\], [EMAIL] or [1]'];
+  const { subject } = await screen(
+    (visit) => texts.map((text) => visit(text, { field: 'text', kind: 'text' })),
+    screener,
+  );
+  expect(subject).toEqual(['Mail [EMAIL_2] as [EMAIL_1]', 'and [EMAIL_4], [EMAIL_5] as \\[email 3\\], [EMAIL] or [1]']);
+  const restorer = createRestorer(screener.numbering.values);
+  expect(restorer.push(subject.join('|')) + restorer.end()).toBe(texts.join('|'));
+});
+
+test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
+  'the label %j beside others is put back as what it stood for',
+  async (label) => {
+    const custom = (pattern: string, name: string): CustomFilter => ({ pattern, action: 'redact', label: name });
+    const patterns = [custom('one-\\d', label), custom('two-\\d', label.toUpperCase()), custom('three-\\d', 'key')];
+    const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], patterns, true));
+    const text = 'a@x.org one-1 two-1 three-1 one-2 two-2 three-2 b@x.org one-1';
+    const told = await one(text, screener);
+    expect(told).not.toMatch(/@|-\d/);
+    const restorer = createRestorer(screener.numbering.values);
+    expect(restorer.push(told) + restorer.end()).toBe(text);
+  },
+);
+
+describe('a pattern that names a field of JSON with its value', () => {
+  const patterns: CustomFilter[] = [
+    { pattern: '"api_key":\\s*"[^"]+"', action: 'redact', label: 'KEY' },
+    { pattern: 'pin"?[:= ]+\\d+', action: 'redact', label: 'PIN' },
+  ];
+  const written = '{"a": {"api_key": "ab\\u0063-1", "b": ["api_key", {"x_pin":  1234}], "note": "pin: 12"}, "n": 1}';
+
+  test.each(['tool', 'arguments'])('finds it in %s, which stays JSON', async (where) => {
+    const call = (told: string) => [{ id: 'c', type: 'function' as const, function: { name: 'f', arguments: told } }];
+    const asked: Message = { role: 'assistant', content: null, tool_calls: call(where === 'tool' ? '{}' : written) };
+    const result: Message = { role: 'tool', tool_call_id: 'c', content: where === 'tool' ? written : 'ok' };
+    const [called, told] = (await messagesOf([asked, result], guardrailOf([], patterns))) as [
+      typeof asked,
+      typeof result,
+    ];
+    const text = where === 'tool' ? (told.content as string) : called.tool_calls![0]!.function.arguments;
+    expect(JSON.parse(text)).toEqual({
+      a: { '[KEY]': '[KEY]', b: ['api_key', { 'x_[PIN]': '[PIN]' }], note: '[PIN]' },
+      n: 1,
+    });
+  });
+
+  test('is refused where it blocks', async () => {
+    const guardrail = guardrailOf(
+      [],
+      patterns.map((one) => ({ ...one, action: 'block' as const })),
+    );
+    const screener = screenerOf(guardrail);
+    const { refusal } = await screen((visit) => visit('{"api_key":"abc"}', { field: 'f', kind: 'json' }), screener);
+    expect(refusal?.filter.label).toBe('KEY');
+  });
+
+  test('ends with the lines of what strings say', async () => {
+    const screener = screenerOf(guardrailOf([], [{ pattern: 'password.*', action: 'redact', label: 'P' }]));
+    const said = { a: 'a password is\nhere', b: '\\next' };
+    const { subject } = await screen((visit) => visit(JSON.stringify(said), { field: 'f', kind: 'json' }), screener);
+    expect(JSON.parse(subject)).toEqual({ a: 'a [P]\nhere', b: '\\next' });
   });
 });

@@ -3,7 +3,7 @@ import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { Entity } from './analyzer.ts';
 import type { ActiveFilter, FilterSet } from './filter-set.ts';
 import type { Finding } from './finding.ts';
-import { type JsonToken, jsonTokens, withTokens } from './json-tokens.ts';
+import { type JsonToken, jsonTokens, withLines, withTokens } from './json-tokens.ts';
 import { type Numbering, otherId, placeholders, redacted } from './redaction.ts';
 import { createScanner, type Pause, type Scanner } from './scan.ts';
 import type { Place, Visit } from './wire-texts.ts';
@@ -82,6 +82,7 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
   const changing = found.some(({ findings }) => findings.some(redacts));
   if (!changing) return { subject: given, refusal, found, changed: new Map() };
+  await avoidWritten(units, screener);
   const changed = await changesOf(found, redacts, screener);
   /** What stands in place of each; undefined: it stays. */
   const told: (string | undefined)[] = [];
@@ -97,6 +98,19 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
 /** The units as they were looked at: of those that were taken apart, what they say. */
 function looked(units: readonly Unit[]): Unit[] {
   return units.flatMap((unit): Unit[] => unit.parts ?? [unit]);
+}
+
+/** No number is given out that the client wrote itself: what it wrote would be taken for what stands behind the number. */
+async function avoidWritten(units: readonly Unit[], { set, guardrails, numbering, pause }: Screener): Promise<void> {
+  if (!set.filters.some(isReversible(guardrails))) return;
+  let chars = 0;
+  for (const { text } of units) {
+    numbering.avoid(text);
+    chars += text.length;
+    if (chars < limits.scan_slice_chars) continue;
+    chars = 0;
+    await pause();
+  }
 }
 
 /** What each text is from now on. */
@@ -174,7 +188,7 @@ async function look(unit: Unit, scanner: Scanner, set: FilterSet): Promise<void>
 }
 
 /** Looks at what a text of JSON says, a piece at a time. One that is none is looked at as it stands. `keeps`: strings are looked at again. */
-async function takeApart(unit: Unit, scanner: Scanner, set: FilterSet, keeps: boolean): Promise<void> {
+async function takeApart(unit: Unit, scanner: Scanner, { set, pause }: Screener, keeps: boolean): Promise<void> {
   const { text, field } = unit;
   const parts: Part[] = [];
   const tokens = jsonTokens(text);
@@ -186,19 +200,69 @@ async function takeApart(unit: Unit, scanner: Scanner, set: FilterSet, keeps: bo
     if (part.findings.length > 0 || (keeps && is_string)) parts.push(part);
   }
   if (read.value) {
-    unit.parts = parts;
+    unit.parts = await acrossTokens(unit, parts, scanner, { set, pause });
     return;
   }
   unit.kind = 'text';
   await look(unit, scanner, set);
 }
 
+/**
+ * What patterns find in a text of JSON as it is written, and in none of its strings alone, such as a name with its value: in
+ * each string and number that it reaches over, the part that it reaches. Gives all parts in which something was found.
+ */
+async function acrossTokens(
+  unit: Unit,
+  parts: Part[],
+  scanner: Scanner,
+  { set: { filters }, pause }: Pick<Screener, 'set' | 'pause'>,
+): Promise<Part[]> {
+  const isPattern = ({ filter }: Finding) => filters[filter]?.pattern !== undefined;
+  if (!filters.some(({ pattern }) => pattern !== undefined)) return parts;
+  const found = (await scanner.find(withLines(unit.text))).filter(isPattern).sort((a, b) => a.start - b.start);
+  if (found.length === 0) return parts;
+  const known = new Map(parts.map((part) => [part.token.start, part]));
+  const told: Part[] = [];
+  let open: Finding[] = [];
+  let next = 0;
+  let count = 0;
+  for (const token of jsonTokens(unit.text)) {
+    count += 1;
+    if (count % limits.scan_findings_max === 0) await pause();
+    open = open.filter(({ end }) => end > token.start);
+    for (; next < found.length && found[next]!.start < token.end; next += 1) open.push(found[next]!);
+    const { field } = unit;
+    const part: Part = {
+      ...(known.get(token.start) ?? { field, kind: 'text', text: token.text, findings: [] }),
+      token,
+    };
+    for (const finding of open) {
+      const reached = reachedOf(finding, token, unit.text);
+      if (reached !== undefined) part.findings.push(reached);
+    }
+    if (part.findings.length > 0 || known.has(token.start)) told.push(part);
+  }
+  return told;
+}
+
+/** Of a finding in a text of JSON, what it reaches of a token; undefined: nothing, or it lies in the token alone. */
+function reachedOf(finding: Finding, { start, end, text }: JsonToken, json: string): Finding | undefined {
+  const quote = json[start] === '"' ? 1 : 0;
+  const begin = start + quote;
+  if (finding.end <= begin || finding.start >= end - quote || text === '') return undefined;
+  if (finding.start >= begin && finding.end <= end - quote) return undefined;
+  // Where something is escaped, or of a number, it is the whole.
+  if (quote === 0 || json.slice(begin, end - quote) !== text) return { ...finding, start: 0, end: text.length };
+  return { ...finding, start: Math.max(0, finding.start - begin), end: Math.min(text.length, finding.end - begin) };
+}
+
 /** Finds what there is, text by text, until one must not go on. */
-async function findAll(units: readonly Unit[], { set, pause, analyze }: Screener): Promise<Refusal | undefined> {
+async function findAll(units: readonly Unit[], screener: Screener): Promise<Refusal | undefined> {
+  const { set, pause, analyze } = screener;
   const scanner = createScanner(set, pause);
   const analyzes = set.analyzed.length > 0 && analyze !== undefined;
   for (const unit of units) {
-    if (unit.kind === 'json') await takeApart(unit, scanner, set, analyzes);
+    if (unit.kind === 'json') await takeApart(unit, scanner, screener, analyzes);
     else await look(unit, scanner, set);
     for (const one of unit.parts ?? [unit]) {
       const refusal = refusalOf(one, set);

@@ -20,6 +20,8 @@ export interface Finder {
   readonly context_chars: number;
   /** Hears of every hit once, when it is settled. */
   settled(hit: Hit): void;
+  /** What may reach from one string of JSON into another, as it finds in how JSON is written: what it puts there is JSON as well. */
+  readonly written?: Finder;
 }
 
 /** In place of what is held back for too long, where nothing says what it is. */
@@ -32,22 +34,32 @@ export interface Edit {
   text: string;
 }
 
+/** Reads one text as it comes; offsets are those of the whole text. */
+export interface Scan {
+  push(text: string): void;
+  /** Nothing follows that could be part of a match: all is settled. */
+  flush(): void;
+  /** Up to here it is known what stands there. */
+  readonly settled: number;
+  /** Of what is settled, in order; whoever reads them takes them away. */
+  readonly edits: Edit[];
+  /** Where the text may not go on. */
+  readonly ended_at: number | undefined;
+}
+
 /**
  * Reads one text as it comes, and says up to where it is settled and what was replaced of it there. What might still be part
  * of a match is held back. A match that grows beyond what is held back is replaced as far as it came, and on, until it ends.
  */
-export class TextScan {
+export class TextScan implements Scan {
   readonly #finder: Finder;
   #window = '';
   /** Offset of the window in the whole text. */
   #base = 0;
-  /** Up to here it is known what stands there. */
   settled = 0;
   /** The end of what came. */
   total = 0;
-  /** Of what is settled, in order; whoever reads them takes them away. */
   readonly edits: Edit[] = [];
-  /** Where the text may not go on. */
   ended_at: number | undefined;
   /** Where a match began that is too long to be held back. */
   #growing: number | undefined;
@@ -68,7 +80,6 @@ export class TextScan {
     }
   }
 
-  /** Nothing follows that could be part of a match: all is settled. */
   flush(): void {
     if (this.ended_at === undefined && this.settled < this.total) this.#look(true);
     this.#growing = undefined;
@@ -217,8 +228,7 @@ export interface StreamFilter {
 }
 
 /** Makes the filter of one text: what comes out, joined, is the whole text filtered, however it was cut. */
-export function createStreamFilter(finder: Finder): StreamFilter {
-  const scan = new TextScan(finder);
+export function createStreamFilter(finder: Finder, scan: Scan = new TextScan(finder)): StreamFilter {
   let shown = 0;
   let held = '';
   const take = () => {

@@ -1,5 +1,5 @@
 import type { ChatChunk } from '../schemas/inner.ts';
-import { type Edit, edited, type Finder, TextScan } from './stream-filter.ts';
+import { type Edit, edited, type Scan } from './stream-filter.ts';
 
 /** A chunk whose text is not settled yet. */
 export interface Held {
@@ -28,7 +28,7 @@ interface Shift {
 
 /** One text of an answer, over all chunks and blocks that tell it: they come out in order, each when its text is settled. */
 export class TextLane {
-  readonly scan: TextScan;
+  readonly scan: Scan;
   readonly #queue: Held[] = [];
   readonly #shifts: Shift[] = [];
   /** What was handed out, in characters and in code points. */
@@ -37,8 +37,8 @@ export class TextLane {
   /** Code points that came. */
   points = 0;
 
-  constructor(finder: Finder) {
-    this.scan = new TextScan(finder);
+  constructor(scan: Scan) {
+    this.scan = scan;
   }
 
   isWaiting(): boolean {

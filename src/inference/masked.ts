@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors.ts';
-import { type AnswerFilterOptions, createAnswerFilter } from '../guardrails/answer-filter.ts';
+import { type AnswerFilterOptions, createAnswerFilter, wantsJson } from '../guardrails/answer-filter.ts';
 import { filteredJson, filteredText, filteredTexts } from '../guardrails/deep-filter.ts';
 import type { ActiveFilter, FilterSet } from '../guardrails/filter-set.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
@@ -80,7 +80,7 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       if (filter.action === 'block') ending ??= filter;
     });
     return {
-      options: { finder, keeps_signatures: false, isOfTurn: isSeal },
+      options: { finder, content_is_json: wantsJson(call.request), keeps_signatures: false, isOfTurn: isSeal },
       hasFound: () => findings.length > 0,
       ending: () => ending,
       tell() {

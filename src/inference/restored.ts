@@ -1,4 +1,4 @@
-import { createAnswerFilter } from '../guardrails/answer-filter.ts';
+import { createAnswerFilter, wantsJson } from '../guardrails/answer-filter.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import { placeholderFinder } from '../guardrails/restorer.ts';
 import { withSources } from '../http/sources.ts';
@@ -14,10 +14,15 @@ export function createRestored(
   inner: Pick<Inference, 'complete' | 'stream'>,
   values: ReadonlyMap<string, string>,
 ): Pick<Inference, 'complete' | 'stream'> {
-  const optionsOf = () => ({ finder: placeholderFinder(values), keeps_signatures: true, isOfTurn: () => false });
+  const optionsOf = ({ request }: Call) => ({
+    finder: placeholderFinder(values),
+    content_is_json: wantsJson(request),
+    keeps_signatures: true,
+    isOfTurn: () => false,
+  });
 
   async function* restoredStream(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
-    const filter = createAnswerFilter(optionsOf());
+    const filter = createAnswerFilter(optionsOf(call));
     let is_open = false;
     for await (const event of inner.stream(call)) {
       const chunks =
@@ -37,7 +42,7 @@ export function createRestored(
   return {
     async complete(call) {
       const answer = await inner.complete(call);
-      const { completion } = filteredAnswer(answer.completion, optionsOf());
+      const { completion } = filteredAnswer(answer.completion, optionsOf(call));
       return completion === answer.completion ? answer : { ...answer, completion };
     },
     stream: (call) => withSources(restoredStream(call)),

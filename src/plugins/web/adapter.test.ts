@@ -17,13 +17,13 @@ const RESULTS: SearchResult[] = [
   { url: 'https://b.com/', title: 'B', content: 'secret' },
 ];
 
-function searching(engines: SearchEngine[] = ['exa', 'parallel']) {
+function searching(engines: SearchEngine[] = ['exa', 'parallel'], results: SearchResult[] = RESULTS) {
   const asked: string[] = [];
   const search: WebSearch = {
     settings: () => ({ engine: engines[0], engines: new Map(engines.map((one) => [one, engine])) }),
     async search(one, query) {
       asked.push(`${one}: ${query}`);
-      return { results: RESULTS, cost_nano: 5, engine: one };
+      return { results, cost_nano: 5, engine: one };
     },
   };
   return { search, asked };
@@ -246,6 +246,22 @@ describe('before a call', () => {
     expect(told).toContain('[REDACTED] a');
     expect(told).not.toContain('secret');
     expect(call.sources).toEqual([{ url: 'https://a.com/', title: 'A', content: '[REDACTED] a' }]);
+  });
+
+  test('their addresses and dates are held against the filters as well', async () => {
+    const page = { url: 'https://a.com/?of=jane', title: 'A', content: 'about a', published: 'by jane' };
+    const { search } = searching(undefined, [page]);
+    const screening = {
+      texts: async (texts: readonly string[]) => texts.map((text) => text.replace('jane', '[NAME]')),
+      messages: async (messages: readonly Message[]) => [...messages],
+    };
+    const call = callOf({ plugins }, { screening });
+    const adapter = createWebAdapter(search, () => 0)(call)!;
+    await adapter.ready!(to);
+    const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
+    expect(told).toContain('https://a.com/?of=[NAME]');
+    expect(told).toContain('by [NAME]');
+    expect(told).not.toContain('jane');
   });
 
   test('a user who said nothing in words is searched nothing for', async () => {

@@ -236,8 +236,9 @@ async function screened({ screening }: Call, found: readonly SearchResult[]): Pr
   const passed: SearchResult[] = [];
   for (const one of found) {
     try {
-      const [title = '', content = ''] = await screening.texts([one.title, one.content], { is_spare: true });
-      passed.push({ ...one, title, content });
+      const said = [one.url, one.title, one.content, one.published ?? ''];
+      const [url = '', title = '', content = '', published = ''] = await screening.texts(said, { is_spare: true });
+      passed.push({ url, title, content, ...(one.published === undefined ? {} : { published }) });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
     }
