@@ -128,6 +128,21 @@ function openAttempt(
   return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold, least };
 }
 
+/**
+ * Who is left to try after a refusal of the request itself: that is one model's word, and the client named others (api-facts 3.4).
+ * Not after a router's choice: what one provider will not have is not shown to all of them unasked. Undefined: nobody.
+ */
+function afterRefusal(
+  { plan }: Session,
+  order: readonly Candidate[],
+  at: number,
+  { ended }: Ended,
+): readonly Candidate[] | undefined {
+  if (ended !== 'failed' || plan.strategy !== 'fallback') return undefined;
+  const left = order.filter(({ model }, nth) => nth <= at || model !== order[at]?.model);
+  return left.length > at + 1 ? left : undefined;
+}
+
 /** Whether the client gave the order: nothing that happens meanwhile changes it. */
 function isOrdered({ call }: Session): boolean {
   return (call.request.provider?.order?.length ?? 0) > 0;
@@ -220,20 +235,25 @@ export function createAttempts(
           if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
           return reached;
         } catch (error) {
-          if (error instanceof Final) return error.ended;
+          const final = error instanceof Final ? error.ended : undefined;
           const is_again =
             last === candidate && error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state;
           // Where it tells nothing of the endpoint, the next call may try it.
           if (turn === 'trial' && !is_again) health.left(healthId(candidate));
-          if (!session.is_sent) {
+          if (!session.is_sent && final === undefined) {
             const step = stepPassed(error, candidate, session.plan);
             if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
             candidate.excluded = { step, reason: error.message };
             refused = error;
             break;
           }
-          const ended = failed(session, last, work, error);
-          if (ended !== undefined) return ended;
+          const ended = final ?? failed(session, last, work, error);
+          if (ended !== undefined) {
+            const left = afterRefusal(session, order, at, ended);
+            if (left === undefined) return ended;
+            order = left;
+            break;
+          }
           if (is_again) continue;
           break;
         } finally {

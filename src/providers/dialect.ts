@@ -90,8 +90,8 @@ export type FailureClass =
   | 'payment' // 402, and 400s that say the account has no credit
   | 'not_found' // 404: the model is not there
   | 'conflict' // 409, 425
-  | 'invalid_request' // 400, 413, 422: the caller's fault, final
-  | 'content_filter' // the provider refuses the content, final
+  | 'invalid_request' // 400, 413, 422: the caller's fault, final for the model
+  | 'content_filter' // the provider refuses the content, final for the model
   | 'state_rejected' // opaque reasoning state refused: strip it and try the same endpoint once more
   | 'invalid_response'; // what came is not an answer of this wire
 
