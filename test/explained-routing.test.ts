@@ -255,7 +255,7 @@ const ANSWER = JSON.stringify({
 
 function exchangeOf(reply: Replies[number]): Exchange {
   if (reply === 'closed') {
-    const refused = new UpstreamError('unavailable', 'no connection', { transport_code: 'ECONNREFUSED' });
+    const refused = new UpstreamError('unavailable', 'no connection', { never_sent: true });
     return { response: Promise.reject(refused), ended: true, abort() {} };
   }
   const status = { broken: 500, limited: 429, refused: 400, answer: 200 }[reply];

@@ -3,7 +3,6 @@ import type { Recorder } from '../ledger/recorder.ts';
 import type { GenerationRecord, Metered } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
-import { wasNeverSent } from '../providers/upstream.ts';
 import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
@@ -71,7 +70,7 @@ export interface Attempts {
  * refused connection and every status, also one told inside a stream, cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
-  if (error.status !== null || wasNeverSent(error)) return false;
+  if (error.status !== null || error.never_sent) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout';
 }
 
