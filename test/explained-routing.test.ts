@@ -7,7 +7,7 @@ import type { Endpoint, Model } from '../src/catalog/model.ts';
 import { GatewayError } from '../src/errors.ts';
 import { createInference, type Inference } from '../src/inference/answer.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
-import type { Explanation } from '../src/inference/explain.ts';
+import type { ExplainedAttempt, Explanation } from '../src/inference/explain.ts';
 import type { ModelSource } from '../src/inference/requested-models.ts';
 import type { TurnStates } from '../src/inference/state/states.ts';
 import { createTraffic } from '../src/inference/traffic.ts';
@@ -255,7 +255,7 @@ const ANSWER = JSON.stringify({
 
 function exchangeOf(reply: Replies[number]): Exchange {
   if (reply === 'closed') {
-    const refused = new UpstreamError('unavailable', 'no connection', { transport_code: 'ECONNREFUSED' });
+    const refused = new UpstreamError('unavailable', 'no connection', { never_sent: true });
     return { response: Promise.reject(refused), ended: true, abort() {} };
   }
   const status = { broken: 500, limited: 429, refused: 400, answer: 200 }[reply];
@@ -314,6 +314,8 @@ interface State {
   held: Held[];
   /** The attempt that answered, or that the far side refused for good; from 1. */
   ended_at: number | undefined;
+  /** After how many attempts the request itself was refused. */
+  refused_at: Set<number>;
 }
 
 /** A gateway whose far side, clock and chance are the test's. */
@@ -335,6 +337,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     asked: [],
     held: [],
     ended_at: undefined,
+    refused_at: new Set(),
   };
   const recorder: Recorder = {
     ...real,
@@ -353,7 +356,8 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
       const provider = state.world.providers.find(({ slug }) => asked.host === `${slug}.invalid`);
       const is_understood = provider?.dialect === 'openai-chat';
       const ends = wanted === 'answer' || wanted === 'refused';
-      if (ends && is_understood) state.ended_at = state.asked.length;
+      if (wanted === 'answer' && is_understood) state.ended_at = state.asked.length;
+      if (wanted === 'refused' && is_understood) state.refused_at.add(state.asked.length);
       return exchangeOf(ends && !is_understood ? 'broken' : wanted);
     },
     google: { show: (credential) => credential },
@@ -491,10 +495,25 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
 
 const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
+/** What is tried of what was told, by what came back: a refusal of the request goes on to other models, where the client named them. */
+function triedOf({ attempts, plan }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
+  const tried: ExplainedAttempt[] = [];
+  let left = attempts.filter(({ is_reached }) => is_reached);
+  for (let next = left.shift(); next !== undefined; next = left.shift()) {
+    if (next.refusal !== undefined) continue;
+    tried.push(next);
+    const { model } = next.candidate;
+    if (tried.length === ended_at) break;
+    if (!refused_at.has(tried.length)) continue;
+    left = plan.strategy === 'fallback' ? left.filter(({ candidate }) => candidate.model !== model) : [];
+  }
+  return tried;
+}
+
 /** Whether what was done is what was told. */
 function compare(told: Explanation, { error, metadata }: Outcome, state: State, where: string): void {
-  const { asked, held, ended_at } = state;
-  const is_whole = ended_at === undefined && told.error?.status !== 402;
+  const { asked, held, ended_at, refused_at } = state;
+  const is_whole = ended_at === undefined && refused_at.size === 0 && told.error?.status !== 402;
   expect(shownLeftOut(metadata, !is_whole), where).toEqual(leftOut(told, !is_whole));
   if (told.error !== undefined) {
     const is_unpaid = told.error.status === 402;
@@ -504,7 +523,7 @@ function compare(told: Explanation, { error, metadata }: Outcome, state: State, 
     return;
   }
   const sent = told.attempts.filter(({ is_reached, refusal }) => is_reached && refusal === undefined);
-  const tried = sent.slice(0, ended_at);
+  const tried = triedOf(told, state);
   expect(asked, where).toEqual(tried.map(({ candidate }) => expectedOf(candidate)));
   expect(held, where).toEqual(
     tried.map(({ hold: { granted_nano, lines } = { granted_nano: 0, lines: [] } }) => ({
@@ -542,7 +561,7 @@ async function lane(seed: number): Promise<void> {
     const make = () => callOf(request, state.world, `gen-${nth}`, clock.now_ms(), clock.monotonic_ms());
     if (state.world.budgets.length > 0) await flush();
 
-    Object.assign(state, { draws: new Chance(draws), asked: [], held: [], ended_at: undefined });
+    Object.assign(state, { draws: new Chance(draws), asked: [], held: [], ended_at: undefined, refused_at: new Set() });
     let told: Explanation | undefined;
     const { error: refused } = await outcomeOf(
       inference.explain({ ...make(), wants_metadata: false }).then((found) => {

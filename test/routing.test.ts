@@ -16,6 +16,8 @@ let draw = 0;
 let cached_tokens = 0;
 /** Providers whose upstream refuses, by credential. */
 const down = new Set<string>();
+/** Providers whose upstream refuses the request itself, with its words. */
+const refusing = new Map<string, { status: number; code: string; message: string }>();
 
 const providers = ['cheap', 'middle', 'dear'] as const;
 const prices = { cheap: 1, middle: 2, dear: 3 };
@@ -71,6 +73,11 @@ const keyOf = ({ headers }: Exchange) => headers['authorization']?.replace(/^Bea
 
 function answered(exchange: Exchange): Step[] {
   if (down.has(keyOf(exchange))) return [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
+  const refusal = refusing.get(keyOf(exchange));
+  if (refusal !== undefined) {
+    const { status, ...error } = refusal;
+    return [responseHead(status, 'application/json'), JSON.stringify({ error }), 'END'];
+  }
   const usage = {
     prompt_tokens: 10,
     completion_tokens: 1,
@@ -128,7 +135,58 @@ beforeEach(() => {
   draw = 0;
   cached_tokens = 0;
   down.clear();
+  refusing.clear();
   wire.exchanges.length = 0;
+});
+
+describe('a refusal of the request itself', () => {
+  const too_long = { status: 400, code: 'context_length_exceeded', message: 'This is too long' };
+  const filtered = { status: 400, code: 'content_filter', message: 'The content was filtered' };
+
+  test.each([
+    [too_long, 'invalid_request', false],
+    [filtered, 'content_filter', false],
+    [too_long, 'invalid_request', true],
+  ])('goes on to the next of models, past the other endpoints of its model: %j', async (refusal, failure, stream) => {
+    refusing.set('cheap', refusal);
+    const request = { models: ['acme/fast-1', 'acme/sees'], stream };
+    if (stream) {
+      const answer = await gateway.call('POST', '/chat/completions', {
+        messages: [{ role: 'user', content: 'Is it?' }],
+        ...request,
+      });
+      expect(await answer.text()).toContain('"model":"acme/sees"');
+    } else {
+      const { body, metadata } = await ask(request);
+      expect(body['model']).toBe('acme/sees');
+      expect(metadata).toMatchObject({
+        attempts: [
+          { provider: 'cheap', status: 400, failure, cost: 0 },
+          { provider: 'dear', status: 200 },
+        ],
+      });
+    }
+    expect(wire.exchanges.map(keyOf)).toEqual(['cheap', 'dear']);
+  });
+
+  test('is the answer where the last model refuses as well, or none is left', async () => {
+    refusing.set('cheap', too_long);
+    expect(await ask({ model: 'acme/fast-1' })).toMatchObject({ status: 400 });
+    expect(wire.exchanges).toHaveLength(1);
+    refusing.set('dear', filtered);
+    const { status, body } = await ask({ models: ['acme/fast-1', 'acme/sees'] });
+    expect(status).toBe(403);
+    expect(body.error?.metadata).toMatchObject({
+      provider_name: 'dear',
+      previous_errors: [{ provider: 'cheap', code: 400, reason: 'invalid_request' }],
+    });
+  });
+
+  test('of a router’s first choice is not taken to its others', async () => {
+    refusing.set('dear', too_long);
+    expect(await ask({ model: 'gateway/auto' })).toMatchObject({ status: 400 });
+    expect(wire.exchanges).toHaveLength(1);
+  });
 });
 
 describe('the name of a model', () => {

@@ -124,7 +124,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
 
   const { reply } = far;
   if (reply.is === 'refusal' && reply.status === null) {
-    const refused = new UpstreamError('unavailable', 'no connection', { native_code: 'ECONNREFUSED' });
+    const refused = new UpstreamError('unavailable', 'no connection', { never_sent: true });
     after(reply.after_ms, () => stop(refused));
   } else if (reply.is === 'refusal') {
     const { status, retry_after_ms } = reply;

@@ -3,7 +3,6 @@ import type { Recorder } from '../ledger/recorder.ts';
 import type { GenerationRecord, Metered } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
-import { wasNeverSent } from '../providers/upstream.ts';
 import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
@@ -71,7 +70,7 @@ export interface Attempts {
  * refused connection and every status, also one told inside a stream, cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
-  if (error.status !== null || wasNeverSent(error)) return false;
+  if (error.status !== null || error.never_sent) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout';
 }
 
@@ -132,6 +131,21 @@ function openAttempt(
   const least = grant === undefined ? promptAlone(call, candidate, prepared.service_tier) : undefined;
   const id = call.generation_id;
   return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold, least };
+}
+
+/**
+ * Who is left to try after a refusal of the request itself: that is one model's word, and the client named others (api-facts 3.4).
+ * Not after a router's choice: what one provider will not have is not shown to all of them unasked. Undefined: nobody.
+ */
+function afterRefusal(
+  { plan }: Session,
+  order: readonly Candidate[],
+  at: number,
+  { ended }: Ended,
+): readonly Candidate[] | undefined {
+  if (ended !== 'failed' || plan.strategy !== 'fallback') return undefined;
+  const left = order.filter(({ model }, nth) => nth <= at || model !== order[at]?.model);
+  return left.length > at + 1 ? left : undefined;
 }
 
 /** Whether the client gave the order: nothing that happens meanwhile changes it. */
@@ -226,20 +240,25 @@ export function createAttempts(
           if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
           return reached;
         } catch (error) {
-          if (error instanceof Final) return error.ended;
+          const final = error instanceof Final ? error.ended : undefined;
           const is_again =
             last === candidate && error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state;
           // Where it tells nothing of the endpoint, the next call may try it.
           if (turn === 'trial' && !is_again) health.left(healthId(candidate));
-          if (!session.is_sent) {
+          if (!session.is_sent && final === undefined) {
             const step = stepPassed(error, candidate, session.plan);
             if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
             candidate.excluded = { step, reason: error.message };
             refused = error;
             break;
           }
-          const ended = failed(session, last, work, error);
-          if (ended !== undefined) return ended;
+          const ended = final ?? failed(session, last, work, error);
+          if (ended !== undefined) {
+            const left = afterRefusal(session, order, at, ended);
+            if (left === undefined) return ended;
+            order = left;
+            break;
+          }
           if (is_again) continue;
           break;
         } finally {

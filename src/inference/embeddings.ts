@@ -10,7 +10,6 @@ import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from 
 import { embeddingDialectOf } from '../providers/embeddings/dialects.ts';
 import { isTokens } from '../providers/embeddings/parts.ts';
 import { normalised } from '../providers/embeddings/vector.ts';
-import { wasNeverSent } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -232,7 +231,7 @@ function worstOf(failures: unknown[]): unknown {
   const weight = (error: unknown) => {
     if (error instanceof ClientGone) return error.may_be_billed ? 3 : 1;
     if (!(error instanceof UpstreamError)) return 4;
-    return error.status === null && !wasNeverSent(error) ? 2 : 0;
+    return error.status === null && !error.never_sent ? 2 : 0;
   };
   return failures.toSorted((a, b) => weight(b) - weight(a))[0];
 }

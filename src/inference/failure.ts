@@ -5,7 +5,7 @@ import type { Provider } from '../providers/provider.ts';
 import { type OwnCredential, shownCredential } from '../routing/own-credential.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
-/** Failures after which the next endpoint is tried; the others are the caller's, and final. */
+/** Failures after which the next endpoint is tried; the others are the caller's, and final for the model. */
 export function fallsOver(failure: FailureClass): boolean {
   return failure !== 'invalid_request' && failure !== 'content_filter';
 }

@@ -102,6 +102,36 @@ describe('several names', () => {
     expect(found).toMatchObject({ ids: ['a/fast-1', 'a/fast-2', 'b/gift'], strategy: 'fallback' });
     expect(found.requested).toBe('a/fast-1');
   });
+  test('that want a model for nothing first, and then at any price, name its priced endpoints second', () => {
+    const both = model('a/both', [endpoint('a/both', 'alpha', 0), endpoint('a/both', 'beta', 1)]);
+    const catalog = {
+      find: (id: string) => (id === both.id ? both : MODELS.find((one) => one.id === id)),
+      models: () => [both, ...MODELS],
+      provider: (slug: string) => PROVIDERS[slug],
+    };
+    const turns = (models: string[]) => {
+      const found = ask({ models }, { catalog });
+      return found.models.map((one) => [
+        one.id,
+        found.wishes?.get(one)?.free === true ? 'free' : one.endpoints.map(({ provider }) => provider).join(),
+      ]);
+    };
+    const rest = ['a/both', 'beta'];
+    expect(turns(['a/both:free', 'a/both'])).toEqual([['a/both', 'free'], rest]);
+    expect(turns(['a/both:free', 'a/both:free', 'a/both', 'a/both'])).toEqual([['a/both', 'free'], rest]);
+    expect(turns(['gateway/free', 'a/both'])).toEqual([
+      ['a/both', 'free'],
+      ['a/fast-1:free', 'free'],
+      ['b/gift', 'free'],
+      rest,
+    ]);
+    expect(turns(['a/fast-2:free', 'a/fast-2'])).toEqual([
+      ['a/fast-2', 'free'],
+      ['a/fast-2', 'alpha'],
+    ]);
+    expect(turns(['a/both', 'a/both:free'])).toEqual([['a/both', 'alpha,beta']]);
+    expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
+  });
   test('keep what each of them asks for', () => {
     const found = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
     expect(found.models.map((one) => found.wishes?.get(one)?.sort)).toEqual(['price', undefined]);

@@ -6,6 +6,7 @@ import { latestModels } from '../routing/families.ts';
 import { needsOf } from '../routing/needs.ts';
 import { NoEndpoint } from '../routing/refusal.ts';
 import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from '../routing/router-models.ts';
+import { isFree } from '../routing/rules.ts';
 import { resolveVariant, wishOf } from '../routing/variants.ts';
 import type { Wish } from '../routing/wish.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
@@ -146,6 +147,12 @@ function resolvedAmong(named: Named, others: number, request: ChatRequest, looku
   }
 }
 
+/** A model without the endpoints that cost nothing; undefined: it has no others. */
+function withoutFree(model: Model): Model | undefined {
+  const endpoints = model.endpoints.filter(({ pricing }) => !isFree(pricing));
+  return endpoints.length === 0 ? undefined : { ...model, endpoints };
+}
+
 /** A suffix turns reasoning on where the request itself says nothing of it. */
 function fitting(wish: Wish, request: ChatRequest): Wish {
   const is_said = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
@@ -155,14 +162,17 @@ function fitting(wish: Wish, request: ChatRequest): Wish {
 }
 
 /**
- * The models that a request names, in order: `model`, then `models`, each once; the default when it names none. Names may be
- * ids, dated slugs, ids with suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
+ * The models that a request names, in order: `model`, then `models`, each once, but that one named for its free endpoints and
+ * later by itself stands there again with the others; the default when it names none. Names may be ids, dated slugs, ids with
+ * suffixes, `~author/family-latest` and router models. Throws a 400, or a 404 of a router.
  */
 export function requestedModels(request: ChatRequest, lookup: Lookup): Requested {
   const named = namesOf(request, lookup.default_model);
   const list: Model[] = [];
   /** Their ids; made when there is more than one. */
   let ids: Set<string> | undefined;
+  /** Those that stand in the list for their free endpoints alone. */
+  let free_alone: Set<string> | undefined;
   let wishes: Map<Model, Wish> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
@@ -178,14 +188,24 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     names.push({ name: one.name, models: found.models });
     strategy ??= found.strategy;
     is_online ||= found.is_online === true;
-    for (const model of found.models) {
+    for (const one_found of found.models) {
+      let model = one_found;
       if (!model.output_modalities.some((kind) => kind === 'text' || kind === 'image' || kind === 'audio')) {
         throw invalid(one, `${one.name} does not answer chat completions`);
       }
       if (list.length > 0) {
         ids ??= new Set(list.map(({ id }) => id));
-        if (ids.has(model.id)) continue;
+        if (ids.has(model.id)) {
+          if (found.wish?.free === true || free_alone?.delete(model.id) !== true) continue;
+          const rest = withoutFree(model);
+          if (rest === undefined) continue;
+          model = rest;
+        }
         ids.add(model.id);
+      }
+      if (found.wish?.free === true) {
+        free_alone ??= new Set();
+        free_alone.add(model.id);
       }
       list.push(model);
       if (found.wish === undefined) continue;

@@ -90,8 +90,8 @@ export type FailureClass =
   | 'payment' // 402, and 400s that say the account has no credit
   | 'not_found' // 404: the model is not there
   | 'conflict' // 409, 425
-  | 'invalid_request' // 400, 413, 422: the caller's fault, final
-  | 'content_filter' // the provider refuses the content, final
+  | 'invalid_request' // 400, 413, 422: the caller's fault, final for the model
+  | 'content_filter' // the provider refuses the content, final for the model
   | 'state_rejected' // opaque reasoning state refused: strip it and try the same endpoint once more
   | 'invalid_response'; // what came is not an answer of this wire
 
@@ -105,6 +105,8 @@ export class UpstreamError extends Error {
   readonly native_code: string | null;
   /** Of a failure of the connection: the network's or the client library's word for it. For the log, not for clients. */
   readonly transport_code: string | undefined;
+  /** Nothing of the request can have reached the upstream: there was no connection that it could be written to. */
+  readonly never_sent: boolean;
   readonly retry_after_ms: number | undefined;
   /** The upstream's body, cut; goes to `error.metadata.raw`. */
   readonly raw: string | undefined;
@@ -116,6 +118,7 @@ export class UpstreamError extends Error {
       status?: number | null;
       native_code?: string | null;
       transport_code?: string | undefined;
+      never_sent?: boolean;
       retry_after_ms?: number | undefined;
       raw?: string | undefined;
       cause?: unknown;
@@ -126,6 +129,7 @@ export class UpstreamError extends Error {
     this.status = details.status ?? null;
     this.native_code = details.native_code ?? null;
     this.transport_code = details.transport_code;
+    this.never_sent = details.never_sent ?? false;
     this.retry_after_ms = details.retry_after_ms;
     this.raw = details.raw;
   }

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createPlainServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { UpstreamError } from './dialect.ts';
-import { createUpstream, readText, wasNeverSent } from './upstream.ts';
+import { createUpstream, readText } from './upstream.ts';
 
 const ms = { upstream_connect_ms_max: 1_000, upstream_headers_ms_max: 1_000, upstream_idle_ms_max: 1_000 };
 
@@ -15,7 +15,7 @@ test.each([
   const failure: unknown = await upstream.send({ ...request, payload: 'x' }).response.catch((error: unknown) => error);
   await upstream.close();
   if (!(failure instanceof UpstreamError)) throw failure;
-  expect(wasNeverSent(failure)).toBe(true);
+  expect(failure.never_sent).toBe(true);
   expect(failure.message).toBe('The provider could not be reached');
 });
 
@@ -31,9 +31,26 @@ test('a code of the connection is for the log, and none of the provider', async 
   await upstream.close();
   server.close();
   expect(failures).toMatchObject([
-    { failure: 'unavailable', native_code: null, transport_code: 'UND_ERR_SOCKET' },
-    { failure: 'unavailable', native_code: null, transport_code: 'ECONNREFUSED' },
+    { failure: 'unavailable', native_code: null, transport_code: 'UND_ERR_SOCKET', never_sent: false },
+    { failure: 'unavailable', native_code: null, transport_code: 'ECONNREFUSED', never_sent: true },
   ]);
+});
+
+test.each<[string, (socket: Socket) => void]>([
+  ['speaks no TLS', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  ['hangs up in the handshake', (socket) => socket.destroy()],
+])('what a server that %s was to be sent was never sent', async (_, answer) => {
+  const server = createPlainServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => answer(socket));
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const upstream = createUpstream(ms);
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/a`;
+  const failure = await upstream.send({ url, headers: {}, payload: 'x' }).response.catch((error: unknown) => error);
+  await upstream.close();
+  server.close();
+  expect(failure).toMatchObject({ failure: 'unavailable', never_sent: true });
 });
 
 test('an answer, or the failure, is there for whoever asks for it late, and a failure that nobody asks for rejects nothing', async () => {

@@ -50,28 +50,6 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Codes of failures in which no byte of the request can have been read by the upstream's application. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-  // A header or an address that cannot be written.
-  'UND_ERR_INVALID_ARG',
-  'ERR_INVALID_URL',
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-]);
-
-/** Whether the failure proves that the upstream's application read nothing of the request. */
-export function wasNeverSent({ status, transport_code }: UpstreamError): boolean {
-  return status === null && transport_code !== undefined && NEVER_SENT.has(transport_code);
-}
-
 const TIMEOUTS: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: 'The connection to the provider timed out',
   UND_ERR_HEADERS_TIMEOUT: 'The provider did not start to answer in time',
@@ -85,15 +63,15 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /** A transport failure in our words: what went wrong is told, addresses are not. */
-function transportError(error: unknown): UpstreamError {
+function transportError(error: unknown, never_sent: boolean): UpstreamError {
   if (error instanceof UpstreamError) return error;
-  const transport_code = codeOf(error);
-  const timeout = TIMEOUTS[transport_code ?? ''];
-  if (timeout !== undefined) return new UpstreamError('timeout', timeout, { transport_code, cause: error });
-  const message = NEVER_SENT.has(transport_code ?? '')
+  const details = { transport_code: codeOf(error), never_sent, cause: error };
+  const timeout = TIMEOUTS[details.transport_code ?? ''];
+  if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
+  const message = never_sent
     ? 'The provider could not be reached'
     : 'The connection to the provider broke before its answer was complete';
-  return new UpstreamError('unavailable', message, { transport_code, cause: error });
+  return new UpstreamError('unavailable', message, details);
 }
 
 /** Opens the pools. Idle connections are kept; their number an origin is bounded. */
@@ -123,7 +101,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
       );
     } catch (error) {
       // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
-      exchange.abort(transportError(error));
+      exchange.abort(transportError(error, true));
     }
     return exchange;
   };
@@ -247,7 +225,8 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(transportError(error));
+    // A request is begun when it has a connection, before anything of it is written.
+    this.#fail(transportError(error, this.#controller === undefined));
   }
 }
 

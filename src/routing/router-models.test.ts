@@ -79,7 +79,12 @@ describe('the auto router', () => {
     ['Initial Endpoints', 'model', () => freeChoice([], choice())],
     ['Filter by Allowed Models', 'plugins', () => autoModels(ALL, choice(plugin({ allowed_models: ['c/*'] })))],
     ['Filter by Request', 'model', () => autoModels(ALL, choice({ max_tokens: 500_000 }))],
-    ['Filter by Request', 'model', () => freeChoice(ALL, choice({ modalities: ['audio'] }))],
+    ['Filter by Free Endpoints', 'model', () => freeChoice(ALL, choice())],
+    [
+      'Filter by Request',
+      'model',
+      () => freeChoice([model('a/1', [endpoint('a/1', 'alpha', 0)])], choice({ modalities: ['audio'] })),
+    ],
   ])('says at which step nothing was left: %s', (step, field, choose) => {
     try {
       choose();
@@ -123,6 +128,19 @@ describe('the free router', () => {
     const tools = { tools: [{ type: 'function' as const, function: { name: 'f' } }] };
     expect(drawn(0.49, tools)).toEqual(['a/1', 'a/3']);
     expect(drawn(0.51, tools)).toEqual(['a/3', 'a/1']);
+  });
+
+  test('looks at what costs nothing alone: what a priced endpoint of the same model can do is not on offer', () => {
+    const half = model('a/half', [
+      endpoint('a/half', 'alpha', 0, { supported_parameters: [], context_length: 1_000 }),
+      endpoint('a/half', 'beta', 1),
+    ]);
+    const tools = { tools: [{ type: 'function' as const, function: { name: 'f' } }] };
+    const long = { messages: [{ role: 'user' as const, content: 'x'.repeat(8_000) }] };
+    const models = [half, free('a/whole', { context_length: 100_000 })];
+    expect(ids(freeChoice(models, choice()))).toEqual(['a/half', 'a/whole']);
+    expect(ids(freeChoice(models, choice(tools)))).toEqual(['a/whole']);
+    expect(ids(freeChoice(models, choice(long)))).toEqual(['a/whole']);
   });
 
   test('knows which models cost nothing', () => {

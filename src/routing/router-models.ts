@@ -1,4 +1,4 @@
-import type { Model } from '../catalog/model.ts';
+import type { Endpoint, Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
@@ -21,11 +21,15 @@ export interface RouterRules {
   free_models: readonly string[] | 'all' | undefined;
 }
 
-/** Whether some endpoint of a model serves such a request as it is. */
-function suits(model: Model, needs: Needs, prompt_tokens: number): boolean {
+/** Which endpoints of its models a router may use. */
+type Usable = (endpoint: Endpoint) => boolean;
+
+/** Whether some endpoint of a model that may be used serves such a request as it is. */
+function suits(model: Model, needs: Needs, prompt_tokens: number, isUsable: Usable): boolean {
   if (!needs.output.every((kind) => model.output_modalities.includes(kind))) return false;
   return model.endpoints.some(
     (endpoint) =>
+      isUsable(endpoint) &&
       needs.input.every((kind) => endpoint.input_modalities.includes(kind)) &&
       (!needs.tools || supports(endpoint, 'tools')) &&
       needs.forms.every((name) => name === 'verbosity' || supports(endpoint, name)) &&
@@ -34,9 +38,9 @@ function suits(model: Model, needs: Needs, prompt_tokens: number): boolean {
 }
 
 /** Those that suit a request: by the length that its prompt probably has, else by the least that it can have. */
-function suitable(models: readonly Model[], needs: Needs): Model[] {
-  const likely = models.filter((model) => suits(model, needs, needs.prompt_tokens));
-  return likely.length > 0 ? likely : models.filter((model) => suits(model, needs, needs.prompt_tokens_min));
+function suitable(models: readonly Model[], needs: Needs, isUsable: Usable): Model[] {
+  const likely = models.filter((model) => suits(model, needs, needs.prompt_tokens, isUsable));
+  return likely.length > 0 ? likely : models.filter((model) => suits(model, needs, needs.prompt_tokens_min, isUsable));
 }
 
 /** What the plugin `auto-router` of a request says. */
@@ -97,6 +101,10 @@ const ALLOWED = {
   step: 'Filter by Allowed Models',
   constraint: { field: 'plugins', detail: 'allow more models in allowed_models of auto-router' },
 };
+const FREE_OF_CHARGE = {
+  step: 'Filter by Free Endpoints',
+  constraint: { field: 'model', detail: 'name a model: none of this router’s is free of charge' },
+};
 const SUITABLE = {
   step: 'Filter by Request',
   constraint: { field: 'model', detail: 'name a model, or ask for what one of the router’s models does' },
@@ -109,7 +117,12 @@ function noModel(strategy: Plan['strategy'], steps: readonly { step: string; mod
     endpoint_count: models.reduce((sum, { endpoints }) => sum + endpoints.length, 0),
   }));
   const failed = funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step;
-  const known: readonly { step: string; constraint: Constraint }[] = [ALLOWED, SUITABLE, laterSteps.initial];
+  const known: readonly { step: string; constraint: Constraint }[] = [
+    ALLOWED,
+    FREE_OF_CHARGE,
+    SUITABLE,
+    laterSteps.initial,
+  ];
   const constraint = known.find(({ step }) => step === failed)?.constraint;
   return new NoEndpoint(
     { requested: strategy === 'free' ? FREE : AUTO, strategy, candidates: [], attempts: [], funnel },
@@ -141,7 +154,7 @@ export function autoModels(candidates: readonly Model[], { request, needs, home 
     allowed === undefined
       ? candidates
       : candidates.filter(({ id }) => allowed.some((pattern) => matchesPattern(id, pattern)));
-  const able = suitable(open, needs);
+  const able = suitable(open, needs, () => true);
   if (able.length === 0) {
     throw noModel('auto', [
       { step: laterSteps.initial.step, models: candidates },
@@ -152,6 +165,8 @@ export function autoModels(candidates: readonly Model[], { request, needs, home 
   return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home);
 }
 
+const costsNothing: Usable = ({ pricing }) => isFree(pricing);
+
 const known_free = new WeakMap<readonly Model[], readonly Model[]>();
 
 /** The models of a catalog that have an endpoint which costs nothing. */
@@ -159,19 +174,19 @@ export function freeModels(models: readonly Model[]): readonly Model[] {
   const known = known_free.get(models);
   if (known !== undefined) return known;
   const free = models.filter(
-    ({ endpoints, output_modalities }) =>
-      output_modalities.includes('text') && endpoints.some(({ pricing }) => isFree(pricing)),
+    ({ endpoints, output_modalities }) => output_modalities.includes('text') && endpoints.some(costsNothing),
   );
   known_free.set(models, free);
   return free;
 }
 
-/** The models that `gateway/free` tries for a request: one drawn among those that suit, the others after it. Throws a 404 where none does. */
+/** The models that `gateway/free` tries for a request: one drawn among those whose free endpoints suit it, the others after it. Throws a 404 where none does. */
 export function freeChoice(candidates: readonly Model[], { needs, draw, home }: Choice): Model[] {
-  const able = suitable(candidates, needs);
+  const able = suitable(candidates, needs, costsNothing);
   if (able.length === 0) {
     throw noModel('free', [
       { step: laterSteps.initial.step, models: candidates },
+      { step: FREE_OF_CHARGE.step, models: candidates.filter(({ endpoints }) => endpoints.some(costsNothing)) },
       { step: SUITABLE.step, models: able },
     ]);
   }

@@ -58,7 +58,7 @@ const Attempt = Type.Object({
   provider: Type.String(),
   model: Type.String(),
   endpoint_id: Type.Optional(Type.String()),
-  status: Type.Integer({ description: '0: there was no answer at all.' }),
+  status: Type.Integer({ description: '0: there was no answer, or it broke off or was none of its wire.' }),
   is_byok: Type.Boolean(),
   byok: RoutedEndpoint.byok,
   wait: Type.Optional(Type.Integer({ description: 'Milliseconds before the send.' })),

@@ -24,6 +24,8 @@ models:
 
 interface Answer {
   data: PublicModel[];
+  total_count: number;
+  links: object;
   excluded: {
     id: string;
     reasons: { reason: string; detail: string; guardrail_id: string | null; endpoints: string[] }[];
@@ -43,6 +45,7 @@ async function ask(gateway: TestGateway, query = ''): Promise<Answer> {
   expect(answer.headers.get('cache-control')).toBe('private, no-cache');
   const found = (await answer.json()) as Answer;
   for (const model of found.data) expect(Errors(PublicModel, model)).toEqual([]);
+  expect(found).toMatchObject({ total_count: found.data.length, links: { next: null } });
   return found;
 }
 

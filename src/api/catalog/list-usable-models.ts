@@ -7,7 +7,7 @@ import type { Server } from '../../http/server.ts';
 import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
-import { PublicModel } from '../../schemas/model.ts';
+import { ModelList } from './list-models.ts';
 import { isWanted, modelFilters, modelQuery } from './model-query.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
@@ -51,7 +51,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       querystring: Type.Object(modelFilters),
       response: {
         200: Type.Object({
-          data: Type.Array(PublicModel),
+          ...ModelList.properties,
           excluded: Type.Array(ExcludedModel, { description: 'The models that the key may not use.' }),
         }),
         ...errors(400, 401, 500),
@@ -78,8 +78,11 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
         wanted.push({ model, shown, reasons: [...excluded], may: endpoints.length > 0 });
       }
       reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
+      const data = wanted.flatMap(({ may, shown }) => (may ? shown : []));
       return {
-        data: wanted.flatMap(({ may, shown }) => (may ? shown : [])),
+        data,
+        total_count: data.length,
+        links: { next: null },
         excluded: wanted.flatMap(({ may, model: { id, canonical_slug, name }, reasons }) =>
           may ? [] : { id, canonical_slug, name, reasons },
         ),
