@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify';
+import Type from 'typebox';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
@@ -17,6 +18,9 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
       tags: ['Responses'],
       summary: 'Gets a stored response.',
       params: ResponseParams,
+      querystring: Type.Object({
+        stream: Type.Optional(Type.Literal('false', { description: 'A stored response is told whole.' })),
+      }),
       response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },
     handler: async (request, reply) => {
