@@ -1,3 +1,5 @@
+import type { GatewayError } from '../errors.ts';
+
 /** Kinds of errors by status, as the public service names them (its documentation, "Errors"). */
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: 'invalid_request',
@@ -21,4 +23,9 @@ export function errorTypeOf(status: number, metadata: Record<string, unknown> | 
   // A provider's 403 refuses what was asked; one of ours, a key that may not ask.
   if (status === 403 && metadata?.['provider_name'] != null) return 'content_policy_violation';
   return ERROR_TYPES[status] ?? 'unmapped';
+}
+
+/** An error beside or inside a choice of chat and completions. Generated clients of the public service refuse a chunk whose metadata has no `error_type`. */
+export function choiceError({ status, message, metadata }: GatewayError) {
+  return { code: status, message, metadata: { error_type: errorTypeOf(status, metadata), ...metadata } };
 }

@@ -29,7 +29,15 @@ describe('GET /models', () => {
     expect(headers['content-type']).toBe('application/json; charset=utf-8');
     expect(headers['cache-control']).toMatch(/^public, max-age=120/);
     expect(body.data.length).toBeGreaterThan(80);
-    expect(body).toEqual({ data: body.data, total_count: body.data.length, links: { next: null } });
+    expect(body).toEqual({
+      data: body.data,
+      total_count: body.data.length,
+      links: { next: null },
+      object: 'list',
+      has_more: false,
+      first_id: body.data[0]?.id,
+      last_id: body.data.at(-1)?.id,
+    });
     for (const model of body.data) {
       expect(Errors(PublicModel, model), model.id).toEqual([]);
       expect(Object.keys(model)).toEqual(expect.arrayContaining(PublicModel.required));

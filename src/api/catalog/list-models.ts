@@ -5,16 +5,22 @@ import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
 import { errors } from '../../schemas/error.ts';
-import { PublicModel } from '../../schemas/model.ts';
 import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from './listings.ts';
 import { feedContentType, modelFeed } from './model-feed.ts';
 import { type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
+import { RetrievedModel } from './retrieve-model.ts';
 
-/** What lists of models answer: all in one page, which the public service's SDK wants to be told (api-facts 10). */
+const nullableId = Type.Union([Type.String(), Type.Null()]);
+
+/** What lists of models answer: all in one page, which the SDKs of the public service (api-facts 10), OpenAI and Anthropic want to be told. */
 export const ModelList = Type.Object({
-  data: Type.Array(PublicModel),
+  data: Type.Array(RetrievedModel),
   total_count: Type.Integer({ description: 'How many there are in all.' }),
   links: Type.Object({ next: Type.Null({ description: 'There is no other page.' }) }),
+  object: Type.Literal('list'),
+  has_more: Type.Literal(false),
+  first_id: nullableId,
+  last_id: nullableId,
 });
 export type ModelList = Static<typeof ModelList>;
 

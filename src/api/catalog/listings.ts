@@ -5,6 +5,7 @@ import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { listedModels } from './listed-models.ts';
 import { isWanted, type ModelQuery } from './model-query.ts';
+import { retrieved } from './retrieve-model.ts';
 
 /** What the public service sends for its catalog (api-facts 10). */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
@@ -44,7 +45,7 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
     written ??= listedModels(catalog, routers).map(({ model, shown }) => ({
       model,
       supported_parameters: shown.supported_parameters,
-      json: JSON.stringify(shown),
+      json: JSON.stringify(retrieved(shown)),
     }));
     return written;
   };
@@ -77,6 +78,13 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
 
 /** Models as the list that clients read. */
 export function modelListJson(models: readonly WrittenModel[]): string {
-  const whole = JSON.stringify({ total_count: models.length, links: { next: null } }).slice(1);
+  const whole = JSON.stringify({
+    total_count: models.length,
+    links: { next: null },
+    object: 'list',
+    has_more: false,
+    first_id: models[0]?.model.id ?? null,
+    last_id: models.at(-1)?.model.id ?? null,
+  }).slice(1);
   return `{"data":[${models.map(({ json }) => json).join(',')}],${whole}`;
 }

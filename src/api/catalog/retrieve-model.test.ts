@@ -35,6 +35,22 @@ describe('GET /models/{model}', () => {
     });
   });
 
+  test("200: a list's models are the same, and their list is one page to both SDKs", async () => {
+    const openai = new OpenAI({ baseURL: gateway.base_url, apiKey: gateway.key });
+    const listed = await openai.models.list();
+    expect(listed.object).toBe('list');
+    expect(listed.data.find(({ id }) => id === 'sandbox/echo')).toEqual(await openai.models.retrieve('sandbox/echo'));
+    const anthropic = new Anthropic({ baseURL: gateway.url, apiKey: gateway.key });
+    const page = await anthropic.models.list();
+    expect(page).toMatchObject({ has_more: false, first_id: page.data[0]!.id, last_id: page.data.at(-1)!.id });
+    expect(page.data.find(({ id }) => id === 'sandbox/echo')).toMatchObject({ display_name: 'Sandbox echo' });
+    expect((await get('/models?output_modalities=rerank')).body).toMatchObject({
+      data: [],
+      first_id: null,
+      last_id: null,
+    });
+  });
+
   test.each([
     ['a slash as it stands', 'sandbox/echo', 'sandbox/echo'],
     ['a slash at the end', 'sandbox%2Fecho/', 'sandbox/echo'],

@@ -9,10 +9,10 @@ import { ModelParams, namedModel } from './named-model.ts';
 const nullable = Type.Union([Type.Integer(), Type.Null()]);
 
 /**
- * A model's record with what `models.retrieve()` reads in the SDKs of OpenAI
+ * A model's record with what `models.retrieve()` and `models.list()` read in the SDKs of OpenAI
  * (https://platform.openai.com/docs/api-reference/models/object) and Anthropic (https://platform.claude.com/docs/en/api/models/retrieve).
  */
-const RetrievedModel = Type.Object(
+export const RetrievedModel = Type.Object(
   {
     ...PublicModel.properties,
     object: Type.Literal('model'),
@@ -26,7 +26,8 @@ const RetrievedModel = Type.Object(
   { title: 'RetrievedModel' },
 );
 
-function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
+/** The record as SDKs read it. */
+export function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
   return {
     ...shown,
     object: 'model',

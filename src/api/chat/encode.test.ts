@@ -57,10 +57,32 @@ test('a failure in the stream of a prompt has the form of such a stream: text, n
     encoder.failed(failure, null),
   ]) {
     const { error, choices } = JSON.parse(text.split('\n\n')[0]!.slice('data: '.length));
-    expect(error).toEqual({ code: 502, message: 'Broken' });
+    expect(error).toEqual({ code: 502, message: 'Broken', metadata: { error_type: 'provider_unavailable' } });
     expect(choices).toEqual([
       { index: 0, text: '', finish_reason: 'error', native_finish_reason: null, logprobs: null },
     ]);
+  }
+});
+
+test('the event of a failure begins with its error, by which some clients know it, and tells its kind', () => {
+  const failure = new GatewayError(429, "Slow $& $'", { metadata: { provider_name: 'C' } });
+  const error = {
+    code: 429,
+    message: "Slow $& $'",
+    metadata: { error_type: 'rate_limit_exceeded', provider_name: 'C' },
+  };
+  const end = { type: 'end' as const, usage, classes: null, metadata: undefined, error: failure };
+  for (const start of [
+    () => createStreamEncoder(envelope),
+    () => createStreamEncoder({ ...envelope, text_form: true }),
+  ]) {
+    const late = start();
+    late.open({ model: 'a/b', provider: 'C' });
+    for (const text of [late.end(end), start().failed(failure, null)]) {
+      const event = text.split('\n\n')[0]!;
+      expect(event).toMatch(/^data: \{"error":\{/);
+      expect(JSON.parse(event.slice('data: '.length))).toMatchObject({ id: 'gen-1', model: 'a/b', error });
+    }
   }
 });
 

@@ -14,6 +14,7 @@ import type {
   UrlCitation,
 } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../answer-call.ts';
+import { choiceError } from '../error-type.ts';
 import { textFinish } from '../text-finish.ts';
 import { failedProvider } from '../unanswered.ts';
 
@@ -188,7 +189,7 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   end({ usage, metadata, error }: StreamEnd): string {
-    const failure = error ? frame(`${this.#head},${errorJson(error, this.#text_form)}`) : '';
+    const failure = error ? frame(failureJson(this.#head, error, this.#text_form)) : '';
     const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
     const tier = `"service_tier":${JSON.stringify(this.#service_tier)}`;
     return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
@@ -199,7 +200,7 @@ class ChatStreamEncoder implements StreamEncoder {
     const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
     const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
-    return `${frame(`${failed},${errorJson(error, this.#text_form)}`)}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
+    return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
   /** `role` and `content` stand in every delta. */
@@ -256,10 +257,12 @@ function withoutReasoning(delta: Delta): Delta {
   return rest;
 }
 
-/** A failure inside a stream: beside the choice that ends, the error as the envelope has it. */
-function errorJson(error: GatewayError, text_form: boolean): string {
-  const shown = { code: error.status, message: error.message, ...(error.metadata ? { metadata: error.metadata } : {}) };
+/**
+ * A failure inside a stream: beside the choice that ends, the error as the envelope has it. It is the first field: some clients
+ * know an error by how its event begins (github.com/sashabaranov/go-openai, stream_reader.go), and take any other for a good end.
+ */
+function failureJson(head: string, error: GatewayError, text_form: boolean): string {
   const native = error.metadata?.['provider_code'] ?? null;
   const body = text_form ? '"text":""' : '"delta":{"role":"assistant","content":""}';
-  return `"error":${JSON.stringify(shown)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
+  return `{"error":${JSON.stringify(choiceError(error))},${head.slice(1)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
 }

@@ -187,9 +187,10 @@ describe('one prompt', () => {
   test('a failure in the stream is told as in chat', async () => {
     const { chunks } = await stream({ prompt: 'broken' });
     expect(chunks.at(-2)).toMatchObject({
-      error: { code: 503 },
+      error: { code: 503, metadata: { error_type: 'provider_overloaded' } },
       choices: [{ text: '', finish_reason: 'error' }],
     });
+    expect(Object.keys(chunks.at(-2)!)[0]).toBe('error');
   });
 
   test('routing is shown where it is asked for', async () => {

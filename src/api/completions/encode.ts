@@ -3,8 +3,9 @@ import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { type AnswerUsage, NO_USAGE } from '../../inference/settlement.ts';
 import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
-import type { ChatChunk, ChoiceError, Message } from '../../schemas/inner.ts';
+import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { choiceError } from '../error-type.ts';
 import { textFinish } from '../text-finish.ts';
 import { failedProvider } from '../unanswered.ts';
 import { createLogprobs } from './logprobs.ts';
@@ -42,11 +43,6 @@ function sumUsage(all: readonly AnswerUsage[]): AnswerUsage | undefined {
   return others.reduce((sum, usage) => add(sum, usage) as AnswerUsage, first);
 }
 
-function shownError(error: GatewayError): ChoiceError {
-  const metadata = error.metadata as JsonObject | undefined;
-  return { code: error.status, message: error.message, ...(metadata ? { metadata } : {}) };
-}
-
 function textOf({ content, refusal }: Message): string {
   const text = Array.isArray(content)
     ? content.map((part) => (part.type === 'text' ? part.text : '')).join('')
@@ -62,7 +58,7 @@ function failedChoice(index: number, error: GatewayError): JsonObject {
     logprobs: null,
     finish_reason: 'error',
     native_finish_reason: typeof native === 'string' ? native : null,
-    error: shownError(error) as unknown as JsonObject,
+    error: choiceError(error) as unknown as JsonObject,
   };
 }
 
@@ -144,8 +140,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
   const unserved = headOf({ model: asked });
   const failedHead = (error: GatewayError) => headOf({ model: asked, provider: failedProvider(error) });
   let last_head = unserved;
-  const choice = (head: string, json: JsonObject, more = '') =>
-    `${head}${more},"choices":[${JSON.stringify(json)}]}\n\n`;
+  const choice = (head: string, json: JsonObject) => `${head},"choices":[${JSON.stringify(json)}]}\n\n`;
   const usageEvent = (head: string, usage: object, more: string) =>
     `${head},"choices":[],"usage":${JSON.stringify(usage)}${more}}\n\ndata: [DONE]\n\n`;
 
@@ -213,9 +208,9 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     },
   };
 
-  /** The failure of the only prompt: the error stands beside its choice, as in chat. */
+  /** The failure of the only prompt: the error stands beside its choice, and first, as in chat. */
   function failure(head: string, index: number, error: GatewayError): string {
     const { error: told, ...json } = failedChoice(index, error);
-    return choice(head, json, `,"error":${JSON.stringify(told)}`);
+    return choice(`data: {"error":${JSON.stringify(told)},${head.slice('data: {'.length)}`, json);
   }
 }

@@ -46,6 +46,19 @@ describe('getting a stored response', () => {
     expect((await ask('DELETE', path)).status).toBe(404);
   });
 
+  test('it is told whole: whoever wants its events hears that there are none', async () => {
+    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const path = `/responses/${answer['id']}`;
+    expect(await ask('GET', `${path}?stream=true`)).toMatchObject({
+      status: 400,
+      answer: { error: { message: 'stream must be "false"', param: 'stream' } },
+    });
+    expect(await ask('GET', `${path}?stream=false&include[]=reasoning.encrypted_content`)).toEqual({
+      status: 200,
+      answer,
+    });
+  });
+
   test('a streamed answer is stored when its last event is told', async () => {
     const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
     expect(response).toMatchObject({ status: 'completed', store: true });
