@@ -84,6 +84,9 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
       // What is kept upstream is the client's own wish here, as it is in the public API.
       tell(encoding, 'dropped', name, 'the gateway sets it');
+    } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
+      body['temperature'] = quirks.temperature_max;
+      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
