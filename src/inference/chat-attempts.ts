@@ -1,7 +1,7 @@
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { ChatCompletion, ChatRequest, TokenClasses } from '../schemas/inner.ts';
+import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { attemptNumber, type Work } from './attempts.ts';
@@ -42,12 +42,15 @@ export interface ChatAttemptsOptions extends FittingOptions {
   total_ms_max: number;
 }
 
-/** An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other. */
-function requireSubstance(meter: Meter): void {
+/**
+ * An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other.
+ * `told` is why, in the provider's words.
+ */
+function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
   if (!meter.is_void) return;
   const is_error = meter.finish_reason === 'error' && meter.native_finish_reason !== null;
   const message = is_error
-    ? 'The provider ended its answer with an error'
+    ? (told?.message ?? 'The provider ended its answer with an error')
     : 'The provider ended its answer without saying anything';
   throw new UpstreamError('unavailable', message, { status: 200, native_code: meter.native_finish_reason });
 }
@@ -55,7 +58,7 @@ function requireSubstance(meter: Meter): void {
 function meteredCompletion(completion: ChatCompletion): MeteredCompletion {
   const meter = createMeter();
   meter.completion(completion);
-  requireSubstance(meter);
+  requireSubstance(meter, completion.choices[0].error);
   return { completion, meter };
 }
 
@@ -63,7 +66,7 @@ function meteredStream(stream: OpenStream): MeteredStream {
   const meter = createMeter();
   for (const chunk of stream.first) meter.chunk(chunk);
   try {
-    requireSubstance(meter);
+    requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
   } catch (error) {
     stream.close();
     throw error;
