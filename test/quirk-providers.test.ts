@@ -83,6 +83,27 @@ describe('what servers refuse that OpenAI takes', () => {
     expect(encode({ ...HELLO, temperature: most })).toMatchObject({ body: { temperature: most }, report: [] });
   });
 
+  test.each<[string, JsonObject]>([
+    ['nothing', {}],
+    ['an object', { type: 'object' }],
+    ['a title', { title: 'Empty', type: 'object', additionalProperties: false }],
+  ])('a schema of %s gets properties, and no other does', (_name, parameters) => {
+    const sent = (schema: JsonObject) =>
+      provider('openai').body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
+        'tools'
+      ];
+    const full = { ...parameters, type: 'object', properties: {} };
+    expect(sent(parameters)).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
+    for (const schema of [
+      full,
+      { anyOf: [{ type: 'object' }] },
+      { $ref: '#/$defs/a', $defs: {} },
+      { type: 'string' },
+    ]) {
+      expect(sent(schema)).toEqual([{ type: 'function', function: { name: 'f', parameters: schema } }]);
+    }
+  });
+
   test.each(['groq', 'cerebras', 'z-ai', 'llamacpp'])('%s is told instructions and results as one text', (slug) => {
     const parts = [
       { type: 'text', text: 'One.' },
