@@ -69,6 +69,67 @@ const first = ({ choices: [choice] }: ChatCompletion) => choice;
 const call = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
 const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'look' } }];
 
+describe('what servers refuse that OpenAI takes', () => {
+  test.each([
+    ['mistral', 1.5],
+    ['z-ai', 1],
+    ['moonshotai', 1],
+    ['alibaba', 1.99],
+  ])('%s takes temperatures up to %d', (slug, most) => {
+    const { encode } = provider(slug);
+    const { body, report } = encode({ ...HELLO, temperature: 2 });
+    expect(body['temperature']).toBe(most);
+    expect(report).toEqual([expect.objectContaining({ kind: 'clamped', field: 'temperature' })]);
+    expect(encode({ ...HELLO, temperature: most })).toMatchObject({ body: { temperature: most }, report: [] });
+  });
+
+  test.each<[string, JsonObject]>([
+    ['nothing', {}],
+    ['an object', { type: 'object' }],
+    ['a title', { title: 'Empty', type: 'object', additionalProperties: false }],
+  ])('a schema of %s gets properties, and no other does', (_name, parameters) => {
+    const sent = (schema: JsonObject) =>
+      provider('openai').body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
+        'tools'
+      ];
+    const full = { ...parameters, type: 'object', properties: {} };
+    expect(sent(parameters)).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
+    for (const schema of [
+      full,
+      { anyOf: [{ type: 'object' }] },
+      { $ref: '#/$defs/a', $defs: {} },
+      { type: 'string' },
+    ]) {
+      expect(sent(schema)).toEqual([{ type: 'function', function: { name: 'f', parameters: schema } }]);
+    }
+  });
+
+  test.each(['groq', 'cerebras', 'z-ai', 'llamacpp'])('%s is told instructions and results as one text', (slug) => {
+    const parts = [
+      { type: 'text', text: 'One.' },
+      { type: 'text', text: 'Two.' },
+    ] as const;
+    const messages: ChatRequest['messages'] = [
+      { role: 'system', content: [...parts] },
+      { role: 'user', content: [...parts] },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: [...parts] },
+    ];
+    expect(provider(slug).body({ messages, tools })['messages']).toMatchObject([
+      { role: 'system', content: 'One.\nTwo.' },
+      { role: 'user', content: parts },
+      { role: 'assistant' },
+      { role: 'tool', content: 'One.\nTwo.' },
+    ]);
+    expect(provider('openai').body({ messages, tools })['messages']).toMatchObject([
+      { content: parts },
+      { content: parts },
+      {},
+      { content: parts },
+    ]);
+  });
+});
+
 describe('Azure', () => {
   test('the key has a header of its own, and the model in the body names the deployment', () => {
     const { encode, headers } = provider('azure');

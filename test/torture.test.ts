@@ -49,11 +49,13 @@ beforeAll(async () => {
     providers: {
       chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
       messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
+      gemini: { name: 'Gemini', dialect: 'gemini-generate-content', base_url: wire.url },
       bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
     },
     models: {
       'wire/chat': model('chat'),
       'wire/messages': model('messages'),
+      'wire/gemini': model('gemini'),
       'wire/both': model('chat', 'messages'),
       'wire/bills': model('bills'),
       'wire/never-cooled': model('chat', 'messages'),
@@ -350,6 +352,49 @@ describe('a stream that breaks off is never taken for a success', () => {
   ])('what came in one read with the failure is not lost: %s', async (_name, model, steps) => {
     script = () => steps;
     expect(await stream(model)).toMatchObject({ status: 200, text: 'Hello world', finish: ['error'], ended: true });
+  });
+
+  test.each<[string, string]>([
+    ['as the answer came', chatChunk({ content: ' world' }, null, { usage })],
+    ['before the error', texts(' world') + usageChunk],
+    ['after the reason to stop', texts(' world') + stop + usageChunk],
+  ])('what the provider told of its bill %s is what is charged', async (_name, rest) => {
+    script = () => [sse, role + texts('Hello') + rest, { wait: 30 }, 'data: {"error":{"message":"Broken"}}\n\n', 'END'];
+    const answer = await stream('wire/chat');
+    expect(answer).toMatchObject({ text: 'Hello world', usages: [usage] });
+    expect(answer.finish.at(-1)).toBe('error');
+    expect(await generation(answer.id)).toMatchObject({ native_tokens_prompt: 11, native_tokens_completion: 7 });
+  });
+
+  test('a bill told as the answer came stands where the connection is cut', async () => {
+    script = () => [sse, role + texts('Hello') + chatChunk({ content: ' world' }, null, { usage }), 'DESTROY'];
+    expect(await stream('wire/chat')).toMatchObject({ text: 'Hello world', finish: ['error'], usages: [usage] });
+  });
+
+  test('an error that Gemini sends as plain JSON after its events is told as its own', async () => {
+    const begun = `data: ${JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] } }] })}\r\n\r\n`;
+    const failed = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } };
+    script = () => [sse, begun, { wait: 30 }, JSON.stringify(failed, null, 2), 'END'];
+    const answer = await stream('wire/gemini');
+    expect(answer).toMatchObject({ text: 'Hello', finish: ['error'], ended: true });
+    expect(answer.chunks.find(({ error }) => error)?.error).toMatchObject({
+      code: 503,
+      message: expect.stringContaining('The model is overloaded.'),
+    });
+  });
+
+  test('an answer that failed before it began tells why in the words of the provider', async () => {
+    const failed = { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'Malformed function call: f(' };
+    const body = JSON.stringify({ candidates: [failed], usageMetadata: { promptTokenCount: 11, totalTokenCount: 11 } });
+    script = ({ path }) =>
+      path.includes('stream')
+        ? [sse, `data: ${body}\n\n`, 'END']
+        : [responseHead(200, 'application/json', { 'content-length': String(body.length) }), body];
+    for (const more of [{ stream: true }, {}]) {
+      const response = await fetch(path(), ask('wire/gemini', more));
+      expect(response.status).toBe(502);
+      expect(await response.text()).toContain('Malformed function call: f(');
+    }
   });
 
   test('the record of a broken answer tells what broke it', async () => {

@@ -119,6 +119,35 @@ describe('which models there are', () => {
     expect(of_claude?.supported_parameters).not.toContain('seed');
   });
 
+  test('an endpoint lacks what its model refuses of what the wire has', () => {
+    const gemini = (model: string) =>
+      bundledModel('a/gemini', [endpoint('google-ai-studio', { model, can: ['sampling'] })]);
+    const studio = provider('google-ai-studio', { dialect: 'gemini-generate-content' });
+    const [older, newer] = ['gemini-2.0-flash', 'gemini-2.5-flash'].map(
+      (model) => build([gemini(model)], [studio]).endpoints()[0]?.supported_parameters,
+    );
+    expect(older).toEqual(
+      expect.arrayContaining(['presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs']),
+    );
+    expect(newer).toContain('temperature');
+    for (const name of ['presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs']) {
+      expect(newer).not.toContain(name);
+    }
+  });
+
+  test('Kimi from K2.5 on has its sampling fixed by its maker, not by other hosts', () => {
+    const kimi = (slug: string, model: string) =>
+      build([bundledModel('a/kimi', [endpoint(slug, { model, can: ['sampling'] })])], [provider(slug)]).endpoints()[0];
+    for (const model of ['kimi-k2.5', 'kimi-k2.6', 'kimi-k3']) {
+      expect(kimi('moonshotai', model)?.supported_parameters).not.toContain('temperature');
+      expect(kimi('moonshotai', model)?.quirks.refused_parameters).toEqual(
+        expect.arrayContaining(['temperature', 'top_p', 'presence_penalty', 'frequency_penalty']),
+      );
+    }
+    expect(kimi('moonshotai', 'kimi-k2-0905-preview')?.supported_parameters).toContain('temperature');
+    expect(kimi('groq', 'kimi-k2.6')?.supported_parameters).toContain('temperature');
+  });
+
   test('an endpoint of another wire is left out where the operator gave its provider a wire', () => {
     const pro = bundledModel('a/pro', [endpoint('openai', { dialect: 'openai-responses' })]);
     expect(build([pro], [provider('openai', { dialect: 'anthropic-messages' })]).models()).toEqual([]);

@@ -1,4 +1,5 @@
 import { dialects } from '../providers/dialects.ts';
+import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
 import type { Provider, Quirks } from '../providers/provider.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
@@ -333,7 +334,9 @@ function refusedParameters(
   wire: Wire,
   { can, model }: BundledEndpoint,
 ): readonly EndpointParameter[] {
-  if (can.includes('sampling') || !isOfOpenAi(wire)) return [];
+  if (!isOfOpenAi(wire)) return [];
+  if (providerRow.get(provider.slug)?.fixed_sampling?.test(model)) return samplingParameters;
+  if (can.includes('sampling')) return [];
   if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure'))
     return samplingParameters;
   // OpenAI's reasoning models also refuse stop and prediction (https://platform.openai.com/docs/api-reference/chat/create),
@@ -395,6 +398,11 @@ function supportedParameters(
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
   for (const name of wireLacks[wire] ?? []) lacking.add(name);
+  if (wire === 'gemini-generate-content') {
+    const { has_penalties, has_logprobs } = modelFacts(model, row.quirks.google_cloud === true);
+    if (!has_penalties) for (const name of ['frequency_penalty', 'presence_penalty'] as const) lacking.add(name);
+    if (!has_logprobs) for (const name of ['logprobs', 'top_logprobs'] as const) lacking.add(name);
+  }
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
   return row.parameters.filter((name) => !lacking.has(name));

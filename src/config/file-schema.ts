@@ -50,6 +50,8 @@ const QuirksSection = Type.Object(
     native_search: Type.Optional(oneOf(['openai', 'xai', 'anthropic', 'google', 'search_model', 'perplexity'])),
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
+    plain_text: Type.Optional(flag),
+    temperature_max: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: 'a number from 0 to 2' })),
     no_stream_usage: Type.Optional(flag),
     refused_parameters: Type.Optional(names('a list of parameter names')),
     cache_control: Type.Optional(flag),

@@ -42,7 +42,10 @@ export interface ChatAttemptsOptions extends FittingOptions {
   total_ms_max: number;
 }
 
-/** An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other: `told` is what its provider says of it. */
+/**
+ * An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other.
+ * `told` is why, in the provider's words.
+ */
 function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
   if (!meter.is_void) return;
   const is_error = meter.finish_reason === 'error' && meter.native_finish_reason !== null;
@@ -63,7 +66,7 @@ function meteredStream(stream: OpenStream): MeteredStream {
   const meter = createMeter();
   for (const chunk of stream.first) meter.chunk(chunk);
   try {
-    requireSubstance(meter, stream.first.find(({ error }) => error !== undefined)?.error);
+    requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
   } catch (error) {
     stream.close();
     throw error;

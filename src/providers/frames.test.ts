@@ -59,7 +59,20 @@ describe('an event stream', () => {
   test('that is no event stream comes as one frame at the end', () => {
     const page = '{\n  "error": {"message": "no"}\n}';
     for (const frames of splitEverywhere(bytesOf(page))) expect(frames).toEqual([f(`${page}\n`)]);
-    expect(frame(bytesOf(`data: a\n\n${page}`))).toEqual([f('a')]);
+  });
+
+  test.each<[string, string, Frame[]]>([
+    [
+      'comes as one more',
+      'data: a\n\n{\n  "error": {"code": 503}\n}\n',
+      [f('a'), f('{\n  "error": {"code": 503}\n}\n')],
+    ],
+    ['and its line need not end', 'data: a\r\n\r\n[{"error": 1}]', [f('a'), f('[{"error": 1}]\n')]],
+    ['but not where events follow', 'data: a\n\n{"error": 1}\n\ndata: b\n\n', [f('a'), f('b')]],
+    ['nor what is not whole, or no JSON', 'data: a\n\n{"error": \nmore\n', [f('a')]],
+    ['nor unknown fields', 'data: a\n\nid: 1\nretry: 2\nother: {}\n', [f('a')]],
+  ])('JSON after the last event %s', (_, text, expected) => {
+    for (const frames of splitEverywhere(bytesOf(text))) expect(frames).toEqual(expected);
   });
 
   test('does not read from a buffer that its owner uses again', () => {

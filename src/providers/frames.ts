@@ -25,7 +25,8 @@ const SPACE = 32;
 /**
  * The event stream of the WHATWG HTML standard, section 9.2.6, with two liberties: an event without its closing blank
  * line still counts at the end, and a body that is no event stream at all (a JSON error or an HTML page under a 200)
- * comes as one frame at the end, so that the dialect can tell what went wrong. A class and not closures: there is one for
+ * comes as one frame at the end, so that the dialect can tell what went wrong; so does JSON without `data:` after the last
+ * event, which is how Gemini tells of a failure in the middle of its answer. A class and not closures: there is one for
  * every stream, and what many closures hold is found cold at every read.
  */
 class EventStreamFramer implements Framer {
@@ -58,12 +59,16 @@ class EventStreamFramer implements Framer {
       const value = valueAfter(line, 4);
       this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
       this.#sawData = true;
+      this.#stray = '';
     } else if (colon === -1 && line === 'data') {
       this.#data = this.#data === undefined ? '' : `${this.#data}\n`;
       this.#sawData = true;
     } else if (colon === 5 && line.startsWith('event')) {
       this.#event = valueAfter(line, 5) || undefined;
-    } else if (!this.#sawData && this.#stray.length < limits.upstream_error_bytes_max) {
+    } else if (
+      (!this.#sawData || this.#stray !== '' || line.startsWith('{') || line.startsWith('[')) &&
+      this.#stray.length < limits.upstream_error_bytes_max
+    ) {
       this.#stray += `${line}\n`;
     }
   }
@@ -144,8 +149,19 @@ class EventStreamFramer implements Framer {
     this.#partial = '';
     if (last.length > 0) this.#takeLine(last, frames);
     this.#takeLine('', frames);
-    if (!this.#sawData && this.#stray.length > 0) frames.push({ event: undefined, data: this.#stray });
+    if (this.#stray.length > 0 && (!this.#sawData || isJson(this.#stray))) {
+      frames.push({ event: undefined, data: this.#stray });
+    }
     return frames;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -22,6 +22,10 @@ export interface Quirks {
   output_bound_field?: 'max_tokens' | 'max_completion_tokens';
   /** How system and developer messages are named. Default: as sent. */
   system_role?: 'system' | 'developer' | 'user';
+  /** Takes the text of system messages and of tools' results as a string, not as a list of parts (Groq). */
+  plain_text?: boolean;
+  /** The highest temperature that is taken, where it is below the 2 of OpenAI. */
+  temperature_max?: number;
   /** Does not know `stream_options.include_usage`. */
   no_stream_usage?: boolean;
   /** Parameters the upstream refuses: dropped with a report. */

@@ -41,6 +41,8 @@ export interface ProviderRow {
     form: RegExp;
     example: string;
   };
+  /** Names of the models whose sampling this provider has fixed, while others let theirs be chosen. */
+  fixed_sampling?: RegExp;
   /** What endpoints of this provider take before the facts of the model are applied. */
   parameters: readonly EndpointParameter[];
   quirks: Quirks;
@@ -97,8 +99,11 @@ const gemini: readonly Parameter[] = [
 ];
 const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter((name) => !names.includes(name));
 
-/** Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model. */
-const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tokens' };
+/**
+ * Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model, and not
+ * every server or template reads the text of a system message or a tool's result from a list.
+ */
+const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tokens', plain_text: true };
 
 /** Hosts of open models leave the thoughts of some in the content (https://fireworks.ai/docs/deepseek/general-deepseek). */
 const openModels: Quirks = { ...compatible, think_tags: true };
@@ -150,6 +155,7 @@ const laboratories: readonly ProviderRow[] = [
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs'), 'prediction'],
     quirks: {
       ...compatible,
+      temperature_max: 1.5,
       no_stream_usage: true,
       refused_parameters: ['user', 'service_tier', 'logit_bias', 'logprobs', 'top_logprobs', 'store'],
       prefill_prefix: true,
@@ -220,9 +226,17 @@ const laboratories: readonly ProviderRow[] = [
     base_url: 'https://api.moonshot.ai/v1',
     credential_variables: ['MOONSHOT_API_KEY', 'MOONSHOTAI_API_KEY'],
     source: 'moonshotai',
+    // https://platform.kimi.ai/docs/api/models-overview: "Cannot be modified", and any other value is a 400.
+    fixed_sampling: /^kimi-(?:k2\.\d|k[3-9])/,
     parameters: without(chat, 'logit_bias', 'seed', 'logprobs', 'top_logprobs'),
     // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not taken.
-    quirks: { ...compatible, reasoning_field: 'thinking', lost_reasoning: 'placeholder', inline_images: true },
+    quirks: {
+      ...compatible,
+      temperature_max: 1,
+      reasoning_field: 'thinking',
+      lost_reasoning: 'placeholder',
+      inline_images: true,
+    },
   },
   {
     slug: 'z-ai',
@@ -241,7 +255,7 @@ const laboratories: readonly ProviderRow[] = [
       'frequency_penalty',
       'parallel_tool_calls',
     ),
-    quirks: { ...compatible, reasoning_field: 'thinking' },
+    quirks: { ...compatible, temperature_max: 1, reasoning_field: 'thinking' },
   },
   {
     slug: 'alibaba',
@@ -251,7 +265,8 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'],
     source: 'alibaba',
     parameters: [...without(chat, 'logit_bias', 'frequency_penalty'), 'top_k', 'repetition_penalty'],
-    quirks: { ...compatible, reasoning_field: 'enable_thinking' },
+    // "Temperature should be in [0.0, 2.0)".
+    quirks: { ...compatible, temperature_max: 1.99, reasoning_field: 'enable_thinking' },
   },
   {
     slug: 'minimax',
@@ -465,6 +480,7 @@ const hosts: readonly ProviderRow[] = [
     quirks: {
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
+      plain_text: true,
       refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction'],
       think_tags: true,
       think_in_reasoning: true,
@@ -519,6 +535,7 @@ const hosts: readonly ProviderRow[] = [
     quirks: {
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
+      plain_text: true,
       refused_parameters: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier'],
     },
   },

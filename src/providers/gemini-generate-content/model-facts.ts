@@ -15,6 +15,7 @@ export interface ModelFacts {
   /** Results of functions may hold media. */
   has_media_results: boolean;
   has_penalties: boolean;
+  has_logprobs: boolean;
   has_system: boolean;
 }
 
@@ -29,13 +30,15 @@ const NEWEST = 3.5;
 /**
  * What a model takes, told by the provider's name of it. Sources: https://ai.google.dev/gemini-api/docs/thinking (levels,
  * budgets), /docs/gemini-3 (signatures, media in function results, JSON output with tools), /docs/image-generation,
- * /gemma/docs/core/gemma_on_gemini_api (no system instructions), as of November 2026, and recorded exchanges.
+ * /gemma/docs/core/gemma_on_gemini_api (no system instructions), as of November 2026, and recorded exchanges. AI Studio refuses
+ * penalties and logprobs from 2.5 on ("Penalty is not enabled for models/gemini-2.5-flash"), Vertex AI from the third generation on.
  */
-export function modelFacts(upstream_model: string): ModelFacts {
+export function modelFacts(upstream_model: string, is_vertex: boolean): ModelFacts {
   const name = upstream_model.toLowerCase();
   const told = /gemini-(\d+(?:\.\d+)?)/.exec(name)?.[1];
   const generation = told === undefined ? (/gemini-.*latest/.test(name) ? NEWEST : undefined) : Number(told);
   const isNew = generation !== undefined && generation >= 3;
+  const weighsTokens = generation === undefined || generation < (is_vertex ? 3 : 2.5);
   const makesOther = /-(?:image|tts|audio|live|embedding|robotics)/.test(name);
   return {
     generation,
@@ -44,7 +47,8 @@ export function modelFacts(upstream_model: string): ModelFacts {
     levels: levelsOf(generation, name),
     is_json_with_tools: isNew,
     has_media_results: isNew,
-    has_penalties: !isNew,
+    has_penalties: weighsTokens,
+    has_logprobs: weighsTokens,
     has_system: !/gemma-[123]/.test(name) && !/-tts/.test(name),
   };
 }

@@ -449,13 +449,19 @@ describe('what is asked of the sampling and the output', () => {
     });
   });
 
-  test('penalties are for models before the third generation', () => {
-    const request = { presence_penalty: 0.5, frequency_penalty: 0 };
-    expect(config(request, { model: 'gemini-2.5-flash' })).toMatchObject({ presencePenalty: 0.5 });
-    expect(config(request)).not.toHaveProperty('presencePenalty');
-    expect(encode(request).report).toEqual([
-      { kind: 'dropped', field: 'presence_penalty', reason: 'the model has no penalties' },
-    ]);
+  test('penalties and logprobs are for models before 2.5, on Vertex AI before the third generation', () => {
+    const request = { presence_penalty: 0.5, frequency_penalty: 0, logprobs: true, top_logprobs: 2 };
+    const sent = { presencePenalty: 0.5, responseLogprobs: true, logprobs: 2 };
+    expect(config(request, { model: 'gemini-2.0-flash' })).toEqual(sent);
+    expect(config(request, { model: 'gemini-2.5-flash', quirks: { google_cloud: true } })).toMatchObject(sent);
+    for (const options of [{ model: 'gemini-2.5-flash' }, {}, { quirks: { google_cloud: true } }]) {
+      const left = Object.keys(config(request, options) ?? {});
+      expect(left.filter((name) => name in sent)).toEqual([]);
+      expect(encode(request, options).report).toEqual([
+        { kind: 'dropped', field: 'presence_penalty', reason: 'the model has no penalties' },
+        { kind: 'dropped', field: 'logprobs', reason: 'the model tells no logprobs' },
+      ]);
+    }
   });
 
   test('pictures and sound are asked for', () => {

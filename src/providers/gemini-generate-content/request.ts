@@ -50,7 +50,7 @@ export function encodeRequest(
   const report: Report[] = [];
   const names = createToolNames();
   const encoding: Encoding = {
-    facts: modelFacts(endpoint.upstream_model),
+    facts: modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true),
     is_cloud: endpoint.quirks.google_cloud === true,
     media,
     names,
@@ -153,7 +153,8 @@ function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenera
   const stop = (typeof request.stop === 'string' ? [request.stop] : (request.stop ?? [])).filter((one) => one !== '');
   if (stop.length > 0) config.stopSequences = stop.slice(0, STOP_SEQUENCES_MAX);
   if (stop.length > STOP_SEQUENCES_MAX) report('clamped', 'stop', `at most ${STOP_SEQUENCES_MAX} sequences`);
-  if (request.logprobs === true) {
+  if (request.logprobs === true && !facts.has_logprobs) report('dropped', 'logprobs', 'the model tells no logprobs');
+  else if (request.logprobs === true) {
     config.responseLogprobs = true;
     if (request.top_logprobs) config.logprobs = Math.min(request.top_logprobs, LOGPROBS_MAX);
   }

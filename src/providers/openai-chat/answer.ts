@@ -1,5 +1,6 @@
-import type { Annotation, ChatChunk, ResponseExt } from '../../schemas/inner.ts';
+import type { Annotation, ChatChunk, ResponseExt, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { outputTokens } from '../../schemas/usage.ts';
 import type { AttemptState } from '../dialect.ts';
 import { citationsOf } from './attachments.ts';
 import { errorInside } from './errors.ts';
@@ -55,7 +56,11 @@ export class AnswerReader {
       const isOurs = isObject(choice) && !numberOf(choice['index']);
       if (isOurs) this.#takeChoice(choice as WireChoice, is_whole, chunks);
     }
-    this.takeUsage(answer);
+    // Told before the end, it is what counts should the stream break off.
+    if (this.takeUsage(answer) && this.#native === undefined && this.hasToldOutput()) {
+      const usage = this.#classes()!;
+      chunks.push({ delta: {}, ext: { response: { wire: 'openai-chat', rest: {}, usage } } });
+    }
     if (answer.search_results != null || answer.citations != null) {
       const found = citationsOf(answer.search_results);
       this.#sources =
@@ -83,7 +88,7 @@ export class AnswerReader {
   /** One last chunk: usage and remainder. */
   emitUsage(chunks: ChatChunk[]): void {
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: this.#rest };
-    const classes = this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
+    const classes = this.#classes();
     if (this.#usage !== undefined) this.#rest['usage'] = this.#usage;
     if (classes !== undefined) response.usage = classes;
     if (this.#stopSequence !== undefined) response.stopSequence = this.#stopSequence;
@@ -124,6 +129,16 @@ export class AnswerReader {
     this.#native = textOf(choice.finish_reason) ?? this.#native;
     this.#stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? this.#stopSequence;
     if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
+  }
+
+  /** Whether usage was told that counts what came out, and not only what went in. */
+  hasToldOutput(): boolean {
+    const classes = this.#classes();
+    return classes !== undefined && outputTokens(classes) > 0;
+  }
+
+  #classes(): TokenClasses | undefined {
+    return this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
   }
 
   /** True when the object told usage. */

@@ -220,7 +220,10 @@ function encodeContent(
   }
   // An empty list, which servers refuse, says as much as an empty text.
   if (parts.length === 0 && message.role !== 'assistant') return '';
-  if (message.role === 'tool') return splitResult(encoding, message, i, { parts, isChanged }, media);
+  if (message.role === 'tool')
+    return plainText(encoding, splitResult(encoding, message, i, { parts, isChanged }, media));
+  if (message.role === 'system' || message.role === 'developer')
+    return plainText(encoding, isChanged ? parts : content);
   if (message.role === 'assistant' && !encoding.quirks.cache_control) {
     // Compatible servers take the text of an assistant as a string only.
     if (parts.length > 0 && parts.every(isTextPart)) return parts.map((part) => textOf(part['text']) ?? '').join('');
@@ -228,6 +231,13 @@ function encodeContent(
   }
   if (parts.length === 0) return '';
   return isChanged ? parts : content;
+}
+
+/** Texts that nothing but their order holds apart, as one string for servers that read no list here. */
+function plainText({ quirks }: Encoding, content: JsonValue | Message['content']): JsonValue | Message['content'] {
+  if (!quirks.plain_text || quirks.cache_control || !Array.isArray(content)) return content;
+  const parts = content as JsonValue[];
+  return parts.every(isTextPart) ? parts.map(({ text }) => text).join('\n') : content;
 }
 
 function splitResult(

@@ -5,6 +5,7 @@ import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
 import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
 import { fitToolName } from '../tool-ids.ts';
+import { withProperties } from '../tool-schema.ts';
 import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
@@ -84,6 +85,9 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
       // What is kept upstream is the client's own wish here, as it is in the public API.
       tell(encoding, 'dropped', name, 'the gateway sets it');
+    } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
+      body['temperature'] = quirks.temperature_max;
+      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
@@ -158,10 +162,14 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
   const name = fitToolName(definition.name);
   const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
   const kept = withoutMembers(tool as unknown as JsonObject, removed);
-  if (name === definition.name) return kept;
-  encoding.renamed ??= new Map();
-  encoding.renamed.set(definition.name, name);
-  return { ...kept, function: { ...definition, name } };
+  const parameters = isObject(definition.parameters) ? withProperties(definition.parameters) : undefined;
+  const isSame = parameters === undefined || parameters === definition.parameters;
+  if (name === definition.name && isSame) return kept;
+  if (name !== definition.name) {
+    encoding.renamed ??= new Map();
+    encoding.renamed.set(definition.name, name);
+  }
+  return { ...kept, function: { ...definition, name, ...(isSame ? {} : { parameters }) } };
 }
 
 function encodeToolChoice(encoding: Encoding, body: JsonObject): void {

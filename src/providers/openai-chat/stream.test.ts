@@ -23,15 +23,18 @@ const delta = (content: JsonValue, finish_reason: string | null = null, more: ob
 });
 
 describe('a stream', () => {
-  test('names the role once, first, and tells usage once, last', () => {
-    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+  test('names the role once, first, and tells usage last, before it only what was told before the end', () => {
+    const usage = (completion_tokens: number) => ({ prompt_tokens: 3, completion_tokens });
     const chunks = decode([
-      delta({ role: 'assistant', content: 'a' }, null, { usage }),
-      delta({}, 'stop', { usage }),
+      delta({ role: 'assistant', content: 'a' }, null, { usage: usage(0) }),
+      delta({ content: 'b' }, null, { usage: usage(1) }),
+      delta({}, 'stop', { usage: usage(2) }),
       '[DONE]',
     ]);
     expect(chunks.filter((chunk) => chunk.delta.role !== undefined)).toEqual([chunks[0]]);
-    expect(chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined)).toEqual([chunks.at(-1)]);
+    const told = chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined);
+    expect(told.map((chunk) => chunk.ext?.response?.usage?.out_text)).toEqual([1, 2]);
+    expect(told.at(-1)).toBe(chunks.at(-1));
   });
 
   test('tells citations that come after an empty list of them, and keeps them where none are told later', () => {

@@ -40,8 +40,9 @@ class ChatStreamDecoder implements StreamDecoder {
     const value = parse(data);
     const fault = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
     if (fault !== undefined) {
-      // What the upstream has billed is worth knowing: usage beside the error goes out first.
-      if (!isObject(value) || !answer.takeUsage(value as WireAnswer)) throw fault;
+      // What the upstream has billed is worth knowing: usage beside or before the error goes out first.
+      const isTold = isObject(value) && answer.takeUsage(value as WireAnswer);
+      if (!isTold && !answer.hasToldOutput()) throw fault;
       this.#failure = fault;
       answer.emitUsage(chunks);
       return chunks;

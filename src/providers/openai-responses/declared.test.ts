@@ -9,7 +9,13 @@ import { declaredTools, decodeToolChoice, decodeTools, toolsOfItems } from './de
 import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';
 
-const FUNCTION = { type: 'function', name: 'f', description: 'F.', parameters: { type: 'object' }, strict: false };
+const FUNCTION = {
+  type: 'function',
+  name: 'f',
+  description: 'F.',
+  parameters: { type: 'object', properties: {} },
+  strict: false,
+};
 const CUSTOM = { type: 'custom', name: 'c', description: 'C.', format: { type: 'text' } };
 const NAMESPACE = { type: 'namespace', name: 'ns', description: 'N.', tools: [FUNCTION, { ...CUSTOM, name: 'd' }] };
 

@@ -63,7 +63,7 @@ describe('state', () => {
 
 describe('a client of this very API', () => {
   test('has its tools strict where it says nothing, as this API does', () => {
-    const told = { type: 'function', name: 'look', parameters: { type: 'object' } };
+    const told = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
     for (const [strict, sent] of [
       [undefined, null],
       [false, false],
@@ -72,8 +72,11 @@ describe('a client of this very API', () => {
       const tool = decodeTool(strict === undefined ? told : { ...told, strict: strict! })!;
       expect(encode({ tools: [tool] }).body['tools']).toEqual([{ ...told, strict: sent }]);
     }
-    const chat = { type: 'function' as const, function: { name: 'look', parameters: { type: 'object' } } };
-    expect(encode({ tools: [chat] }).body['tools']).toEqual([{ ...told, strict: false }]);
+    // Schemas without properties are refused.
+    for (const parameters of [undefined, {}, { type: 'object' }]) {
+      const chat = { type: 'function' as const, function: { name: 'look', ...(parameters && { parameters }) } };
+      expect(encode({ tools: [chat] }).body['tools']).toEqual([{ ...told, strict: false }]);
+    }
   });
 
   test('chooses tools in its own words', () => {

@@ -2,6 +2,7 @@ import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } fro
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { withProperties } from '../tool-schema.ts';
 import { bareName, declaredTools, nameOf } from './declared.ts';
 import type { Encoding } from './parts.ts';
 import { restOf, WIRE, type WireItem } from './wire.ts';
@@ -111,7 +112,7 @@ function encodeTool(tool: InnerTool, field: string, encoding: Encoding): JsonObj
     type: 'function',
     name,
     ...(told.description == null ? {} : { description: told.description }),
-    parameters: told.parameters ?? ('parameters' in rest ? null : { type: 'object', properties: {} }),
+    parameters: told.parameters == null && 'parameters' in rest ? null : withProperties(told.parameters ?? {}),
     // Strict is the default here, and a schema that is not written for it is refused (translation 2.6).
     strict: told.strict ?? ('strict' in rest ? null : false),
   };
