@@ -8,7 +8,9 @@ import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelList } from './list-models.ts';
+import { onePage } from './listings.ts';
 import { isWanted, modelFilters, modelQuery } from './model-query.ts';
+import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
 const ExcludedModel = Type.Object(
@@ -78,11 +80,10 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
         wanted.push({ model, shown, reasons: [...excluded], may: endpoints.length > 0 });
       }
       reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
-      const data = wanted.flatMap(({ may, shown }) => (may ? shown : []));
+      const data = wanted.flatMap(({ may, shown }) => (may ? retrieved(shown) : []));
       return {
         data,
-        total_count: data.length,
-        links: { next: null },
+        ...onePage(data),
         excluded: wanted.flatMap(({ may, model: { id, canonical_slug, name }, reasons }) =>
           may ? [] : { id, canonical_slug, name, reasons },
         ),

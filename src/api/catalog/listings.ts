@@ -4,6 +4,7 @@ import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { listedModels } from './listed-models.ts';
+import type { ModelList } from './list-models.ts';
 import { isWanted, type ModelQuery } from './model-query.ts';
 import { retrieved } from './retrieve-model.ts';
 
@@ -76,15 +77,20 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
   };
 }
 
-/** Models as the list that clients read. */
-export function modelListJson(models: readonly WrittenModel[]): string {
-  const whole = JSON.stringify({
+/** What a list of models says beside them: that they are all there are. */
+export function onePage(models: readonly { id: string }[]): Omit<ModelList, 'data'> {
+  return {
     total_count: models.length,
     links: { next: null },
     object: 'list',
     has_more: false,
-    first_id: models[0]?.model.id ?? null,
-    last_id: models.at(-1)?.model.id ?? null,
-  }).slice(1);
-  return `{"data":[${models.map(({ json }) => json).join(',')}],${whole}`;
+    first_id: models[0]?.id ?? null,
+    last_id: models.at(-1)?.id ?? null,
+  };
+}
+
+/** Models as the list that clients read. */
+export function modelListJson(models: readonly WrittenModel[]): string {
+  const rest = JSON.stringify(onePage(models.map(({ model }) => model))).slice(1);
+  return `{"data":[${models.map(({ json }) => json).join(',')}],${rest}`;
 }
