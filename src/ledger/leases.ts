@@ -238,7 +238,10 @@ export class Leases {
     }
     if (!this.#open) return [...asks.values()];
     // Money that an outcome freed is returned only with it or after it: else a replay could charge what is gone.
-    if (is_last) this.#return(askOf);
+    if (is_last) {
+      this.#takeBeforeReturn();
+      this.#return(askOf);
+    }
     this.#askForWaiters(askOf, number);
     this.#askAhead(askOf);
     for (const lease of this.#abandoned()) askOf(lease).withdraws = true;
@@ -354,6 +357,14 @@ export class Leases {
     }
     if (hold.lines.length === 0) hold.lines = lines;
     else for (const line of lines) if (!hold.lines.includes(line)) hold.lines.push(line);
+  }
+
+  /** Who waits here for more of what others wish for takes what there is, where that is enough, before it goes back. */
+  #takeBeforeReturn(): void {
+    const isLeaving = ({ lease }: HoldLine) => lease.wanted && freeOf(lease) > 0;
+    this.#waiters = this.#waiters.filter(
+      (waiter) => !(waiter.is_heard && waiter.lines.some(isLeaving) && this.#takeLess(waiter)),
+    );
   }
 
   #return(askOf: (lease: Lease) => WindowAsk): void {

@@ -81,6 +81,21 @@ test('a budget that had enough when the store was asked for another one is asked
   expect((await waiting).granted_nano).toBe(800);
 });
 
+test.each(['an answer tells of', 'a watch tells of'])(
+  'who would do with less takes it before it is given back for a claim that %s',
+  async (by) => {
+    const { leases } = make();
+    const a = budget('a');
+    const waiting = leases.reserve(ask('1', [a], 1_222, 803), undefined) as Promise<{ granted_nano: number }>;
+    const claimed = by.startsWith('an answer');
+    leases.freeze([], 1, true);
+    leases.applied([], 1, [state('a', 946, { free: 0, leased: 3_417, claimed })]);
+    if (!claimed) leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 4, now: 0 });
+    expect(leases.freeze([], 2, true)).toEqual([]);
+    expect((await waiting).granted_nano).toBe(946);
+  },
+);
+
 test('nobody asks for more than any limit can be', () => {
   const { leases } = make();
   for (let index = 0; index < 100; index++)
