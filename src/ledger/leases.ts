@@ -238,10 +238,7 @@ export class Leases {
     }
     if (!this.#open) return [...asks.values()];
     // Money that an outcome freed is returned only with it or after it: else a replay could charge what is gone.
-    if (is_last) {
-      this.#takeBeforeReturn();
-      this.#return(askOf);
-    }
+    if (is_last) this.#return(askOf);
     this.#askForWaiters(askOf, number);
     this.#askAhead(askOf);
     for (const lease of this.#abandoned()) askOf(lease).withdraws = true;
@@ -368,6 +365,7 @@ export class Leases {
   }
 
   #return(askOf: (lease: Lease) => WindowAsk): void {
+    this.#takeBeforeReturn();
     const now = this.#options.monotonic();
     const awaited = this.#awaited();
     for (const lease of this.book.all) {

@@ -96,6 +96,17 @@ test.each(['an answer tells of', 'a watch tells of'])(
   },
 );
 
+test('what others wish for goes back with the batch that tells the last outcome, and not before', () => {
+  const { leases } = make();
+  leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
+  const hold = leases.reserve(ask('1', [budget('a')], 1_000), undefined);
+  if (hold instanceof Promise) throw new Error('waits');
+  leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 2, now: 0 });
+  leases.book.settle(hold, () => 300);
+  expect(leases.freeze([], 1, false)).toEqual([]);
+  expect(leases.freeze([], 1, true)).toMatchObject([{ budget_id: 'a', returned: 700 }]);
+});
+
 test('nobody asks for more than any limit can be', () => {
   const { leases } = make();
   for (let index = 0; index < 100; index++)
