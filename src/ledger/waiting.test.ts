@@ -107,6 +107,20 @@ test('what others wish for goes back with the batch that tells the last outcome,
   expect(leases.freeze([], 1, true)).toMatchObject([{ budget_id: 'a', returned: 700 }]);
 });
 
+test('what a batch may have claimed whose answer was lost is withdrawn, also where nobody waits any more', async () => {
+  const { leases, time } = make();
+  const waiting = leases.reserve(ask('1', [budget('a')], 800), undefined) as Promise<unknown>;
+  const refused = expect(waiting).rejects.toMatchObject({ status: 402 });
+  leases.freeze([], 1, true);
+  leases.applied([], 1, [state('a', 0, { leased: 900, free: 0, claimed: true })]);
+  expect(leases.freeze([], 2, true)).toMatchObject([{ need: 800 }]);
+  time.ms += limits.recall_wait_ms + 1;
+  leases.expire();
+  await refused;
+  leases.alreadyApplied([], []);
+  expect(leases.freeze([], 3, true)).toMatchObject([{ budget_id: 'a', withdraws: true }]);
+});
+
 test('nobody asks for more than any limit can be', () => {
   const { leases } = make();
   for (let index = 0; index < 100; index++)
