@@ -58,6 +58,8 @@ export class Leases {
   readonly book: LeaseBook;
   #waiters: Waiter[] = [];
   #nodes = 1;
+  /** What the last batch may have claimed. */
+  #asking: Lease[] = [];
   #draining = false;
   /** Until the replay has queued everything, nothing is given and nothing returned. */
   #open = false;
@@ -242,6 +244,7 @@ export class Leases {
     this.#askForWaiters(askOf, number);
     this.#askAhead(askOf);
     for (const lease of this.#abandoned()) askOf(lease).withdraws = true;
+    this.#asking = [...asks].flatMap(([lease, { need }]) => (need > 0 ? [lease] : []));
     return [...asks.values()];
   }
 
@@ -261,10 +264,14 @@ export class Leases {
   /** The store had applied a batch whose answer was lost: leases are known again, and nothing else. */
   alreadyApplied(settles: readonly Settle[], rows: readonly LeaseRow[]): void {
     this.book.acknowledge(settles);
-    this.registered(rows);
     // The answer would have told: what is not so is withdrawn in vain.
-    for (const lease of this.#awaited()) lease.claims = true;
+    const claiming = this.#awaited();
+    for (const lease of this.#asking) claiming.add(lease);
+    for (const lease of this.book.all) if (lease.claims) claiming.add(lease);
+    this.registered(rows);
+    for (const lease of claiming) lease.claims = true;
     this.#serve(0);
+    if (this.#abandoned().length > 0) this.#options.onNeed();
   }
 
   /** What the store told between batches. True when something is to be returned now. */
@@ -356,7 +363,16 @@ export class Leases {
     else for (const line of lines) if (!hold.lines.includes(line)) hold.lines.push(line);
   }
 
+  /** Who waits here for more of what others wish for takes what there is, where that is enough, before it goes back. */
+  #takeBeforeReturn(): void {
+    const isLeaving = ({ lease }: HoldLine) => lease.wanted && freeOf(lease) > 0;
+    this.#waiters = this.#waiters.filter(
+      (waiter) => !(waiter.is_heard && waiter.lines.some(isLeaving) && this.#takeLess(waiter)),
+    );
+  }
+
   #return(askOf: (lease: Lease) => WindowAsk): void {
+    this.#takeBeforeReturn();
     const now = this.#options.monotonic();
     const awaited = this.#awaited();
     for (const lease of this.book.all) {

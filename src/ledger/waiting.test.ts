@@ -81,6 +81,46 @@ test('a budget that had enough when the store was asked for another one is asked
   expect((await waiting).granted_nano).toBe(800);
 });
 
+test.each(['an answer tells of', 'a watch tells of'])(
+  'who would do with less takes it before it is given back for a claim that %s',
+  async (by) => {
+    const { leases } = make();
+    const a = budget('a');
+    const waiting = leases.reserve(ask('1', [a], 1_222, 803), undefined) as Promise<{ granted_nano: number }>;
+    const claimed = by.startsWith('an answer');
+    leases.freeze([], 1, true);
+    leases.applied([], 1, [state('a', 946, { free: 0, leased: 3_417, claimed })]);
+    if (!claimed) leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 4, now: 0 });
+    expect(leases.freeze([], 2, true)).toEqual([]);
+    expect((await waiting).granted_nano).toBe(946);
+  },
+);
+
+test('what others wish for goes back with the batch that tells the last outcome, and not before', () => {
+  const { leases } = make();
+  leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
+  const hold = leases.reserve(ask('1', [budget('a')], 1_000), undefined);
+  if (hold instanceof Promise) throw new Error('waits');
+  leases.watched({ wanted: [{ budget_id: 'a', window_start: '' }], nodes: 2, now: 0 });
+  leases.book.settle(hold, () => 300);
+  expect(leases.freeze([], 1, false)).toEqual([]);
+  expect(leases.freeze([], 1, true)).toMatchObject([{ budget_id: 'a', returned: 700 }]);
+});
+
+test('what a batch may have claimed whose answer was lost is withdrawn, also where nobody waits any more', async () => {
+  const { leases, time } = make();
+  const waiting = leases.reserve(ask('1', [budget('a')], 800), undefined) as Promise<unknown>;
+  const refused = expect(waiting).rejects.toMatchObject({ status: 402 });
+  leases.freeze([], 1, true);
+  leases.applied([], 1, [state('a', 0, { leased: 900, free: 0, claimed: true })]);
+  expect(leases.freeze([], 2, true)).toMatchObject([{ need: 800 }]);
+  time.ms += limits.recall_wait_ms + 1;
+  leases.expire();
+  await refused;
+  leases.alreadyApplied([], []);
+  expect(leases.freeze([], 3, true)).toMatchObject([{ budget_id: 'a', withdraws: true }]);
+});
+
 test('nobody asks for more than any limit can be', () => {
   const { leases } = make();
   for (let index = 0; index < 100; index++)

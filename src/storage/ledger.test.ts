@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { budgetOf } from '../../test/recorder-fixture.ts';
@@ -73,9 +74,9 @@ describeStores('the ledger store', ({ open }) => {
       nodes[node] = (await store.register({ node, instance: 'i', epoch_seen: 0, at: t })).epoch;
     }
     const w = { budget_id, window_start: '', is_new: true, own: 0, returned: 0, slack: 0, withdraws: false };
-    const send = (node: 'one' | 'two', number: number, over = {}) =>
+    const send = (node: 'one' | 'two', number: number, over = {}, at = t) =>
       store.settle({
-        ...{ node, epoch: nodes[node], number, at: t, settles: [], divisor: 4 },
+        ...{ node, epoch: nodes[node], number, at, settles: [], divisor: 4 },
         windows: [{ ...w, need: 100, want: 100, ...over }],
       });
     await send('one', 1);
@@ -92,6 +93,18 @@ describeStores('the ledger store', ({ open }) => {
     await send('two', 2, { need: 0, want: 0, withdraws: true });
     expect(await send('two', 3, { need: 1_001, want: 1_001 })).toMatchObject({ windows: [{ claims: false }] });
     expect(await wanted()).toBe(0);
+  });
+
+  test('a claim makes room for another node’s after its time, however often its own node repeats it', async () => {
+    const database = await open();
+    const { send } = await claimed(database);
+    await send('two', 2, { need: 100, want: 100 });
+    const ask = (node: 'one' | 'two', number: number) =>
+      send(node, number, { own: 100, need: 850, want: 850 }, Date.now());
+    expect(await ask('two', 3)).toMatchObject({ windows: [{ claims: true }] });
+    await sleep(limits.claim_ms + 10);
+    expect(await ask('two', 4)).toMatchObject({ windows: [{ claims: true }] });
+    expect(await ask('one', 2)).toMatchObject({ windows: [{ claims: true, claimed: false }] });
   });
 
   test('a claim ends when nobody waits for it any more', async () => {

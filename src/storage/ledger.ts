@@ -131,7 +131,8 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
 // A node that was refused, while others hold as much as it lacks, becomes the one for whom they give back what is idle; unless
-// another has been that for less than `claim_ms`. The time of the batch is that at which its node was seen.
+// another has been that for less than `claim_ms`. Asking again does not make a claim younger: the node that asks just after
+// its turn would lose it for good. The time of the batch is that at which its node was seen.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
   AND ${FREE} + ledger_windows.leased - v.own >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
@@ -147,8 +148,7 @@ const RAISE_WINDOWS = sql.raw(`
     free = ${FREE} - (${GRANT}),
     wanted = CASE WHEN ${CLAIMS} THEN v.need WHEN ${MET} THEN 0 ELSE ledger_windows.wanted END,
     wanted_by = CASE WHEN ${CLAIMS} THEN v.claimant WHEN ${MET} THEN '' ELSE ledger_windows.wanted_by END,
-    wanted_at = CASE WHEN ${CLAIMS} AND (ledger_windows.wanted_by <> v.claimant
-      OR ledger_windows.wanted_at <= n.seen_at - ${limits.claim_ms}) THEN n.seen_at ELSE ledger_windows.wanted_at END
+    wanted_at = CASE WHEN ${CLAIMS} AND ledger_windows.wanted_by <> v.claimant THEN n.seen_at ELSE ledger_windows.wanted_at END
   FROM v JOIN ledger_nodes AS n ON n.id = v.node LEFT JOIN ledger_budgets AS b ON b.id = v.b
   WHERE ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
   RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,

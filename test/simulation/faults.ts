@@ -257,8 +257,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'segment put away before what settled it is durable',
     paper: 'not in it',
-    is_slow: true,
-    options: { small: true },
+    options: { small: true, aim: 'segment put away' },
     edits: [{ file: SEGMENTS, text: 'if (settled.length > 0) await sync();', replacement: 'void sync;' }],
   },
   {

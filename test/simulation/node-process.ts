@@ -164,8 +164,10 @@ export class NodeProcess implements Actor {
     world.counts.crashes++;
     world.counts.crashed_requests += this.requests.size;
     this.end();
+    const { aim } = world.plan;
+    const isAimed = aim !== undefined && steps.has(aim);
     const power_loss = FRESH.some((step) => steps.has(step)) ? 0.6 : world.plan.power_loss;
-    if (!world.random.chance(power_loss)) {
+    if (!world.random.chance(isAimed ? 1 : power_loss)) {
       this.killed_at = world.scheduler.now_ms;
       return;
     }

@@ -34,6 +34,8 @@ export interface Plan {
   lookups: boolean;
   /** Segments, batches and what a node remembers are small: files are full, put away and carried on all the time. */
   small: boolean;
+  /** Processes end at this step more often than anywhere else, and lose their power there. */
+  aim: Step | undefined;
   /** The part of the crashes that takes the power too. */
   power_loss: number;
   requests: number;
@@ -43,7 +45,7 @@ export interface Plan {
 export type RunOptions = Partial<
   Pick<
     Plan,
-    'mode' | 'journal_sync' | 'unknown_outcome' | 'requests' | 'clock_steps' | 'set_backs' | 'lookups' | 'small'
+    'mode' | 'journal_sync' | 'unknown_outcome' | 'requests' | 'clock_steps' | 'set_backs' | 'lookups' | 'small' | 'aim'
   >
 >;
 
@@ -72,6 +74,10 @@ const CHAOS_MS = 24_000;
 const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
 const PROBE_MS = 3_000;
+const FIRST_REQUEST_MS = 300;
+/** How often traps are laid, and how often where they are aimed. */
+const TRAP_MS = 900;
+const AIMED_TRAP_MS = 200;
 /** This part of the requests comes shortly before the day turns, or after it. */
 const AT_THE_TURN = 0.15;
 
@@ -103,6 +109,7 @@ function planOf(seed: number, options: RunOptions): Plan {
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
     lookups: options.lookups ?? random.chance(0.4),
     small: options.small ?? random.chance(0.5),
+    aim: options.aim,
     power_loss: 0.35,
     requests,
   };
@@ -240,13 +247,13 @@ export class World {
   }
 
   /** What the store has now, some time after which it is set back to it. */
-  #setBack(): void {
+  #setBack(delay_ms = this.random.longTailed(20, 400, 2_000)): void {
     const { database, watcher } = this;
     const tables = database
       .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
       .map(({ name }) => name);
     const kept = new Map(tables.map((name) => [name, database.all<Row>(`SELECT * FROM ${name}`)]));
-    this.scheduler.after(this.random.longTailed(20, 400, 2_000), 'store set back', undefined, () => {
+    this.scheduler.after(delay_ms, 'store set back', undefined, () => {
       this.counts.set_backs++;
       watcher.forgets(() => {
         for (const [name, rows] of kept) {
@@ -393,8 +400,9 @@ export class World {
     );
     const steps: Step[] = [...STEPS, ...FRESH, ...FRESH];
     if (this.plan.mode === 'sliced') steps.push(SLICED_STEP, SLICED_STEP);
-    this.#often(900, 'trap', until, () => {
-      this.#trap = random.pick(steps);
+    const { aim } = this.plan;
+    this.#often(aim ? AIMED_TRAP_MS : TRAP_MS, 'trap', until, () => {
+      this.#trap = aim ?? random.pick(steps);
     });
     this.#often(
       5_000,
@@ -435,8 +443,13 @@ export class World {
     }
     if (!plan.set_backs) return;
     this.#often(8_000, 'store kept', until - 3_000, () => this.#setBack());
-    // What it has then knows nothing of the windows that begin.
-    this.scheduler.at(this.#midnight - 20, 'store kept before the turn', undefined, () => this.#setBack());
+    // What it has then knows nothing of the windows that begin: of none at all, and of those of the next day.
+    this.scheduler.after(FIRST_REQUEST_MS, 'store kept before the first', undefined, () =>
+      this.#setBack(random.between(1_000, 4_000)),
+    );
+    this.scheduler.at(this.#midnight - 20, 'store kept before the turn', undefined, () =>
+      this.#setBack(random.between(300, 2_000)),
+    );
   }
 
   /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
@@ -469,7 +482,7 @@ export class World {
     this.#often(3_000, 'limit', end, () => this.#changeLimit());
     scheduler.at(this.#midnight - 1_700, 'money before the turn', undefined, () => this.#raiseLimits());
     for (let number = 1; number <= this.plan.requests; number++) {
-      scheduler.at(this.#timeOfRequest(begin + 300, end), 'request', undefined, () => this.#ask(number));
+      scheduler.at(this.#timeOfRequest(begin + FIRST_REQUEST_MS, end), 'request', undefined, () => this.#ask(number));
     }
     await scheduler.runUntil(calm, after);
     this.#is_chaos = false;
