@@ -278,4 +278,37 @@ describe('a text that was asked for as JSON', () => {
     const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
     expect(JSON.parse(messageOf(chunks).tool_calls![0]!.function.arguments)).toEqual(expected);
   });
+
+  test.each([
+    ['"key":\\s*"[^"]+"', '{"key":"say \\"hi\\" there","b":1}', '{"[K]":"[K]hi\\" there","b":1}'],
+    ['"key":\\s*"[^"]+"', '{"key":"C:\\\\","b":1}', '{"[K]":"[K]","b":1}'],
+    ['key\\W+\\w+', '{"key": "\\"a\\" b", "n": 12}', '{"[K]": "[K]\\" b", "n": 12}'],
+    ['.{0,5}key"', '{"a":"say \\"","key":[1234]}', '{"a":"say [K]","[K]":[1234]}'],
+    ['key\\W+\\d\\d', '{"key":[-1234, true]}', '{"[K]":["[K]", true]}'],
+    ['key\\W.*', `{"key":"${'x'.repeat(5000)}", "b": [1, "c"]}`, undefined],
+  ])(
+    'stays JSON where a pattern (%s) ends in the midst of an escape, a string or a number',
+    (pattern, content, expected) => {
+      const patterns = [{ pattern, action: 'redact' as const, label: 'K' }];
+      const of = filterSetOf([
+        { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
+      ])!;
+      const options = { finder: finderOf(of, () => {}) };
+      const cuts = Array.from({ length: Math.min(content.length, 80) }, (_, cut) => [
+        content.slice(0, cut),
+        content.slice(cut),
+      ]);
+      for (const pieces of [...cuts, [...content]]) {
+        const shown = told(content, pieces, options);
+        if (expected !== undefined) expect(shown).toBe(expected);
+        expect(JSON.stringify(JSON.parse(shown))).not.toContain('xx');
+        const filter = filterOf(options);
+        const calls = pieces.map((piece, at) =>
+          chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
+        );
+        const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
+        expect(messageOf(chunks).tool_calls![0]!.function.arguments).toBe(shown);
+      }
+    },
+  );
 });
