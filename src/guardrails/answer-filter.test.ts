@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -247,6 +248,16 @@ describe('a text that was asked for as JSON', () => {
       expect(told(content, [...content])).toBe(expected);
     },
   );
+
+  test('and goes on as none for long hides nothing at the border of what is held back', () => {
+    const address = 'bob@mail.example.com';
+    const words = `{"a":1}\n${'word '.repeat(limits.filter_held_chars_max / 4)}`;
+    for (let back = 0; back < 2 * address.length; back += 1) {
+      const before = words.slice(0, limits.filter_held_chars_max - back + '{"a":1}\n'.length);
+      const content = `${before} ${address} end`;
+      expect(told(content, content.match(/[\s\S]{1,7}/g)!)).toBe(`${before} [EMAIL] end`);
+    }
+  });
 
   test('has patterns that name a field with its value found, however it is cut, and stays JSON', () => {
     const patterns = [

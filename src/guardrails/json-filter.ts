@@ -134,6 +134,7 @@ export class JsonScan implements Scan {
   }
 
   flush(): void {
+    if (this.#bare !== '' && !this.#isValue()) this.#goPlain('');
     if (this.ended_at !== undefined) return;
     if (this.#plain !== undefined) {
       this.#plain.scan.flush();
@@ -163,12 +164,8 @@ export class JsonScan implements Scan {
       }
       const char = text[at]!;
       if (char === QUOTE || STRUCTURE.includes(char)) {
-        const bare = this.#bare;
-        if (bare !== '' && (char === ':' || char === QUOTE || !SCALAR.test(bare.trim()))) {
-          // It only began like JSON: what stands between its marks is no value, and a match may reach over them.
-          this.#bare = '';
-          this.#plain = { scan: new TextScan(this.#finder), base: base + at - bare.length };
-          this.#readPlain(this.#plain, bare + text.slice(at));
+        if (this.#bare !== '' && (char === ':' || char === QUOTE || !this.#isValue())) {
+          this.#goPlain(text.slice(at));
           return;
         }
         this.#takeBare();
@@ -178,9 +175,26 @@ export class JsonScan implements Scan {
       } else if (this.#bare === '' && WHITE_SPACE.includes(char)) this.settled = base + at + 1;
       else {
         this.#bare += char;
-        if (this.#bare.length > limits.filter_held_chars_max) this.#takeBare();
+        if (this.#bare.length <= limits.filter_held_chars_max) continue;
+        if (!this.#isValue()) {
+          this.#goPlain(text.slice(at + 1));
+          return;
+        }
+        this.#takeBare();
       }
     }
+  }
+
+  #isValue(): boolean {
+    return SCALAR.test(this.#bare.trim());
+  }
+
+  /** It only began like JSON: what stands between its marks is no value, and a match may reach over them. */
+  #goPlain(rest: string): void {
+    const bare = this.#bare;
+    this.#bare = '';
+    this.#plain = { scan: new TextScan(this.#finder), base: this.settled };
+    this.#readPlain(this.#plain, bare + rest);
   }
 
   #readPlain({ scan, base }: { scan: TextScan; base: number }, text: string): void {
