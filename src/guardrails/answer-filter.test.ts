@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -248,6 +249,16 @@ describe('a text that was asked for as JSON', () => {
     },
   );
 
+  test('and goes on as none for long hides nothing at the border of what is held back', () => {
+    const address = 'bob@mail.example.com';
+    const words = `{"a":1}\n${'word '.repeat(limits.filter_held_chars_max / 4)}`;
+    for (let back = 0; back < 2 * address.length; back += 1) {
+      const before = words.slice(0, limits.filter_held_chars_max - back + '{"a":1}\n'.length);
+      const content = `${before} ${address} end`;
+      expect(told(content, content.match(/[\s\S]{1,7}/g)!)).toBe(`${before} [EMAIL] end`);
+    }
+  });
+
   test('has patterns that name a field with its value found, however it is cut, and stays JSON', () => {
     const patterns = [
       { pattern: '"api_key":\\s*"[^"]+"', action: 'redact' as const, label: 'KEY' },
@@ -278,4 +289,37 @@ describe('a text that was asked for as JSON', () => {
     const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
     expect(JSON.parse(messageOf(chunks).tool_calls![0]!.function.arguments)).toEqual(expected);
   });
+
+  test.each([
+    ['"key":\\s*"[^"]+"', '{"key":"say \\"hi\\" there","b":1}', '{"[K]":"[K]hi\\" there","b":1}'],
+    ['"key":\\s*"[^"]+"', '{"key":"C:\\\\","b":1}', '{"[K]":"[K]","b":1}'],
+    ['key\\W+\\w+', '{"key": "\\"a\\" b", "n": 12}', '{"[K]": "[K]\\" b", "n": 12}'],
+    ['.{0,5}key"', '{"a":"say \\"","key":[1234]}', '{"a":"say [K]","[K]":[1234]}'],
+    ['key\\W+\\d\\d', '{"key":[-1234, true]}', '{"[K]":["[K]", true]}'],
+    ['key\\W.*', `{"key":"${'x'.repeat(5000)}", "b": [1, "c"]}`, undefined],
+  ])(
+    'stays JSON where a pattern (%s) ends in the midst of an escape, a string or a number',
+    (pattern, content, expected) => {
+      const patterns = [{ pattern, action: 'redact' as const, label: 'K' }];
+      const of = filterSetOf([
+        { ...UNRESTRICTED, id: 'g', scope: 'api-key', content_filters: patterns, content_filter_output: true },
+      ])!;
+      const options = { finder: finderOf(of, () => {}) };
+      const cuts = Array.from({ length: Math.min(content.length, 80) }, (_, cut) => [
+        content.slice(0, cut),
+        content.slice(cut),
+      ]);
+      for (const pieces of [...cuts, [...content]]) {
+        const shown = told(content, pieces, options);
+        if (expected !== undefined) expect(shown).toBe(expected);
+        expect(JSON.stringify(JSON.parse(shown))).not.toContain('xx');
+        const filter = filterOf(options);
+        const calls = pieces.map((piece, at) =>
+          chunk(0, call(0, piece, at === 0 ? 'a' : undefined), at === 0 ? called : {}),
+        );
+        const chunks = [...calls.flatMap((one) => filter.take([one])), ...filter.take([end]), ...filter.end()];
+        expect(messageOf(chunks).tool_calls![0]!.function.arguments).toBe(shown);
+      }
+    },
+  );
 });

@@ -12,7 +12,7 @@ import type {
 } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { filteredJson } from './deep-filter.ts';
-import { createJsonFilter, JsonScan } from './json-filter.ts';
+import { createJsonFilter, JsonScan, WrittenScan } from './json-filter.ts';
 import { piecesOf, splitChunk, withText } from './split-chunk.ts';
 import { createStreamFilter, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
 import { type Held, type Places, TextLane } from './text-lane.ts';
@@ -67,9 +67,9 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
  */
 export function createAnswerFilter(options: AnswerFilterOptions): AnswerFilter {
   const { written } = options.finder;
-  if (!options.content_is_json || written === undefined) return createOneFilter(options);
   const first = createOneFilter(options);
-  const second = createOneFilter({ ...options, finder: written, content_is_json: false });
+  if (!options.content_is_json || written === undefined) return first;
+  const second = createOneFilter({ ...options, finder: written }, true);
   return {
     take: (chunks) => second.take(first.take(chunks)),
     reopen: () => [...second.take(first.reopen()), ...second.reopen()],
@@ -79,12 +79,14 @@ export function createAnswerFilter(options: AnswerFilterOptions): AnswerFilter {
   };
 }
 
-function createOneFilter({
-  finder: given,
-  content_is_json,
-  keeps_signatures,
-  isOfTurn,
-}: AnswerFilterOptions): AnswerFilter {
+/** Finds nothing. */
+const NOTHING: Finder = { context_chars: 0, find: () => [], heldFrom: (text) => text.length, settled() {} };
+
+/** `is_second`: of all texts, the content alone is looked at, as it is written. */
+function createOneFilter(
+  { finder: given, content_is_json, keeps_signatures, isOfTurn }: AnswerFilterOptions,
+  is_second = false,
+): AnswerFilter {
   let has_changed = false;
   let has_ended = false;
   const watched = (by: Finder): Finder => ({
@@ -98,7 +100,11 @@ function createOneFilter({
     },
     ...(by.written === undefined ? {} : { written: watched(by.written) }),
   });
-  const finder = watched(given);
+  const finder = watched(is_second ? NOTHING : given);
+  const contentScan = () => {
+    if (is_second) return new WrittenScan(watched(given));
+    return content_is_json ? new JsonScan(finder) : new TextScan(finder);
+  };
   const texts = new Map<TextKind, TextLane>();
   /** Of the open blocks, by their number. */
   let kinds = new Map<number, TextKind | 'pieces' | 'other'>();
@@ -112,8 +118,7 @@ function createOneFilter({
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
     if (lane === undefined) {
-      const is_json = kind === 'content' && content_is_json;
-      lane = new TextLane(is_json ? new JsonScan(finder) : new TextScan(finder));
+      lane = new TextLane(kind === 'content' ? contentScan() : new TextScan(finder));
       texts.set(kind, lane);
     }
     return lane;

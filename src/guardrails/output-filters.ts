@@ -112,51 +112,7 @@ export function finderOf(
   };
   const isPattern = ({ filter }: Finding) => set.filters[filter]?.pattern !== undefined;
   if (!set.filters.some(({ pattern }) => pattern !== undefined)) return finder;
-  const writtenHit = (text: string) => (finding: Finding) => {
-    const hit = hitOf(finding);
-    return hit.text === undefined ? hit : { ...hit, text: withinJson(text.slice(hit.start, hit.end), hit.text) };
-  };
-  const find = (text: string) =>
-    set
-      .find(withLines(text))
-      .filter((one) => isPattern(one) && QUOTE.test(text.slice(one.start, one.end)))
-      .map(writtenHit(text));
+  const find = (text: string) => set.find(withLines(text)).filter(isPattern).map(hitOf);
   const heldFrom = (text: string, from: number) => set.heldFrom(withLines(text), from);
   return { ...finder, written: { ...finder, find, heldFrom } };
-}
-
-const QUOTE = /(?<!\\\\)"/;
-/** In JSON: marks of structure and space, strings that are whole, are begun before or go on, and what else there is. */
-const MARKS = /^[\s{}[\],:]+/;
-
-/** What stands in a part of JSON, in which quotes are, with a placeholder in place of each string and value; its marks stay. */
-function withinJson(part: string, placeholder: string): string {
-  const told = JSON.stringify(placeholder).slice(1, -1);
-  const first = part.search(QUOTE);
-  // A quote that a comma, a colon or an end follows ends a string that began before.
-  let is_inside = first > 0 && /^"\s*[:,}\]]/.test(part.slice(first));
-  let out = '';
-  for (let at = 0; at < part.length; ) {
-    const rest = part.slice(at);
-    const length = is_inside ? rest.search(QUOTE) : (MARKS.exec(rest)?.[0].length ?? 0);
-    if (is_inside) {
-      const end = length === -1 ? rest.length : length;
-      if (end > 0) out += told;
-      at += end;
-    } else if (length > 0) {
-      out += rest.slice(0, length);
-      at += length;
-    } else if (rest[0] !== '"') {
-      const bare = /^[^\s{}[\],:"]+/.exec(rest)![0];
-      out += `"${told}"`;
-      at += bare.length;
-      continue;
-    }
-    if (part[at] === '"') {
-      out += '"';
-      is_inside = !is_inside;
-      at += 1;
-    }
-  }
-  return out;
 }

@@ -403,6 +403,23 @@ test('a number that the client wrote itself stands for nothing else', async () =
   expect(restorer.push(subject.join('|')) + restorer.end()).toBe(texts.join('|'));
 });
 
+test('numbers that a client wrote are looked for a slice at a time, and found at the borders', async () => {
+  const { scan_slice_chars } = limits;
+  const written = '[EMAIL_1]';
+  for (const back of [0, 4, written.length]) {
+    const text = `${'x '.repeat(scan_slice_chars).slice(0, scan_slice_chars - back)}${written}${' y'.repeat(2 * scan_slice_chars)} a@x.org`;
+    const read: number[] = [];
+    const screener = screenerOf(guardrailOf([{ slug: 'email', action: 'redact' }], [], true));
+    const { numbering } = screener;
+    const avoid = (piece: string) => {
+      read.push(piece.length);
+      numbering.avoid(piece);
+    };
+    expect(await one(text, { ...screener, numbering: { ...numbering, avoid } })).toMatch(/ \[EMAIL_2\]$/);
+    expect(Math.max(...read)).toBeLessThan(2 * scan_slice_chars);
+  }
+});
+
 test.each(['Email', 'e-mail_', '[EMAIL]', 'mail]\n[to', ' a ', '\\', 'key_1'])(
   'the label %j beside others is put back as what it stood for',
   async (label) => {

@@ -103,13 +103,17 @@ function looked(units: readonly Unit[]): Unit[] {
 /** No number is given out that the client wrote itself: what it wrote would be taken for what stands behind the number. */
 async function avoidWritten(units: readonly Unit[], { set, guardrails, numbering, pause }: Screener): Promise<void> {
   if (!set.filters.some(isReversible(guardrails))) return;
+  const { scan_slice_chars, scan_overlap_chars } = limits;
   let chars = 0;
   for (const { text } of units) {
-    numbering.avoid(text);
-    chars += text.length;
-    if (chars < limits.scan_slice_chars) continue;
-    chars = 0;
-    await pause();
+    for (let at = 0; at < text.length; at += scan_slice_chars) {
+      const piece = text.slice(Math.max(0, at - scan_overlap_chars), at + scan_slice_chars);
+      numbering.avoid(piece);
+      chars += piece.length;
+      if (chars < scan_slice_chars) continue;
+      chars = 0;
+      await pause();
+    }
   }
 }
 

@@ -20,7 +20,7 @@ export interface Finder {
   readonly context_chars: number;
   /** Hears of every hit once, when it is settled. */
   settled(hit: Hit): void;
-  /** What may reach from one string of JSON into another, as it finds in how JSON is written: what it puts there is JSON as well. */
+  /** What may reach from one string of JSON into another, as it finds in how JSON is written (`WrittenScan`). */
   readonly written?: Finder;
 }
 
