@@ -66,6 +66,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   if (encoding.renamed !== undefined) {
     state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
   }
+  if (tools.length > 0)
+    state['tools'] = tools.flatMap(({ function: told }) => (isObject(told) ? String(told['name']) : []));
   const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
   if (call_ids.length > 0) state['call_ids'] = call_ids;
   if (quirks.think_tags) state['think_tags'] = true;
