@@ -46,6 +46,8 @@ export const limits = {
   option_levels_max: 100,
   /** Levels of a schema that it is asked of whether it is strict. */
   schema_levels_max: 100,
+  /** What is put into one schema in place of its references. */
+  schema_expanded_chars_max: 256 * 1024,
   stop_sequences_max: 4,
   /** Of the Messages API, which takes more of them. */
   messages_stop_sequences_max: 100,

@@ -360,7 +360,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
       if (wanted === 'refused' && is_understood) state.refused_at.add(state.asked.length);
       return exchangeOf(ends && !is_understood ? 'broken' : wanted);
     },
-    google: { show: (credential) => credential },
+    google: { show: (credential) => credential, forget: () => undefined },
     close: async () => {},
   };
   const statistics = createEndpointStatistics();

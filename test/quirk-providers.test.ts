@@ -15,12 +15,12 @@ import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 const HELLO: ChatRequest = { messages: [{ role: 'user', content: 'Hello' }] };
 
 /** One provider with its row's quirks, and those of a model on top. */
-function provider(slug: string, model: Quirks = {}) {
+function provider(slug: string, model: Quirks = {}, upstream_model = 'model-1') {
   const quirks = { ...providerRow.get(slug)!.quirks, ...model };
   const endpoint = {
     model: `maker/${slug}`,
     provider: slug,
-    upstream_model: 'model-1',
+    upstream_model,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text', 'image'],
@@ -263,6 +263,52 @@ describe('Mistral', () => {
     };
     expect(error(422, unknown).message).toBe('body.user: Extra inputs are not permitted');
   });
+});
+
+describe('a forced call of a tool, which upstreams refuse while they think,', () => {
+  const force = { ...HELLO, tools, tool_choice: { type: 'function' as const, function: { name: 'look' } } };
+  const disabled = { thinking: { type: 'disabled' } };
+
+  test.each([
+    ['deepseek', disabled],
+    ['moonshotai', disabled],
+    ['alibaba', { enable_thinking: false }],
+  ])('turns off what nobody asked for at %s', (slug, off) => {
+    const { encode } = provider(slug);
+    for (const tool_choice of [force.tool_choice, 'required'] as const) {
+      const { body, report } = encode({ ...force, tool_choice });
+      expect(body).toMatchObject({ ...off, tool_choice });
+      expect(report).toMatchObject([{ kind: 'changed', field: 'reasoning' }]);
+    }
+    expect(encode({ ...force, reasoning: { enabled: false } })).toMatchObject({
+      body: { ...off, ...force },
+      report: [],
+    });
+    const { body, report } = encode({ ...force, reasoning: { enabled: true } });
+    expect(body['tool_choice']).toBe('auto');
+    expect(report).toMatchObject([{ kind: 'clamped', field: 'tool_choice' }]);
+    for (const free of [{ ...force, tool_choice: 'auto' as const }, HELLO]) {
+      expect(Object.keys(encode(free).body)).not.toContain(Object.keys(off)[0]);
+    }
+  });
+
+  test('is left to models that always think', () => {
+    const body = provider('moonshotai', {}, 'kimi-k2-thinking').body(force);
+    expect(body['tool_choice']).toBe('auto');
+    expect(body).not.toHaveProperty('thinking');
+  });
+});
+
+test('whole answers of Alibaba’s open models that think in streams alone come without thinking', () => {
+  const { encode } = provider('alibaba', {}, 'qwen3-8b');
+  for (const reasoning of [undefined, { max_tokens: 500 }]) {
+    const { body, report } = encode({ ...HELLO, ...(reasoning && { reasoning }) });
+    expect(body).toMatchObject({ enable_thinking: false });
+    expect(body).not.toHaveProperty('thinking_budget');
+    expect(report).toMatchObject([{ kind: 'changed', field: 'reasoning' }]);
+  }
+  expect(encode({ ...HELLO, stream: true }).body).not.toHaveProperty('enable_thinking');
+  expect(provider('alibaba', {}, 'qwen3.5-27b').body(HELLO)).not.toHaveProperty('enable_thinking');
 });
 
 describe('DeepSeek', () => {
@@ -528,6 +574,17 @@ describe('Perplexity', () => {
 });
 
 describe('a server of one’s own', () => {
+  test('is told no level of thinking that Ollama, SGLang and older versions of vLLM refuse', () => {
+    const effort = (slug: string, asked: ChatRequest['reasoning']) =>
+      provider(slug).body({ ...HELLO, reasoning: asked })['reasoning_effort'];
+    for (const slug of ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp']) {
+      expect(effort(slug, { effort: 'xhigh' })).toBe('high');
+      // Not `none`: who asks for little thinking asks for some.
+      expect(effort(slug, { effort: 'minimal' })).toBe('low');
+      expect(effort(slug, { enabled: false })).toBe('none');
+    }
+  });
+
   const local = ['ollama', 'vllm', 'sglang', 'lmstudio', 'llamacpp'];
 
   test.each(local)(

@@ -46,6 +46,8 @@ let home: string;
 /** What the token's address answers next. */
 let tokenAnswer: () => Step[];
 let issued = 0;
+/** What Google no longer takes. */
+let revoked: string | undefined;
 
 const json = (status: number, body: object): Step[] => [
   responseHead(status, 'application/json'),
@@ -60,6 +62,11 @@ const token = (expires_in = 3600): Step[] => {
 beforeAll(async () => {
   upstream = await startWireServer((exchange) => {
     if (exchange.path.endsWith('/token')) return tokenAnswer();
+    if (seen(exchange).authorization === revoked) {
+      return json(401, {
+        error: { code: 401, message: 'Invalid authentication credentials.', status: 'UNAUTHENTICATED' },
+      });
+    }
     return json(200, exchange.path.includes('Predict') ? CLAUDE : GEMINI);
   });
   home = mkdtempSync(join(tmpdir(), 'vertex-'));
@@ -148,6 +155,17 @@ describe('an account', () => {
         `Bearer ya29.token-${issued - 1}`,
         `Bearer ya29.token-${issued}`,
       ]);
+    });
+  });
+
+  test('gets another token when Google no longer takes the first', async () => {
+    await run(async () => {
+      expect((await ask('google/gemini')).status).toBe(200);
+      revoked = `Bearer ya29.token-${issued}`;
+      // The call itself may go on elsewhere, and says whose fault it was.
+      expect((await ask('google/gemini')).status).toBe(502);
+      expect((await ask('google/gemini')).status).toBe(200);
+      expect(tokens()).toHaveLength(2);
     });
   });
 

@@ -266,7 +266,7 @@ function createRouter(world: World, asked: Asked): Router {
       sent.push({ provider, at_ms: time.elapsed_ms(), dead_tokens: deadTokens(far, rest) });
       return exchangeOf(world, far, rest, `Word ${sent.length} of ${provider.name}, which goes on. `);
     },
-    google: { show: (credential) => credential },
+    google: { show: (credential) => credential, forget: () => undefined },
     close: async () => {},
   };
   const inference: Inference = createInference({

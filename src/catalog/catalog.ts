@@ -317,6 +317,10 @@ function bundledEndpoint(
         ? {}
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
       ...(tellsNoEffort(provider, wire, bundled) ? { reasoning_field: 'none' as const } : {}),
+      // A model that does not think has nothing to turn off.
+      ...(provider.quirks.thinking_or_forced_tool && !bundled.can.includes('reasoning')
+        ? { thinking_or_forced_tool: false }
+        : {}),
       ...bundled.quirks,
       ...modelQuirks,
     },

@@ -62,6 +62,7 @@ const QuirksSection = Type.Object(
       oneOf(['reasoning_effort', 'reasoning', 'thinking', 'thinking_effort', 'enable_thinking', 'none']),
     ),
     lost_reasoning: Type.Optional(oneOf(['off', 'placeholder'])),
+    thinking_or_forced_tool: Type.Optional(flag),
     alternating_roles: Type.Optional(flag),
     names_in_text: Type.Optional(flag),
     format_alone: Type.Optional(flag),

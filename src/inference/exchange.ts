@@ -115,7 +115,14 @@ export function start(outgoing: Outgoing, context: AttemptContext): Grip {
 function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
   const { method, payload } = outgoing;
   if (context.call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-  return context.upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
+  const { upstream } = context;
+  const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
+  if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
+    const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
+    // Whoever waits for the answer hears of a failure.
+    exchange.response.then(forgetRefused, () => undefined);
+  }
+  return exchange;
 }
 
 function endLate(exchange: Exchange): void {

@@ -16,6 +16,8 @@ export interface GoogleTokens {
    * its own. Rejects with `UpstreamError`: `credential` where Google refuses the account.
    */
   show(credential: string, token_url: string | undefined, now_ms: number): string | Promise<string>;
+  /** A token that was refused is not shown again: the next who asks gets another. */
+  forget(shown: string | undefined): void;
 }
 
 interface Kept {
@@ -85,6 +87,9 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
         .finally(() => waiting.delete(key));
       waiting.set(key, asked);
       return asked;
+    },
+    forget(shown) {
+      for (const [key, token] of kept) if (token.shown === shown) kept.delete(key);
     },
   };
 }

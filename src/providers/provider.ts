@@ -49,6 +49,11 @@ export interface Quirks {
    * it: `off` turns the thinking off, `placeholder` puts a mark in its place.
    */
   lost_reasoning?: 'off' | 'placeholder';
+  /**
+   * While it thinks, the upstream refuses `tool_choice` of `required` and of a tool. Thinking that nobody asked for gives way;
+   * where it was asked for, or the model always thinks, the choice is left to the model.
+   */
+  thinking_or_forced_tool?: boolean;
   /** Wants user and assistant by turns, after system messages at the beginning alone: neighbours of one role are merged (Perplexity). */
   alternating_roles?: boolean;
   /** Knows no `name` of messages but of tools: it is written in front of the text (Mistral). */

@@ -38,9 +38,11 @@ function effortOfShare(share: number): ReasoningEffort {
   return best[0];
 }
 
-/** The effort itself where the model takes it or nobody knows, else the nearest that it takes. */
-export function nearestOf(known: readonly string[] | undefined, effort: ReasoningEffort): string {
-  if (known === undefined || known.length === 0 || known.includes(effort)) return effort;
+/** The effort itself where the model takes it or nobody knows, else the nearest that it takes; a wish to think stays one. */
+export function nearestOf(taken: readonly string[] | undefined, effort: ReasoningEffort): string {
+  if (taken === undefined || taken.length === 0 || taken.includes(effort)) return effort;
+  const levels = taken.filter((name) => name !== 'none');
+  const known = levels.length > 0 ? levels : taken;
   const rank = (name: string): number => EFFORTS.findIndex(([candidate]) => candidate === name);
   const wanted = rank(effort);
   let best = known[0]!;

@@ -184,7 +184,14 @@ const laboratories: readonly ProviderRow[] = [
     // https://api-docs.deepseek.com/api/create-chat-completion
     parameters: without(chat, 'seed', 'logit_bias', 'parallel_tool_calls', 'structured_outputs'),
     // The beta address takes all of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
-    quirks: { ...compatible, prefill_prefix: true, reasoning_field: 'thinking_effort', lost_reasoning: 'off' },
+    quirks: {
+      ...compatible,
+      prefill_prefix: true,
+      reasoning_field: 'thinking_effort',
+      lost_reasoning: 'off',
+      // "Thinking mode does not support this tool_choice" (https://github.com/deepseek-ai/DeepSeek-V3/issues/1376).
+      thinking_or_forced_tool: true,
+    },
     abort_stops_billing: true,
   },
   {
@@ -235,6 +242,8 @@ const laboratories: readonly ProviderRow[] = [
       temperature_max: 1,
       reasoning_field: 'thinking',
       lost_reasoning: 'placeholder',
+      // "tool_choice 'required' is incompatible with thinking enabled" (https://github.com/theopenco/llmgateway/pull/2090).
+      thinking_or_forced_tool: true,
       inline_images: true,
     },
   },
@@ -266,7 +275,13 @@ const laboratories: readonly ProviderRow[] = [
     source: 'alibaba',
     parameters: [...without(chat, 'logit_bias', 'frequency_penalty'), 'top_k', 'repetition_penalty'],
     // "Temperature should be in [0.0, 2.0)".
-    quirks: { ...compatible, temperature_max: 1.99, reasoning_field: 'enable_thinking' },
+    quirks: {
+      ...compatible,
+      temperature_max: 1.99,
+      reasoning_field: 'enable_thinking',
+      // "… does not support being set to required or object in thinking mode" (https://github.com/cloudwego/eino/issues/994).
+      thinking_or_forced_tool: true,
+    },
   },
   {
     slug: 'minimax',
@@ -702,6 +717,8 @@ const localServers: readonly ProviderRow[] = (
   quirks: {
     ...openModels,
     inline_images: slug === 'ollama' || slug === 'lmstudio',
+    // Ollama and SGLang refuse other words (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.
+    reasoning_efforts: ['none', 'low', 'medium', 'high'],
     continue_final_message: slug === 'vllm' || slug === 'sglang',
   },
   abort_stops_billing: true as const,

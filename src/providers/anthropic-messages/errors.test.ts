@@ -4,6 +4,17 @@ import { decodeError } from './errors.ts';
 const told = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } });
 const bad = (message: string) => told('invalid_request_error', message);
 
+test('a refusal in a list, as Google sends it for streams of Claude, is told in its words', () => {
+  const error = { code: 429, message: 'Quota exceeded for online_prediction.', status: 'RESOURCE_EXHAUSTED' };
+  for (const body of [[{ error }], { error }]) {
+    expect(decodeError(429, {}, JSON.stringify(body))).toMatchObject({
+      message: error.message,
+      failure: 'rate_limited',
+    });
+  }
+  expect(decodeError(500, {}, '[]')).toMatchObject({ failure: 'unavailable' });
+});
+
 describe('what an answer that is no 200 means', () => {
   test.each([
     [400, bad('Your credit balance is too low to access the Anthropic API.'), 'payment'],

@@ -121,7 +121,8 @@ function readBody(body: string): { type: string | null; message: string | undefi
   } catch {
     return undefined;
   }
-  const object = asObject(value);
+  // Google puts its own refusals of a stream into a list.
+  const object = asObject(Array.isArray(value) ? (value[0] ?? null) : value);
   return object === undefined ? undefined : readError(object);
 }
 

@@ -256,6 +256,16 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
     });
   });
 
+  test('the count that comes with the reason to stop counts also where an error follows it', () => {
+    const decoder = createStreamDecoder(STATE);
+    const push = (event: JsonObject) => decoder.push({ event: String(event['type']), data: JSON.stringify(event) });
+    const chunks = [start, text, hi, end(0), finish('end_turn')].flatMap(push);
+    expect(chunks.at(-1)?.ext?.response?.usage).toEqual({ in_uncached: 3, out_text: 2 });
+    expect(() => push({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })).toThrow(
+      UpstreamError,
+    );
+  });
+
   test('text and thinking without the opening of their block are not lost', () => {
     expect(messageOf([start, hi, finish('end_turn'), stop]).content).toBe('Hi');
     const thoughts = [

@@ -132,7 +132,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     };
   }
 
-  function update(event: JsonObject): void {
+  /** Usage that comes with the reason to stop is what counts should the stream break off before its end. */
+  function update(event: JsonObject): ChatChunk[] {
     const delta = asObject(event['delta']) ?? {};
     readStop(delta);
     Object.assign(rest, remainder(delta, ['stop_reason', 'stop_sequence']));
@@ -142,6 +143,10 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       usage[key] = value;
       isOutputTold ||= key === 'output_tokens';
     }
+    if (stopReason === null || !isOutputTold) return [];
+    return [
+      { delta: {}, ext: { response: { wire: WIRE, rest: {}, usage: readUsage(usage, modelOf(message ?? {})) } } },
+    ];
   }
 
   function finish(): ChatChunk[] {
@@ -182,8 +187,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
         case 'content_block_stop':
           return turn.close(event['index']);
         case 'message_delta':
-          update(event);
-          return [];
+          return update(event);
         case 'message_stop':
           return finish();
         default:

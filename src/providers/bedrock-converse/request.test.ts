@@ -70,6 +70,65 @@ describe('an effort that a client of the Messages API asks of Claude', () => {
   });
 });
 
+describe('a schema for Nova', () => {
+  const NOVA = 'us.amazon.nova-lite-v1:0';
+  const sent = (parameters: JsonObject, model = NOVA) => {
+    const { body, report } = encode({ tools: [{ type: 'function', function: { name: 'f', parameters } }] }, model);
+    const { tools } = body['toolConfig'] as { tools: [{ toolSpec: { inputSchema: { json: JsonObject } } }] };
+    return { json: tools[0].toolSpec.inputSchema.json, report };
+  };
+  const text = { type: 'string' };
+
+  test('has its references replaced, and nothing at its top that Nova refuses', () => {
+    const parameters = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      description: 'Where.',
+      type: 'object',
+      properties: {
+        a: { $ref: '#/$defs/place', description: 'First.' },
+        b: { type: 'array', items: { $ref: '#/definitions/name' } },
+      },
+      required: ['a'],
+      additionalProperties: false,
+      $defs: {
+        place: { type: 'object', description: 'A place.', properties: { name: { $ref: '#/definitions/name' } } },
+      },
+      definitions: { name: text },
+    };
+    const { json, report } = sent(parameters);
+    expect(json).toEqual({
+      type: 'object',
+      properties: {
+        a: { type: 'object', description: 'First.', properties: { name: text } },
+        b: { type: 'array', items: text },
+      },
+      required: ['a'],
+      additionalProperties: false,
+    });
+    expect(report).toMatchObject([{ kind: 'dropped', field: 'tools[0].function.parameters' }]);
+    expect(sent(parameters, CLAUDE).json).toEqual(parameters);
+    expect(sent({}).json).toEqual({ type: 'object', properties: {} });
+  });
+
+  test('that stands for itself, or for very much, comes to an end', () => {
+    const tree = { type: 'object', properties: { left: { $ref: '#/$defs/tree' } } };
+    const of = ($defs: JsonObject) => sent({ properties: { a: { $ref: '#/$defs/tree' } }, $defs }).json;
+    expect(of({ tree })).toMatchObject({ properties: { a: { type: 'object', properties: { left: {} } } } });
+    const twice = (name: string) => ({ properties: { a: { $ref: name }, b: { $ref: name } } });
+    const bomb = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`d${n}`, twice(`#/$defs/d${n + 1}`)]));
+    expect(JSON.stringify(of({ ...bomb, tree: twice('#/$defs/d0') })).length).toBeLessThan(1_000_000);
+  });
+
+  test('is also that of a format, whose place a tool takes', () => {
+    const schema = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } };
+    const { body } = encode({ response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } }, NOVA);
+    expect(body['toolConfig']).toMatchObject({
+      tools: [{ toolSpec: { inputSchema: { json: { properties: { a: text } } } } }],
+    });
+    expect(JSON.stringify(body)).not.toContain('$defs');
+  });
+});
+
 describe('reasoning of former turns', () => {
   const signed: Message = {
     role: 'assistant',

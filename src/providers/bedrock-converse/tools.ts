@@ -5,7 +5,8 @@ import { constrainSchema } from '../anthropic-messages/schema.ts';
 import { asObject } from '../json-shape.ts';
 import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';
-import type { Family } from './family.ts';
+import { type Family, isNova } from './family.ts';
+import { novaSchema } from './nova-schema.ts';
 import { restOf, WIRE, type WireBlock, type WireRequest, type WireTextFormat, type WireToolChoice } from './wire.ts';
 
 /** The tools, how they may be chosen, and the output format, which may itself need a tool. */
@@ -92,12 +93,20 @@ function encodeTool(
     {
       name: encoding.names.toWire(name),
       ...(description ? { description } : {}),
-      inputSchema: { json: { ...schema, type: 'object' } },
+      inputSchema: inputSchema(schema, `${field}.function.parameters`, encoding),
       ...(isStrict ? { strict: true } : {}),
     },
     restOf(tool.ext),
   );
   return [spec, ...cachePoint(tool.cache_control, 'tools', encoding)];
+}
+
+/** The schema of a tool as the model takes it; the top is always an object. */
+function inputSchema(schema: JsonObject, field: string, { family, report }: Encoding): { json: JsonObject } {
+  if (!isNova(family)) return { json: { ...schema, type: 'object' } };
+  const { schema: json, left_out } = novaSchema(schema);
+  if (left_out.length > 0) report('dropped', field, `the model takes no ${left_out.join(', ')} at a schema's top`);
+  return { json };
 }
 
 function isNative(tool: InnerTool): tool is Native {
@@ -205,7 +214,7 @@ function addShim(
     declare({
       name,
       description: typeof description === 'string' && description !== '' ? description : 'Answer by calling this tool.',
-      inputSchema: { json: { ...schema, type: 'object' } },
+      inputSchema: inputSchema(schema ?? {}, 'response_format.json_schema.schema', encoding),
     }),
   );
   encoding.report('changed', 'response_format', 'the model has no JSON output: a tool takes its place');

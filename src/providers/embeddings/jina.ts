@@ -17,6 +17,14 @@ const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
   code_query: 'code.query',
 };
 
+/** The models of code have tasks of their own: texts that look for code, and the code that is found. */
+const CODE_WORDS: Readonly<Partial<Record<Purpose, string>>> = {
+  query: 'nl2code.query',
+  document: 'nl2code.passage',
+  code_query: 'nl2code.query',
+};
+const OF_CODE = /code-embeddings/;
+
 /** Models before the third have no tasks and refuse the field. */
 const HAS_TASKS = /embeddings-v[3-9]|clip-v2|code-embeddings/;
 
@@ -45,7 +53,7 @@ export const jinaEmbeddings: EmbeddingDialect = {
       input: inputs.map((input) => inputOf(input, is_mixed)),
       embedding_type: encoding_format,
     };
-    const task = wordFor(WORDS, input_type);
+    const task = wordFor(OF_CODE.test(upstream_model) ? CODE_WORDS : WORDS, input_type);
     if (task !== undefined && HAS_TASKS.test(upstream_model)) body['task'] = task;
     else if (task !== undefined) {
       report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });

@@ -309,6 +309,17 @@ describe('jina-embeddings', () => {
     });
   });
 
+  test('models of code have words of their own', () => {
+    const task = (input_type: string) =>
+      encode('jina-embeddings', 'jina-code-embeddings-1.5b', { input_type }).body['task'];
+    expect(['search_query', 'document', 'code_query', 'qa.query'].map(task)).toEqual([
+      'nl2code.query',
+      'nl2code.passage',
+      'nl2code.query',
+      'qa.query',
+    ]);
+  });
+
   test('models without tasks are told none', () => {
     const { body, report } = encode('jina-embeddings', 'jina-embeddings-v2-base-en', { input_type: 'query' });
     expect(body['task']).toBeUndefined();

@@ -60,6 +60,40 @@ export function mendLostReasoning(encoding: Encoding, body: JsonObject): void {
   }
 }
 
+/** Open models of Alibaba's that think unless they are told not to, and in streams alone. */
+const THINKS_IN_STREAMS = /^qwen3-\d+b/;
+
+/** "parameter.enable_thinking must be set to false for non-streaming calls" (https://github.com/QuantumNous/new-api/pull/1109). */
+export function thinkInStreams(encoding: Encoding, body: JsonObject): void {
+  const { request, quirks, endpoint } = encoding;
+  if (quirks.reasoning_field !== 'enable_thinking' || !THINKS_IN_STREAMS.test(endpoint.upstream_model)) return;
+  if (request.stream === true || body['enable_thinking'] === false) return;
+  body['enable_thinking'] = false;
+  delete body['thinking_budget'];
+  tell(encoding, 'changed', 'reasoning', 'thinking disabled: the model thinks in streams alone');
+}
+
+/** Names of models that cannot be told not to think. */
+const ALWAYS_THINKS = /thinking|kimi-k2\.7|^q[vw]q/;
+
+/** What upstreams ask that take no forced call of a tool while they think ("Thinking mode does not support this tool_choice"). */
+export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
+  const { quirks, endpoint } = encoding;
+  const { tool_choice, thinking, enable_thinking } = body;
+  if (!quirks.thinking_or_forced_tool || (tool_choice !== 'required' && !isObject(tool_choice))) return;
+  const isBySwitch = quirks.reasoning_field === 'enable_thinking';
+  const told = isBySwitch ? enable_thinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
+  if (told === false) return;
+  if (told !== undefined || ALWAYS_THINKS.test(endpoint.upstream_model)) {
+    body['tool_choice'] = 'auto';
+    tell(encoding, 'clamped', 'tool_choice', 'reasoning allows no forced tool: auto');
+  } else {
+    if (isBySwitch) body['enable_thinking'] = false;
+    else body['thinking'] = { type: 'disabled' };
+    tell(encoding, 'changed', 'reasoning', 'thinking disabled: it allows no forced tool');
+  }
+}
+
 /** https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html: else the last message is closed, and another begins. */
 export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): void {
   const last = Array.isArray(body['messages']) ? body['messages'].at(-1) : undefined;

@@ -10,7 +10,14 @@ import { hashUser } from '../user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';
-import { alternateRoles, continueFinalMessage, keepFormatAlone, mendLostReasoning } from './repairs.ts';
+import {
+  alternateRoles,
+  continueFinalMessage,
+  keepFormatAlone,
+  mendLostReasoning,
+  thinkInStreams,
+  thinkOrForceTool,
+} from './repairs.ts';
 import { isObject } from './wire.ts';
 
 /** Written apart from the loop over the client's fields. */
@@ -49,6 +56,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   }
   encodeReasoning(encoding, body);
   mendLostReasoning(encoding, body);
+  thinkInStreams(encoding, body);
+  thinkOrForceTool(encoding, body);
   continueFinalMessage(encoding, body);
   const isStreamed = encodeStream(encoding, body);
   addExtraFields(encoding, body);
@@ -57,6 +66,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
   if (encoding.renamed !== undefined) {
     state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
   }
+  if (tools.length > 0)
+    state['tools'] = tools.flatMap(({ function: told }) => (isObject(told) ? String(told['name']) : []));
   const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
   if (call_ids.length > 0) state['call_ids'] = call_ids;
   if (quirks.think_tags) state['think_tags'] = true;

@@ -5,6 +5,8 @@ import { isObject } from './wire.ts';
 interface RequestState {
   /** Name as sent -> name as the client knows it, for tools that had to be renamed. */
   tool_names: Record<string, string>;
+  /** The names of the tools as sent. */
+  tools: string[];
   /** Every tool call id of the conversation so far. */
   call_ids: string[];
   think_tags: boolean;
@@ -22,6 +24,7 @@ export function readState(state: AttemptState): KnownState {
   const header = typeof state['cached_tokens_header'] === 'string' ? state['cached_tokens_header'] : undefined;
   return {
     tool_names: isObject(state['tool_names']) ? (state['tool_names'] as Record<string, string>) : {},
+    tools: Array.isArray(state['tools']) ? (state['tools'] as string[]) : [],
     call_ids: Array.isArray(state['call_ids']) ? (state['call_ids'] as string[]) : [],
     think_tags: state['think_tags'] === true,
     think_in_reasoning: state['think_in_reasoning'] === true,

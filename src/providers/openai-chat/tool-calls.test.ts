@@ -8,8 +8,13 @@ interface Told {
   arguments: string;
 }
 
-function read(deltas: (WireToolCall | null)[][], used: string[] = [], is_whole = false): Told[] {
-  const reader = createCallReader('gen-1', used, (name) => name);
+function read(
+  deltas: (WireToolCall | null)[][],
+  used: string[] = [],
+  is_whole = false,
+  declared: string[] = [],
+): Told[] {
+  const reader = createCallReader('gen-1', used, (name) => name, declared);
   const steps: CallStep[] = [...deltas.flatMap((entries) => reader.read(entries, is_whole)), ...reader.end()];
   const calls: Told[] = [];
   for (const step of steps) {
@@ -157,4 +162,30 @@ test('an id of the conversation so far is not used again, and the upstream’s o
   const reader = createCallReader('gen-1', ['call_0'], (name) => name);
   const [step] = reader.read([{ index: 0, id: 'call_0', function: f('x', '{}') }], false);
   expect(step!.opens).toEqual({ id: minted, name: 'x', rest: { id: 'call_0' } });
+});
+
+describe('a name that comes in pieces', () => {
+  const pieces = [
+    [{ index: 0, id: 'a', function: f('get_') }],
+    [{ index: 0, function: f('wea') }],
+    [{ index: 0, function: f('ther') }],
+    [{ index: 0, function: args('{"a":1}') }],
+  ];
+
+  test('is put together where a tool of that name is declared', () => {
+    const whole = { id: 'a', name: 'get_weather', arguments: '{"a":1}' };
+    expect(read(pieces, [], false, ['get_time', 'get_weather'])).toEqual([whole]);
+    const repeated = pieces.map(([entry]) => [{ ...entry!, id: 'a' }]);
+    expect(read(repeated, [], false, ['get_weather'])).toEqual([whole]);
+    expect(read(pieces.slice(0, 3), [], false, ['get_weather'])).toEqual([{ ...whole, arguments: '{}' }]);
+  });
+
+  test('is not mixed up with a name that is whole, or with another call', () => {
+    const two = [[{ index: 0, function: f('get') }], [{ index: 0, function: f('weather', '{}') }]];
+    expect(read(two, [], false, ['get', 'weather']).map(({ name }) => name)).toEqual(['get', 'weather']);
+    // What is cut short is told as far as it came.
+    expect(read([[{ index: 0, function: f('get_', '{}') }]], [], false, ['get_weather'])).toMatchObject([
+      { name: 'get_' },
+    ]);
+  });
 });

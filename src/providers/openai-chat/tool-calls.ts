@@ -39,15 +39,21 @@ interface Call {
 
 /**
  * Makes the reader of one answer. `used_ids` are the ids of the conversation so far: an upstream that uses one again, or
- * sends none, gets an id of ours (Bedrock-hosted models restart at `call_0` in every answer).
+ * sends none, gets an id of ours (Bedrock-hosted models restart at `call_0` in every answer). `declared` are the names of the
+ * tools as they were sent: by them a name that comes in pieces is known.
  */
 export function createCallReader(
   generation_id: string,
   used_ids: readonly string[],
   originalName: (name: string) => string,
+  declared: readonly string[] = [],
 ): CallReader {
   const calls: Call[] = [];
   const taken = new Set(used_ids);
+
+  const isPart = (name: string) => !declared.includes(name) && declared.some((whole) => whole.startsWith(name));
+  const goesOn = (call: Call, piece: string) =>
+    !call.isOpen && isPart(call.name) && declared.some((whole) => whole.startsWith(call.name + piece));
 
   function find(entry: WireToolCall, name: string | undefined, position: number): Call | undefined {
     const id = textOf(entry.id);
@@ -65,7 +71,7 @@ export function createCallReader(
       return call;
     }
     if (id !== undefined && (call.wireId !== undefined || index === undefined)) return undefined;
-    if (name === undefined) return call;
+    if (name === undefined || (index !== undefined && goesOn(call, name))) return call;
     const isAnother = call.name !== '' && (call.name !== name || isWholeJson(call.told));
     return isAnother || (index === undefined && position > 0) ? undefined : call;
   }
@@ -102,10 +108,10 @@ export function createCallReader(
       calls.push(call);
     }
     call.wireId ??= textOf(entry.id);
-    if (call.name === '' && name !== undefined) call.name = name;
+    if (name !== undefined && (call.name === '' || goesOn(call, name))) call.name += name;
     let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
     call.told += piece;
-    if (call.name === '') {
+    if (call.name === '' || (!is_whole && call.told === '' && isPart(call.name))) {
       call.pending += piece;
       return undefined;
     }

@@ -133,6 +133,7 @@ export class TurnWriter {
       this.#generation_id,
       this.#known.call_ids,
       (name) => this.#known.tool_names[name] ?? name,
+      this.#known.tools,
     );
     if (Array.isArray(tool_calls) && tool_calls.length > 0) {
       for (const step of this.#calls.read(tool_calls, is_whole)) this.#emitCall(step, chunks);
