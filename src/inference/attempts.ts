@@ -77,7 +77,8 @@ function mayHaveAnswered(error: UpstreamError): boolean {
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
 export function mayGoOn(error: UpstreamError | ClientGone, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
-  return error instanceof ClientGone ? error.may_be_billed : mayHaveAnswered(error);
+  // What the provider itself says has failed does not go on; what we cannot read may.
+  return error instanceof ClientGone ? error.may_be_billed : error.status === null || error.status < 400;
 }
 
 /**
