@@ -373,7 +373,7 @@ describe('a stream that breaks off is never taken for a success', () => {
   test.each<[string, string]>([
     [
       'wire/bills',
-      role + chatChunk({ content: 'Hello' }, null, { usage }) + 'data: {"error":{"message":"Broken"}}\n\n',
+      `${role}${chatChunk({ content: 'Hello' }, null, { usage })}data: {"error":{"message":"Broken"}}\n\n`,
     ],
     [
       'wire/responses',
