@@ -496,7 +496,7 @@ function shownLeftOut(metadata: Metadata | undefined, before: boolean): string[]
 const counts = { unroutable: 0, unpaid: 0, passed: 0, lowered: 0, answered: 0, fallbacks: 0, own: 0, drawn: 0 };
 
 /** What is tried of what was told, by what came back: a refusal of the request goes on to other models, where the client named them. */
-function triedOf({ attempts, plan }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
+function triedOf({ attempts, names = [] }: Explanation, { ended_at, refused_at }: State): ExplainedAttempt[] {
   const tried: ExplainedAttempt[] = [];
   let left = attempts.filter(({ is_reached }) => is_reached);
   for (let next = left.shift(); next !== undefined; next = left.shift()) {
@@ -505,7 +505,11 @@ function triedOf({ attempts, plan }: Explanation, { ended_at, refused_at }: Stat
     const { model } = next.candidate;
     if (tried.length === ended_at) break;
     if (!refused_at.has(tried.length)) continue;
-    left = plan.strategy === 'fallback' ? left.filter(({ candidate }) => candidate.model !== model) : [];
+    left = left.filter(({ candidate }) => {
+      const all = names.filter(({ models }) => models.includes(candidate.model));
+      const is_named_else = all.length === 0 || all.some(({ models }) => !models.includes(model));
+      return candidate.model !== model && is_named_else;
+    });
   }
   return tried;
 }

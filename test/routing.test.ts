@@ -186,6 +186,13 @@ describe('a refusal of the request itself', () => {
     refusing.set('dear', too_long);
     expect(await ask({ model: 'gateway/auto' })).toMatchObject({ status: 400 });
     expect(wire.exchanges).toHaveLength(1);
+    wire.exchanges.length = 0;
+    const { body } = await ask({ models: ['gateway/auto', 'acme/gift'] });
+    expect(body['model']).toBe('acme/gift');
+    expect(wire.exchanges.map(keyOf)).toEqual(['dear', 'middle']);
+    wire.exchanges.length = 0;
+    expect(await ask({ models: ['gateway/auto', 'acme/sees'] })).toMatchObject({ status: 400 });
+    expect(wire.exchanges.map(keyOf)).toEqual(['dear', 'dear']);
   });
 });
 

@@ -34,7 +34,7 @@ let script: Script;
 let strict: TestGateway;
 let sliced: TestGateway;
 
-async function start(ledger: object): Promise<TestGateway> {
+async function start(ledger: object, more: object = {}): Promise<TestGateway> {
   const endpoint = (provider: string, pricing: object = OUTPUT) => ({
     provider,
     upstream_model: 'scripted',
@@ -70,6 +70,7 @@ async function start(ledger: object): Promise<TestGateway> {
       'wire/free': model(endpoint('chat', { prompt: 0, completion: 0 })),
     },
     ledger: { journal_sync: 'os', ...ledger },
+    ...more,
   };
   return startGateway({ yaml: JSON.stringify(file) });
 }
@@ -487,6 +488,7 @@ describe('while an answer flows', () => {
   test.each([
     ['breaks off', ['RESET']],
     ['falls silent', [{ wait: 2_000 }]],
+    ['goes on with what is no answer', ['data: {no\n\n', { wait: 2_000 }]],
   ] as [string, Step[]][])(
     'where closing does not end the bill, a stream that %s keeps all that was set aside',
     async (_, steps) => {
@@ -498,6 +500,17 @@ describe('while an answer flows', () => {
       expect(await generationOf(strict, key, answered)).toMatchObject({ total_cost: 0.1, estimated: true });
     },
   );
+
+  test('so does one that there is no memory for', async () => {
+    const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });
+    const event = ['data: "', { repeat: 'x'.repeat(65_536), times: 64 }, { wait: 2_000 }];
+    script = () => [sse, words(10), { wait: 20 }, ...event] as Step[];
+    const key = await keyOf(small, 5_000);
+    const answered = await ask(small, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+    expect(await usedBy(small, key)).toBe(100);
+    await small.stop();
+  });
 
   test('where closing ends the bill, or no limit counts it, a stream that breaks off is charged by our count', async () => {
     script = () => [sse, words(10), { wait: 20 }, 'RESET'];

@@ -50,12 +50,16 @@ beforeAll(async () => {
       chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
       messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
       gemini: { name: 'Gemini', dialect: 'gemini-generate-content', base_url: wire.url },
+      responses: { name: 'Responses', dialect: 'openai-responses', base_url: wire.url },
+      cohere: { name: 'Cohere', dialect: 'cohere-chat', base_url: wire.url },
       bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
     },
     models: {
       'wire/chat': model('chat'),
       'wire/messages': model('messages'),
       'wire/gemini': model('gemini'),
+      'wire/responses': model('responses'),
+      'wire/cohere': model('cohere'),
       'wire/both': model('chat', 'messages'),
       'wire/bills': model('bills'),
       'wire/never-cooled': model('chat', 'messages'),
@@ -364,6 +368,42 @@ describe('a stream that breaks off is never taken for a success', () => {
     expect(answer).toMatchObject({ text: 'Hello world', usages: [usage] });
     expect(answer.finish.at(-1)).toBe('error');
     expect(await generation(answer.id)).toMatchObject({ native_tokens_prompt: 11, native_tokens_completion: 7 });
+  });
+
+  test.each<[string, string]>([
+    [
+      'wire/bills',
+      `${role}${chatChunk({ content: 'Hello' }, null, { usage })}data: {"error":{"message":"Broken"}}\n\n`,
+    ],
+    [
+      'wire/responses',
+      event({ type: 'response.created', response: { id: 'resp_1' } }) +
+        event({ type: 'response.output_text.delta', output_index: 0, content_index: 0, item_id: 'm', delta: 'Hello' }) +
+        event({
+          type: 'response.failed',
+          response: {
+            id: 'resp_1',
+            status: 'failed',
+            error: { code: 'server_error', message: 'Broken' },
+            usage: { input_tokens: 11, output_tokens: 7, total_tokens: 18 },
+          },
+        }),
+    ],
+    [
+      'wire/cohere',
+      event({ type: 'message-start', id: 'm', delta: { message: { role: 'assistant' } } }) +
+        event({ type: 'content-start', index: 0, delta: { message: { content: { type: 'text', text: '' } } } }) +
+        event({ type: 'content-delta', index: 0, delta: { message: { content: { text: 'Hello' } } } }) +
+        event({
+          type: 'message-end',
+          delta: { error: 'Broken', finish_reason: 'ERROR', usage: { tokens: { input_tokens: 11, output_tokens: 7 } } },
+        }),
+    ],
+  ])('a failure with its bill is told as it is where the connection stays open: %s', async (model, told) => {
+    script = () => [sse, told, { wait: 4_000 }];
+    const answer = await stream(model);
+    expect(answer).toMatchObject({ text: 'Hello', finish: ['error'], usages: [usage] });
+    expect(answer.chunks.find(({ error }) => error)?.error?.message).toContain('Broken');
   });
 
   test('a bill told as the answer came stands where the connection is cut', async () => {

@@ -77,7 +77,8 @@ function mayHaveAnswered(error: UpstreamError): boolean {
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
 export function mayGoOn(error: UpstreamError | ClientGone, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
-  return error instanceof ClientGone ? error.may_be_billed : mayHaveAnswered(error);
+  // What the provider itself says has failed does not go on; what we cannot read may.
+  return error instanceof ClientGone ? error.may_be_billed : error.status === null || error.status < 400;
 }
 
 /**
@@ -135,16 +136,21 @@ function openAttempt(
 
 /**
  * Who is left to try after a refusal of the request itself: that is one model's word, and the client named others (api-facts 3.4).
- * Not after a router's choice: what one provider will not have is not shown to all of them unasked. Undefined: nobody.
+ * Not a router's other choices: what one provider will not have is not shown to all of them unasked. Undefined: nobody.
  */
 function afterRefusal(
-  { plan }: Session,
+  { names = [] }: Session,
   order: readonly Candidate[],
   at: number,
   { ended }: Ended,
 ): readonly Candidate[] | undefined {
-  if (ended !== 'failed' || plan.strategy !== 'fallback') return undefined;
-  const left = order.filter(({ model }, nth) => nth <= at || model !== order[at]?.model);
+  const refused = order[at]?.model;
+  if (ended !== 'failed' || refused === undefined) return undefined;
+  const alike = names.filter(({ models }) => models.includes(refused));
+  const others = names.filter((name) => !alike.includes(name));
+  const isOther = ({ model }: Candidate) =>
+    others.some(({ models }) => models.includes(model)) || !alike.some(({ models }) => models.includes(model));
+  const left = order.filter((one, nth) => nth <= at || (one.model !== refused && isOther(one)));
   return left.length > at + 1 ? left : undefined;
 }
 

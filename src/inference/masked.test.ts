@@ -45,7 +45,7 @@ test('what is sent to an endpoint that goes on, and what one says that broke off
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }
   const masked = createMasked({ stream } as unknown as Inference, { metrics: { contentFiltered() {} } });
-  const call = { principal: { guardrails: [guardrail] }, stages } as unknown as Call;
+  const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
   for await (const event of masked.stream(call)) events.push(event);
   const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));

@@ -17,7 +17,7 @@ import type { CallHome } from './homes.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-passage.ts';
-import type { ModelSource } from './requested-models.ts';
+import type { ModelSource, Requested } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
 import type { SentBody } from './stream-answer.ts';
 import type { AnswerFacts, Traffic } from './traffic.ts';
@@ -49,6 +49,8 @@ export interface Session {
   catalog: ModelSource;
   plan: Plan;
   requested: string;
+  /** What each of the client's names stands for. */
+  names?: Requested['names'];
   /** Where its conversation is at home, and is told of the answer. */
   home?: CallHome | undefined;
   /** As its record keeps it, and what was used, once the call has ended. */

@@ -189,12 +189,13 @@ export function createSteps(
   }
 
   /** Written out: a session is made for every call, and a spread with so much beside it is slow. */
-  function sessionOf({ call, catalog, plan, requested, told, home }: Planned, passage: Passage): Session {
+  function sessionOf({ call, catalog, plan, requested, names, told, home }: Planned, passage: Passage): Session {
     return {
       call,
       catalog,
       plan,
       requested,
+      names,
       home,
       told,
       passage,

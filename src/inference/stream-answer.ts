@@ -15,7 +15,7 @@ import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
 import { type Citer, createCiter } from './citer.ts';
 import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
-import { ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './exchange.ts';
+import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './exchange.ts';
 import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
@@ -169,6 +169,12 @@ export function createStreaming({
     return end.toSpliced(place, 0, { delta: { reasoning_details: [seal] } });
   }
 
+  /** Ends an attempt from our side, of whose end nothing is known. */
+  function hangUp({ call }: Session, { stream, answered, is_part }: Flow): void {
+    if (!is_part && !stream.later.ended) answered.may_go_on = !abortStopsBilling(answered.candidate, call);
+    stream.close();
+  }
+
   /** Follows what is shown, where the answer may be continued. */
   function textOf({ request }: Call): ShownText | undefined {
     const is_wanted = request.provider?.continuation ?? continuation();
@@ -225,7 +231,7 @@ export function createStreaming({
       if (unfinished === undefined) throw error;
       // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
       unfinished = undefined;
-      at.flow.stream.close();
+      hangUp(session, at.flow);
       if (!at.flow.is_part) at.flow.answered.attempt.failure = 'internal';
       const usage = await close('failed');
       const told = error instanceof GatewayError ? error : internalError(error);
@@ -238,6 +244,7 @@ export function createStreaming({
         error: told,
       };
     } finally {
+      if (unfinished !== undefined) hangUp(session, at.flow);
       at.flow.stream.close();
       metrics.streamClosed();
       if (unfinished !== undefined) await close(unfinished);

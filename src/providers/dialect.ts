@@ -139,7 +139,7 @@ export class UpstreamError extends Error {
 export interface StreamDecoder {
   /** Throws `UpstreamError` for an error event or a frame that is not of this wire. */
   push(frame: Frame): ChatChunk[];
-  /** The wire's own end of an answer has come: whatever happens to the connection now, nothing of the answer is missing. */
+  /** The wire's own end of an answer, or of a failed one, has come: whatever happens to the connection now, nothing of it is missing. */
   isWhole(): boolean;
   /**
    * At the end of the bytes: closes open slots, infers a missing finish reason where the wire shows a complete answer,

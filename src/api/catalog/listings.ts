@@ -3,8 +3,8 @@ import type { Model } from '../../catalog/model.ts';
 import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
-import { listedModels } from './listed-models.ts';
 import type { ModelList } from './list-models.ts';
+import { listedModels } from './listed-models.ts';
 import { isWanted, type ModelQuery } from './model-query.ts';
 import { retrieved } from './retrieve-model.ts';
 

@@ -172,7 +172,7 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       append(chunks, finish(nativeReason(body), '', asObject(body['usage'])));
       return chunks;
     },
-    isWhole: () => isFinished && failure === undefined,
+    isWhole: () => isFinished,
     end() {
       if (failure !== undefined) throw failure;
       if (isFinished) return [];

@@ -32,6 +32,8 @@ export class AnswerReader {
   #native: string | undefined = undefined;
   #stopSequence: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
+  /** The classes that were told before the end, as none: a later count may leave out what it has no more. */
+  #none: TokenClasses = {};
   #sources: Annotation[] = [];
 
   constructor(state: AttemptState) {
@@ -59,6 +61,8 @@ export class AnswerReader {
     // Told before the end, it is what counts should the stream break off.
     if (this.takeUsage(answer) && this.#native === undefined && this.hasToldOutput()) {
       const usage = this.#classes()!;
+      const { counts: _, ...told } = usage;
+      this.#none = Object.fromEntries(Object.keys(told).map((name) => [name, 0]));
       chunks.push({ delta: {}, ext: { response: { wire: 'openai-chat', rest: {}, usage } } });
     }
     if (answer.search_results != null || answer.citations != null) {
@@ -138,7 +142,8 @@ export class AnswerReader {
   }
 
   #classes(): TokenClasses | undefined {
-    return this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
+    const classes = this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
+    return classes && { ...this.#none, ...classes };
   }
 
   /** True when the object told usage. */

@@ -37,6 +37,21 @@ describe('a stream', () => {
     expect(told.at(-1)).toBe(chunks.at(-1));
   });
 
+  test('counts nothing of what was told before the end and is left out there', () => {
+    const early = {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      prompt_tokens_details: { cached_tokens: 8 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+    };
+    const usage = { prompt_tokens: 9, completion_tokens: 5 };
+    const answer = accumulate(
+      decode([delta({ content: 'a' }, null, { usage: early }), delta({}, 'stop', { usage })]),
+      7,
+    );
+    expect(answer.ext.usage).toEqual({ in_uncached: 9, in_cache_read: 0, out_text: 5, out_reasoning: 0 });
+  });
+
   test('tells citations that come after an empty list of them, and keeps them where none are told later', () => {
     const cited = (events: JsonValue[]) => decode(events).flatMap((chunk) => chunk.delta.annotations ?? []);
     const late = [delta({ content: 'a' }, null, { citations: [] }), delta({}, 'stop', { citations: ['https://a'] })];

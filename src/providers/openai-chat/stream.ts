@@ -53,7 +53,7 @@ class ChatStreamDecoder implements StreamDecoder {
   }
 
   isWhole(): boolean {
-    return this.#isDone && this.#failure === undefined;
+    return this.#isDone || this.#failure !== undefined;
   }
 
   end(): ChatChunk[] {

@@ -136,7 +136,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
           return isBeside(event) ? [] : [...(begun === undefined ? begin({}) : []), ...readItemEvent(event)];
       }
     },
-    isWhole: () => isFinished,
+    isWhole: () => isFinished || failure !== undefined,
     end() {
       if (failure !== undefined) throw failure;
       if (isFinished) return [];
