@@ -87,13 +87,16 @@ describe('what servers refuse that OpenAI takes', () => {
     ['nothing', {}],
     ['an object', { type: 'object' }],
     ['a title', { title: 'Empty', type: 'object', additionalProperties: false }],
-  ])('a schema of %s gets properties, and no other does', (_name, parameters) => {
-    const sent = (schema: JsonObject) =>
-      provider('openai').body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
+  ])('a schema of %s gets properties where it is refused without, and no other does', (_name, parameters) => {
+    const sent = (schema: JsonObject, slug = 'openai') =>
+      provider(slug).body({ ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }] })[
         'tools'
       ];
     const full = { ...parameters, type: 'object', properties: {} };
     expect(sent(parameters)).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
+    expect(sent(parameters, 'lmstudio')).toEqual([{ type: 'function', function: { name: 'f', parameters: full } }]);
+    // Others are sent what the client wrote.
+    expect(sent(parameters, 'groq')).toEqual([{ type: 'function', function: { name: 'f', parameters } }]);
     for (const schema of [
       full,
       { anyOf: [{ type: 'object' }] },

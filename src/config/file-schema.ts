@@ -51,6 +51,7 @@ const QuirksSection = Type.Object(
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
     plain_text: Type.Optional(flag),
+    tool_properties: Type.Optional(flag),
     temperature_max: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: 'a number from 0 to 2' })),
     no_stream_usage: Type.Optional(flag),
     refused_parameters: Type.Optional(names('a list of parameter names')),

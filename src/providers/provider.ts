@@ -24,6 +24,8 @@ export interface Quirks {
   system_role?: 'system' | 'developer' | 'user';
   /** Takes the text of system messages and of tools' results as a string, not as a list of parts (Groq). */
   plain_text?: boolean;
+  /** Refuses a tool's schema without `properties`: empty ones are added. */
+  tool_properties?: boolean;
   /** The highest temperature that is taken, where it is below the 2 of OpenAI. */
   temperature_max?: number;
   /** Does not know `stream_options.include_usage`. */

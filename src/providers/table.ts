@@ -118,7 +118,12 @@ const laboratories: readonly ProviderRow[] = [
     source: 'openai',
     parameters: openAi,
     // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is refused by reasoning models.
-    quirks: { output_bound_field: 'max_completion_tokens', allowed_tools: true, native_search: 'openai' },
+    quirks: {
+      output_bound_field: 'max_completion_tokens',
+      tool_properties: true,
+      allowed_tools: true,
+      native_search: 'openai',
+    },
     abort_stops_billing: true,
   },
   {
@@ -413,6 +418,7 @@ const clouds: readonly ProviderRow[] = [
     quirks: {
       output_bound_field: 'max_completion_tokens',
       api_key_header: 'api-key',
+      tool_properties: true,
       allowed_tools: true,
       reasoning_format: 'azure-openai-responses-v1',
     },
@@ -717,6 +723,7 @@ const localServers: readonly ProviderRow[] = (
   quirks: {
     ...openModels,
     inline_images: slug === 'ollama' || slug === 'lmstudio',
+    tool_properties: slug === 'lmstudio',
     // Ollama and SGLang refuse other words (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.
     reasoning_efforts: ['none', 'low', 'medium', 'high'],
     continue_final_message: slug === 'vllm' || slug === 'sglang',

@@ -2,7 +2,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import { asObject } from './json-shape.ts';
 
 /**
- * The schema of a tool's arguments with `properties`, also where it has none: OpenAI and servers like it refuse `{}` and
+ * The schema of a tool's arguments with `properties`, also where it has none: OpenAI refuses `{}` and
  * `{"type": "object"}`, which is how tools of MCP say that they take nothing ("object schema missing properties").
  */
 export function withProperties(schema: JsonObject): JsonObject {

@@ -173,14 +173,13 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
   const name = fitToolName(definition.name);
   const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
   const kept = withoutMembers(tool as unknown as JsonObject, removed);
-  const parameters = isObject(definition.parameters) ? withProperties(definition.parameters) : undefined;
-  const isSame = parameters === undefined || parameters === definition.parameters;
-  if (name === definition.name && isSame) return kept;
+  const sent = { ...definition, name };
+  if (encoding.quirks.tool_properties && isObject(sent.parameters)) sent.parameters = withProperties(sent.parameters);
   if (name !== definition.name) {
     encoding.renamed ??= new Map();
     encoding.renamed.set(definition.name, name);
   }
-  return { ...kept, function: { ...definition, name, ...(isSame ? {} : { parameters }) } };
+  return { ...kept, function: sent };
 }
 
 function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
