@@ -173,13 +173,14 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
   const name = fitToolName(definition.name);
   const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
   const kept = withoutMembers(tool as unknown as JsonObject, removed);
-  const sent = { ...definition, name };
-  if (encoding.quirks.tool_properties && isObject(sent.parameters)) sent.parameters = withProperties(sent.parameters);
+  const { parameters: schema } = definition;
+  const parameters = encoding.quirks.tool_properties && isObject(schema) ? withProperties(schema) : schema;
+  if (name === definition.name && parameters === schema) return kept;
   if (name !== definition.name) {
     encoding.renamed ??= new Map();
     encoding.renamed.set(definition.name, name);
   }
-  return { ...kept, function: sent };
+  return { ...kept, function: { ...definition, name, ...(parameters && { parameters }) } };
 }
 
 function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
