@@ -34,7 +34,6 @@ const endless: LedgerStore = {
   position: async () => ({ epoch: 0, batch: 0 }),
   register: async ({ epoch_seen }) => ({
     epoch: epoch_seen + 1,
-    before: { epoch: 0, batch: 0 },
     leases: [],
     now: Date.now(),
   }),

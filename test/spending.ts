@@ -6,6 +6,7 @@ import { budgetStore } from '../src/storage/budgets.ts';
 import type { Database } from '../src/storage/database.ts';
 import { ledgerStore } from '../src/storage/ledger.ts';
 import { generation } from './generation-fixture.ts';
+import { registerNode } from './registered-node.ts';
 
 type Payment = Partial<GenerationRecord> & { id: string };
 
@@ -28,7 +29,7 @@ async function chargesOf({ queries }: Pick<Database, 'queries'>, record: Generat
  */
 export async function spendingNode(database: Database, node = 'spender') {
   const ledger = ledgerStore(database.queries, database.engine);
-  const { epoch } = await ledger.register({ node, instance: node, epoch_seen: 0, at: 1 });
+  const { epoch } = await registerNode(ledger, node);
   let number = 0;
   return async (...payments: Payment[]): Promise<void> => {
     number += 1;

@@ -406,17 +406,15 @@ class Node implements Recorder {
   async #registerAgain(answer: LostAnswer): Promise<Registered> {
     const node = this.#slot.node;
     this.#log.warn({ answer, node, epoch: this.#epoch }, 'the store is out of step with this node; registering again');
-    // Written down first: once the node is registered again, nothing else tells what the store forgot.
-    if (answer.is === 'behind') {
-      owe(this.#segments, answer);
-      this.#owes = true;
-    }
-    const registered = await register(this.#store, this.#slot, { epoch_seen: this.#epoch, at: this.#clock.now() });
-    // A store that was away, or was set back since it answered, may have forgotten more than it said.
-    if (isBefore(registered.before, this.#acknowledged)) {
-      owe(this.#segments, registered.before);
-      this.#owes = true;
-    }
+    const registered = await register(this.#store, node, {
+      epoch_seen: this.#epoch,
+      acknowledged: this.#acknowledged,
+      onForgotten: (known) => {
+        owe(this.#segments, known);
+        this.#owes = true;
+      },
+      clock: this.#clock,
+    });
     this.#epoch = registered.epoch;
     this.#acknowledged = { epoch: registered.epoch, batch: 0 };
     this.#journal.beginEpoch(registered.epoch);
@@ -490,14 +488,31 @@ function heldLines({ lines }: Hold): HeldLine[] {
   return lines.map(({ budget, window_start, share, granted }) => [budget.id, window_start, share + granted, granted]);
 }
 
-/** Raises the node's epoch above the store's and the journal's. */
-function register(store: LedgerStore, slot: Slot, { epoch_seen, at }: { epoch_seen: number; at: number }) {
-  return store.register({ node: slot.node, instance: randomUUID(), epoch_seen, at });
+interface RegisterOptions {
+  epoch_seen: number;
+  acknowledged: Position;
+  /** The store knows nothing after this position, which is before what it had acknowledged. */
+  onForgotten: (known: Position) => void;
+  clock: LedgerClock;
+}
+
+/**
+ * Raises the node's epoch above the store's and the journal's. What the store forgot is told before: once it has registered
+ * the node, nothing else tells, and whoever hears no answer to that asks again.
+ */
+async function register(store: LedgerStore, node: string, options: RegisterOptions): Promise<Registered> {
+  const { epoch_seen, acknowledged, onForgotten, clock } = options;
+  for (;;) {
+    const known = await store.position(node);
+    if (isBefore(known, acknowledged)) onForgotten(known);
+    const registered = await store.register({ node, instance: randomUUID(), epoch_seen, known, at: clock.now() });
+    // It may have been set back between the two.
+    if (registered) return registered;
+  }
 }
 
 /** Notes what the store forgot; what it was owed before is owed still. */
-function owe(segments: Segments, { epoch, batch }: Position): void {
-  const position = { epoch, batch };
+function owe(segments: Segments, position: Position): void {
   if (segments.owed === undefined || isBefore(position, segments.owed)) segments.owe(position);
 }
 
@@ -521,11 +536,12 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
   };
   const ended = left.unknown.map(endOf);
-  const stored = await store.position(slot.node);
-  if (isBefore(stored, await lastAcknowledged(segments))) owe(segments, stored);
-  const registered = await register(store, slot, { epoch_seen: segments.epoch, at: clock.now() });
-  // It may have been set back between the two.
-  if (isBefore(registered.before, stored)) owe(segments, registered.before);
+  const registered = await register(store, slot.node, {
+    epoch_seen: segments.epoch,
+    acknowledged: await lastAcknowledged(segments),
+    onForgotten: (known) => owe(segments, known),
+    clock,
+  });
   if (left.lost.length > 0) {
     const files = left.lost.map(({ name }) => name);
     log.warn(

@@ -9,6 +9,7 @@ import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { ledgerOperations } from '../storage/ledger-operations.ts';
 import type { Recorder } from './recorder.ts';
+import type { LedgerStore } from './settle.ts';
 
 describeStores('a store that forgets', ({ open }) => {
   const { asKilled, freshDir, start, stop, setUp } = recorders(open);
@@ -29,6 +30,28 @@ describeStores('a store that forgets', ({ open }) => {
     };
   }
 
+  /** The next time that the node asks what the store knows, the store is set back just after it has said so. */
+  function forgetAfterLook(store: LedgerStore, forget: () => Promise<void>): void {
+    const { position } = store;
+    store.position = async (node) => {
+      store.position = position;
+      const known = await position(node);
+      await forget();
+      return known;
+    };
+  }
+
+  /** The next registration happens, and nobody hears of it. */
+  function loseRegistration(store: LedgerStore): void {
+    const { register } = store;
+    store.register = async (registration) => {
+      const registered = await register(registration);
+      if (registered === undefined) return undefined;
+      store.register = register;
+      throw new Error('the answer is lost');
+    };
+  }
+
   test('a store that forgot acknowledged batches gets them again', async () => {
     const { database, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
@@ -45,12 +68,7 @@ describeStores('a store that forgets', ({ open }) => {
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
     await forget();
-    const { register } = store;
-    store.register = async (registration) => {
-      store.register = register;
-      await register(registration);
-      throw new Error('the answer is lost');
-    };
+    loseRegistration(store);
     await recorder.outcome(generation({ id: 'g4' }), noHold());
     await recorder.flush();
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
@@ -67,17 +85,36 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
   });
 
+  test('so does one of which the answer to that registration is lost', async () => {
+    const { database, store, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await forget();
+    loseRegistration(store);
+    for (let failure = 0; failure < limits.flush_refusals_max; failure++) store.answers.push(down);
+    await recorder.outcome(generation({ id: 'g4' }), noHold());
+    await recorder.flush();
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
+  });
+
+  test('a store that is set back while a node starts, and whose answer to that start is lost, gets what it forgot at the next', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    const ids = ['g1', 'g2', 'g3'];
+    const forget = await forgetAllButFirst(database, recorder, ids);
+    await stop(recorder);
+    forgetAfterLook(store, forget);
+    loseRegistration(store);
+    await expect(start(store, data_dir)).rejects.toThrow('the answer is lost');
+    await start(store, data_dir);
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
+  });
+
   test('a store that is set back while a node starts gets what it forgot', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
     await stop(recorder);
-    const { position } = store;
-    store.position = async (node) => {
-      const known = await position(node);
-      await forget();
-      return known;
-    };
+    forgetAfterLook(store, forget);
     await start(store, data_dir);
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });

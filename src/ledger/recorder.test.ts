@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
 import { attempt, budgetOf, down, faulty, files, recorders, stored } from '../../test/recorder-fixture.ts';
+import { registerNode } from '../../test/registered-node.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Database } from '../storage/database.ts';
@@ -172,7 +173,7 @@ describeStores('the recorder', ({ open }) => {
   test('a fenced node registers again and loses nothing', async () => {
     const { database, store, recorder } = await setUp();
     const { node, epoch } = recorder.state();
-    await store.register({ node, instance: 'somebody', epoch_seen: epoch + 5, at: 1 });
+    await registerNode(store, node, { epoch_seen: epoch + 5 });
     await recorder.outcome(generation({ id: 'g1' }), noHold());
     await recorder.flush();
     expect(recorder.state().epoch).toBe(epoch + 7);

@@ -122,6 +122,8 @@ interface Registration {
   instance: string;
   /** The new epoch is higher than this one and than the store's. */
   epoch_seen: number;
+  /** What the store knew of the node when it was asked. Where that has changed since, it registers nothing. */
+  known: Position;
   at: number;
 }
 
@@ -129,6 +131,10 @@ interface Registration {
 export interface Position {
   epoch: number;
   batch: number;
+}
+
+export function isSame(a: Position, b: Position): boolean {
+  return a.epoch === b.epoch && a.batch === b.batch;
 }
 
 export function isBefore(a: Position, b: Position): boolean {
@@ -139,8 +145,8 @@ export function isBefore(a: Position, b: Position): boolean {
 export interface LedgerStore {
   /** The last batch of a node that the store knows, with the epoch it was sent in; zeros for a node it never heard of. */
   position(node: string): Promise<Position>;
-  /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. */
-  register(registration: Registration): Promise<Registered>;
+  /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. Undefined: see `known`. */
+  register(registration: Registration): Promise<Registered | undefined>;
   /** Applies a batch whole, once, however often it is sent. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
   /** What a node with leases should know between its batches. */
@@ -151,8 +157,6 @@ export interface LedgerStore {
 
 export interface Registered {
   epoch: number;
-  /** What the store knew of the node until then; see `position`. */
-  before: Position;
   leases: LeaseRow[];
   /** The store's clock, milliseconds since 1970. */
   now: number;

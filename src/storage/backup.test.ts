@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
+import { registerNode } from '../../test/registered-node.ts';
 import { toSettle } from '../ledger/settle.ts';
 import { backUp } from './backup.ts';
 import { DATABASE_FILE, type Database, openDatabase } from './database.ts';
@@ -26,7 +27,7 @@ function writeOn(): { stop: () => Promise<number> } {
   let going = true;
   const run = async () => {
     const store = ledgerStore(database.queries, database.engine);
-    const { epoch } = await store.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
+    const { epoch } = await registerNode(store, 'n');
     let number = 1;
     for (; going; number++) {
       const settles = Array.from({ length: 20 }, (_, index) => {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
+import { registerNode } from '../../test/registered-node.ts';
 import { spendingNode } from '../../test/spending.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
@@ -290,7 +291,7 @@ describeStores('budgets', ({ open }) => {
     await keys.update({ organization_id, hash }, { limit_nano: null, updated_at: AT });
     await spend(hash, 2);
     const ledger = ledgerStore(queries, database.engine);
-    const { epoch } = await ledger.register({ node: 'late', instance: 'i', epoch_seen: 0, at: 1 });
+    const { epoch } = await registerNode(ledger, 'late');
     const record = generation({ id: 'late', organization_id, workspace_id, user_id, key_hash: hash, cost_nano: 4 });
     const window = { budget_id: `key:${hash}:daily`, window_start: '2026-11-21' };
     const settle = async () => {

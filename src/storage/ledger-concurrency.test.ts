@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { heldTransaction } from '../../test/held-transaction.ts';
 import { budgetOf } from '../../test/recorder-fixture.ts';
+import { registerNode } from '../../test/registered-node.ts';
 import { Random } from '../../test/simulation/random.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { type SettleBatch, toSettle, type WindowAsk } from '../ledger/settle.ts';
@@ -39,7 +40,7 @@ class Peer {
 
   async register(): Promise<void> {
     const at = Date.now();
-    const { epoch, leases } = await this.#store.register({ node: this.#node, instance: 'i', epoch_seen: 0, at });
+    const { epoch, leases } = await registerNode(this.#store, this.#node, { at });
     this.#epoch = epoch;
     this.#number = 0;
     this.leases.clear();
@@ -94,7 +95,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const database = await open();
       const budget = await budgetOf(database, 1_000);
       const store = ledgerStore(database.queries, database.engine);
-      const { epoch } = await store.register({ node: 'one', instance: 'i', epoch_seen: 0, at: 1 });
+      const { epoch } = await registerNode(store, 'one');
       const send = (number: number, want: number, own: number) =>
         store.settle({
           ...{ node: 'one', epoch, number, at: 1, settles: [], divisor: 2 },

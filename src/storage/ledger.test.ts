@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { budgetOf } from '../../test/recorder-fixture.ts';
+import { registerNode } from '../../test/registered-node.ts';
 import { describeStores } from '../../test/store-variants.ts';
 import { type Settle, toSettle } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
@@ -27,7 +28,7 @@ async function usage({ queries }: Database) {
 
 async function registered(database: Database) {
   const store = ledgerStore(database.queries, database.engine);
-  const { epoch } = await store.register({ node: NODE, instance: 'i', epoch_seen: 0, at: 1 });
+  const { epoch } = await registerNode(store, NODE);
   const send = (number: number, settles: Settle[], over = {}) =>
     store.settle({ node: NODE, epoch, number, at: 2, settles, windows: [], divisor: 2, ...over });
   return { store, epoch, send };
@@ -71,7 +72,7 @@ describeStores('the ledger store', ({ open }) => {
     const t = Date.now();
     const nodes = { one: 0, two: 0 };
     for (const node of ['one', 'two'] as const) {
-      nodes[node] = (await store.register({ node, instance: 'i', epoch_seen: 0, at: t })).epoch;
+      nodes[node] = (await registerNode(store, node, { at: t })).epoch;
     }
     const w = { budget_id, window_start: '', is_new: true, own: 0, returned: 0, slack: 0, withdraws: false };
     const send = (node: 'one' | 'two', number: number, over = {}, at = t) =>
@@ -119,7 +120,7 @@ describeStores('the ledger store', ({ open }) => {
   test('a claim ends with the life of the node that made it', async () => {
     const database = await open();
     const { store, send, wanted, t } = await claimed(database);
-    await store.register({ node: 'two', instance: 'i', epoch_seen: 0, at: t });
+    await registerNode(store, 'two', { at: t });
     expect(await wanted()).toBe(0);
     expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
   });
@@ -147,7 +148,7 @@ describeStores('the ledger store', ({ open }) => {
   test('a registration fences the batches of the epoch before', async () => {
     const database = await open();
     const { store, epoch, send } = await registered(database);
-    const next = await store.register({ node: NODE, instance: 'j', epoch_seen: epoch, at: 3 });
+    const next = await registerNode(store, NODE, { epoch_seen: epoch, at: 3 });
     expect(next).toMatchObject({ epoch: epoch + 1 });
     expect(await send(1, [settleOf('g1')])).toEqual({ is: 'fenced', epoch: epoch + 1 });
     expect(await usage(database)).toEqual([]);
@@ -168,24 +169,36 @@ describeStores('the ledger store', ({ open }) => {
     await send(1, [settleOf('g1')]);
     await send(2, []);
     expect(await store.position(NODE)).toEqual({ epoch, batch: 2 });
-    await store.register({ node: NODE, instance: 'j', epoch_seen: epoch, at: 3 });
+    await registerNode(store, NODE, { epoch_seen: epoch, at: 3 });
     expect(await store.position(NODE)).toEqual({ epoch: epoch + 1, batch: 0 });
     expect(await store.position('unheard-of')).toEqual({ epoch: 0, batch: 0 });
   });
 
+  test('a registration that goes by what the store knew before changes nothing', async () => {
+    const { store, epoch, send } = await registered(await open());
+    await send(1, [settleOf('g1')]);
+    const register = (known: { epoch: number; batch: number }) =>
+      store.register({ node: NODE, instance: 'j', epoch_seen: epoch, known, at: 3 });
+    for (const known of [
+      { epoch, batch: 0 },
+      { epoch, batch: 2 },
+      { epoch: epoch - 1, batch: 1 },
+    ]) {
+      expect(await register(known)).toBeUndefined();
+    }
+    expect(await store.position(NODE)).toEqual({ epoch, batch: 1 });
+    expect(await register({ epoch, batch: 1 })).toMatchObject({ epoch: epoch + 1 });
+  });
+
   test('registrations at once get different epochs', async () => {
     const store = ledgerStore((await open()).queries, 'sqlite');
-    const all = await Promise.all(
-      Array.from({ length: 8 }, (_, index) =>
-        store.register({ node: NODE, instance: `i${index}`, epoch_seen: 0, at: 1 }),
-      ),
-    );
+    const all = await Promise.all(Array.from({ length: 8 }, () => registerNode(store, NODE)));
     expect(all.map(({ epoch }) => epoch).sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
   test('an epoch is higher than the one the journal remembers', async () => {
     const store = ledgerStore((await open()).queries, 'sqlite');
-    expect(await store.register({ node: NODE, instance: 'i', epoch_seen: 9, at: 1 })).toMatchObject({
+    expect(await registerNode(store, NODE, { epoch_seen: 9 })).toMatchObject({
       epoch: 10,
     });
   });
@@ -194,7 +207,7 @@ describeStores('the ledger store', ({ open }) => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const run = async (node: string, keys: string[]) => {
-      const { epoch } = await store.register({ node, instance: node, epoch_seen: 0, at: 1 });
+      const { epoch } = await registerNode(store, node);
       for (let number = 1; number <= 20; number++) {
         const settles = keys.map((key_hash) => settleOf(`${node}-${number}-${key_hash}`, { key_hash }));
         expect(await store.settle({ node, epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({

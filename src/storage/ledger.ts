@@ -3,6 +3,7 @@ import {
   type ActivityRaise,
   activityRaisesOf,
   type DayRaise,
+  isSame,
   type LeaseRow,
   type LedgerStore,
   type Position,
@@ -447,26 +448,25 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
     position: async (node) => positionOf(await findNode(queries, node)),
 
-    register: async ({ node, instance, epoch_seen, at }) => {
+    register: async ({ node, instance, epoch_seen, known, at }) => {
       await queries
         .insertInto('ledger_nodes')
         .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
         .onConflict((conflict) => conflict.column('id').doNothing())
         .execute();
-      for (;;) {
-        const known = await findNode(queries, node);
-        const epoch = Math.max(known.epoch, epoch_seen) + 1;
-        // Compare and set: a late copy of an old registration changes nothing.
-        const won = await queries
-          .updateTable('ledger_nodes')
-          .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
-          .where('id', '=', node)
-          .where('epoch', '=', known.epoch)
-          .where('batch', '=', known.batch)
-          .returning('seen_at')
-          .executeTakeFirst();
-        if (won) return { epoch, before: positionOf(known), leases: await leasesOf(queries, node), now: won.seen_at };
-      }
+      const found = await findNode(queries, node);
+      if (!isSame(positionOf(found), known)) return undefined;
+      const epoch = Math.max(found.epoch, epoch_seen) + 1;
+      // Compare and set: a late copy of an old registration changes nothing.
+      const won = await queries
+        .updateTable('ledger_nodes')
+        .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
+        .where('id', '=', node)
+        .where('epoch', '=', found.epoch)
+        .where('batch', '=', found.batch)
+        .returning('seen_at')
+        .executeTakeFirst();
+      return won && { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { managementServer } from '../../../test/management-server.ts';
+import { registerNode } from '../../../test/registered-node.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { toSettle } from '../../ledger/settle.ts';
 import { activityStore } from '../../storage/activity.ts';
@@ -22,7 +23,7 @@ describeStores('credits and activity', ({ open }) => {
     getCredits(made.server, { activity, credits, recorder });
     listActivity(made.server, { activity, now: made.now, recorder });
     const ledger = ledgerStore(database.queries, database.engine);
-    const { epoch } = await ledger.register({ node: 'n', instance: 'i', epoch_seen: 0, at: 1 });
+    const { epoch } = await registerNode(ledger, 'n');
     const { organization_id, default_workspace_id: workspace_id } = made.home;
     let number = 0;
     const settle = async (...over: Parameters<typeof generation>[0][]) => {
