@@ -291,7 +291,7 @@ export function assignmentStore(queries: Queries) {
         .returning(['id', 'guardrail_id', 'organization_id', 'key_hash as assignee'])
         .execute();
       for (const { guardrail_id, organization_id, assignee: id } of left) {
-        await budgetStore(queries).close({ guardrail_id, payer: { by: 'key_hash', id, organization_id } });
+        await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'key_hash', id, organization_id }] });
       }
       return left;
     },
@@ -304,7 +304,7 @@ export function assignmentStore(queries: Queries) {
         .returning(['id', 'guardrail_id', 'organization_id', 'user_id as assignee'])
         .execute();
       for (const { guardrail_id, organization_id, assignee: id } of left) {
-        await budgetStore(queries).close({ guardrail_id, payer: { by: 'user_id', id, organization_id } });
+        await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'user_id', id, organization_id }] });
       }
       return left;
     },
