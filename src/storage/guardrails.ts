@@ -213,6 +213,12 @@ export function assignmentStore(queries: Queries) {
   };
   return {
     /**
+     * Waits until nobody else holds several keys or members, and lets nobody until the transaction ends: two who held them in
+     * different orders would wait for each other.
+     */
+    takeTurn: async (): Promise<void> => void (await nextNumber(queries, 'guardrail_assignments', 0)),
+
+    /**
      * Holds the keys of these hashes against every other change until the transaction ends, in one order, so that two who
      * assign the same keys cannot wait for each other. Gives those that the organization has.
      */

@@ -241,6 +241,31 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect((await auditStore(queries).listBy(filter, { offset: 0, limit: 10 })).data).toEqual([]);
   });
 
+  test('a workspace is deleted though its keys are being assigned all the time, in any order', async () => {
+    const { create, ask, addKey, database, home, server, change } = await setUp();
+    const { organization_id, default_workspace_id } = home;
+    assignGuardrailKeys(server, { change });
+    const filed = { organization_id, workspace_id: default_workspace_id, name: 'g', created_at: NOW };
+    const guardrails: { id: string }[] = [];
+    for (let count = 0; count < 3; count += 1) guardrails.push(await guardrailStore(database.queries).insert(filed));
+    const workspace_id = (await create()).data['id'];
+    const key_hashes: string[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      key_hashes.push((await addKey(workspace_id, { disabled: true })).hash);
+    }
+    const assigning = Array.from({ length: 6 }, async (_, index) => {
+      for (let turn = index; ; turn += 1) {
+        const { status } = await ask('POST', `/guardrails/${guardrails[turn % 3]?.id}/assignments/keys`, {
+          key_hashes: key_hashes.slice(turn % 7),
+        });
+        if (status !== 200) return status;
+      }
+    });
+    await sleep(300);
+    expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
+    expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
+  }, 60_000);
+
   test('a workspace is deleted though its guardrails are being assigned all the time', async () => {
     const { create, ask, addKey, database, home, server, change } = await setUp();
     const { organization_id, default_workspace_id } = home;

@@ -11,7 +11,7 @@ import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';
 import type { AuditEntry } from '../../storage/audit.ts';
 import { byokStore } from '../../storage/byok.ts';
-import { guardrailStore } from '../../storage/guardrails.ts';
+import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { reasoningStateStore } from '../../storage/reasoning-states.ts';
@@ -25,6 +25,7 @@ const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 /** Deletes the keys of a workspace, none of which may open the door any more. */
 async function deleteKeys(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
   const keys = keyStore(work.tx);
+  await assignmentStore(work.tx).takeTurn();
   // Held, and read after that: somebody may just be enabling one, or deleting it.
   const found = await keys.lockAll({ organization_id, workspace_id });
   const active = found.filter((key) => isUsable(key, Date.parse(work.at))).length;
