@@ -232,6 +232,33 @@ describe('a part that fails', () => {
     expect((await record(id))['total_cost']).toBeCloseTo(0.002, 9);
   });
 
+  test.each([
+    [
+      'an index twice',
+      [
+        { index: 0, embedding: [1] },
+        { index: 0, embedding: [1] },
+      ],
+    ],
+    [
+      'null among the numbers',
+      [
+        { index: 0, embedding: [1, null] },
+        { index: 1, embedding: [1, 2] },
+      ],
+    ],
+  ])('so is one with %s', async (_, data) => {
+    script = () => [
+      responseHead(200, 'application/json'),
+      JSON.stringify({ data, usage: { prompt_tokens: 2 } }),
+      'END',
+    ];
+    const { status, id, body: made } = await embed('wire/one', numbers(2));
+    expect(status).toBe(502);
+    expect(made.error.message).toContain('not one vector for each input');
+    expect((await record(id))['total_cost']).toBeCloseTo(0.002, 9);
+  });
+
   test('an answer without numbers is a failure', async () => {
     script = () => [responseHead(200, 'application/json'), '{"data":[{"index":0,"embedding":["NaN"]}]}', 'END'];
     expect((await embed('wire/one', ['1'])).status).toBe(502);

@@ -70,8 +70,8 @@ export function createChange(options: {
           });
           if (entries.length === 0 && announced.length > 0) throw new Error('a change without a word for the audit');
           // Last, because all writers wait for each other there.
-          for (const entry of entries) await auditStore(tx).insert(entry, actor, at);
-          for (const change of announced) await changes.note(tx, change);
+          await auditStore(tx).insert(entries, actor, at);
+          await changes.note(tx, announced);
           return made;
         });
         await changes.heard(announced);

@@ -209,8 +209,9 @@ export function inputOf(listing: Listing): string[] {
   return known.length === 0 ? ['text'] : known;
 }
 
-/** A limit as told; zero stands for "not told" in these facts. */
-export const positive = (value: number | undefined) => (value !== undefined && value > 0 ? value : undefined);
+/** A limit as told; zero stands for "not told" in these facts, and so does what is no whole number. */
+export const positive = (value: number | undefined) =>
+  value !== undefined && Number.isSafeInteger(value) && value > 0 ? value : undefined;
 
 /** The model that a listing means, and how its endpoint differs from the model's plain one. */
 export interface Identity {

@@ -272,6 +272,11 @@ describe('facts', () => {
       endpoints: [{ context: 128_000, completion_max: 4_096 }],
     });
     expect(one({ id: 'gpt-x', limit: { input: 0 } })?.endpoints[0]).not.toHaveProperty('prompt_max');
+    // Facts of strangers: what is no whole number is not told.
+    const odd = one({ id: 'gpt-x', limit: { context: '128000' as never, output: 0.5 } });
+    expect(odd).not.toHaveProperty('context');
+    expect(odd?.endpoints[0]).not.toHaveProperty('context');
+    expect(odd?.endpoints[0]).not.toHaveProperty('completion_max');
   });
 
   test('abilities follow what is told; levels of effort are kept when they are known ones', () => {

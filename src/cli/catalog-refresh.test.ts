@@ -51,6 +51,7 @@ test('public slugs give the ids', async () => {
 
 test('a URL is fetched', async () => {
   const server = createServer((request, response) => {
+    if (request.url === '/cut.json') return void response.write('{', () => request.socket.destroy());
     response.statusCode = request.url === '/api.json' ? 200 : 500;
     response.end(facts('gpt-a'));
   }).listen(0, '127.0.0.1');
@@ -60,6 +61,7 @@ test('a URL is fetched', async () => {
     const out = join(folder, 'models.json');
     expect(await refreshCatalog({ from: `${url}/api.json`, out })).toMatchObject({ models: 1 });
     await expect(refreshCatalog({ from: `${url}/gone`, out })).rejects.toThrow('answered 500');
+    await expect(refreshCatalog({ from: `${url}/cut.json`, out })).rejects.toThrow(`${url}/cut.json cannot be read (`);
   } finally {
     server.close();
   }

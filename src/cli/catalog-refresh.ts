@@ -126,11 +126,18 @@ async function read(from: string): Promise<string> {
   const signal = AbortSignal.timeout(limits.catalog_download_ms_max);
   const answer = await fetch(from, { signal }).catch(unread(from));
   if (!answer.ok || answer.body === null) throw new Error(`${from} answered ${answer.status}`);
+  const text = await wholeText(answer.body).catch(unread(from));
+  if (text === undefined) throw new Error(`${from} is larger than ${limits.catalog_bytes_max} bytes`);
+  return text;
+}
+
+/** undefined: it is too large. */
+async function wholeText(body: ReadableStream<Uint8Array>): Promise<string | undefined> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  for await (const part of answer.body) {
+  for await (const part of body) {
     bytes += part.byteLength;
-    if (bytes > limits.catalog_bytes_max) throw new Error(`${from} is larger than ${limits.catalog_bytes_max} bytes`);
+    if (bytes > limits.catalog_bytes_max) return undefined;
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');

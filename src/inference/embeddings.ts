@@ -223,7 +223,12 @@ async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Lin
     const found = `${vectors.length} vectors for ${inputs.length} inputs`;
     throw new UpstreamError('invalid_response', `The provider answered with ${found}`, { status: 200 });
   }
-  return batch.is_unnormalised ? vectors.map(normalised) : vectors;
+  const found = vectors.filter((vector) => vector !== undefined);
+  if (found.length !== inputs.length) {
+    const text = "The provider's answer has not one vector for each input";
+    throw new UpstreamError('invalid_response', text, { status: 200 });
+  }
+  return batch.is_unnormalised ? found.map(normalised) : found;
 }
 
 /** The failure that stands for all of an attempt: one whose cost nobody knows before one that cost nothing. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditEvent } from '../schemas/audit.ts';
 import type { Page, Paged } from '../schemas/page.ts';
+import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
 import { nextNumber } from './sequence.ts';
 
@@ -33,27 +34,30 @@ export interface AuditFilter {
 /** Who changed what, for good: events are only ever added. */
 export function auditStore(queries: Queries) {
   return {
-    /** Writes an event in the transaction of its change, so that there is never one without the other. Last in it: writers wait for each other here. */
-    insert: async (entry: AuditEntry, actor: Actor, at: string): Promise<void> => {
+    /**
+     * Writes the events of a change, in their order, in its transaction, so that there is never one without the other. Last
+     * in it: writers wait for each other here.
+     */
+    insert: async (entries: readonly AuditEntry[], actor: Actor, at: string): Promise<void> => {
+      if (entries.length === 0) return;
       const state = (value: object | null) => (value === null ? null : JSON.stringify(value));
-      await queries
-        .insertInto('audit_events')
-        .values({
-          seq: await nextNumber(queries, 'audit_events'),
-          id: randomUUID(),
-          organization_id: actor.organization_id,
-          created_at: at,
-          actor_key_hash: actor.key_hash,
-          actor_user_id: actor.user_id,
-          actor: actor.actor,
-          action: entry.action,
-          resource_type: entry.resource_type,
-          resource_id: entry.resource_id,
-          state_before: state(entry.before),
-          state_after: state(entry.after),
-          request_id: actor.request_id,
-        })
-        .execute();
+      const first = await nextNumber(queries, 'audit_events', entries.length);
+      const rows = entries.map((entry, index) => ({
+        seq: first + index,
+        id: randomUUID(),
+        organization_id: actor.organization_id,
+        created_at: at,
+        actor_key_hash: actor.key_hash,
+        actor_user_id: actor.user_id,
+        actor: actor.actor,
+        action: entry.action,
+        resource_type: entry.resource_type,
+        resource_id: entry.resource_id,
+        state_before: state(entry.before),
+        state_after: state(entry.after),
+        request_id: actor.request_id,
+      }));
+      for (const chunk of chunksOf(rows)) await queries.insertInto('audit_events').values(chunk).execute();
     },
 
     /** The newest first. */

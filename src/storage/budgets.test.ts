@@ -276,9 +276,7 @@ describeStores('budgets', ({ open }) => {
     await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
     const limits = async () => (await budgets()).map(([, limit]) => limit);
     expect(await limits()).toEqual([9, 9, 3, 80]);
-    await keys.unassignGuardrails({ organization_id, hash });
-    expect(await limits()).toEqual([null, 9, 3, 80]);
-    await keys.delete({ organization_id, hash });
+    await keys.delete({ organization_id, hashes: [hash] });
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);

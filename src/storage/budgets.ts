@@ -11,17 +11,11 @@ import {
 import type { StoredKey } from '../accounts/key.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
+import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
 
 /** What came of one source of limits. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
-
-/** So many rows of parameters go into one statement. */
-const ROWS_MAX = 500;
-
-function* chunksOf<T>(rows: readonly T[]): Generator<T[]> {
-  for (let at = 0; at < rows.length; at += ROWS_MAX) yield rows.slice(at, at + ROWS_MAX);
-}
 
 /**
  * Limits in force. What sets a limit (a key, a guardrail and whom it is assigned to, a workspace, credits) is followed here
@@ -236,12 +230,14 @@ export function budgetStore(queries: Queries) {
       await keep({ scope: 'organization', subject: subjectOf(budget.payer) }, [budget], at);
     },
 
-    /** Ends what a guardrail or a subject that is no more was limited by, or what the one limited of the other. */
-    close: async (gone: { guardrail_id?: string; payer?: Payer }): Promise<void> => {
+    /** Ends what a guardrail or subjects that are no more were limited by, or what the one limited of the others. */
+    close: async ({ guardrail_id, payers }: { guardrail_id?: string; payers?: readonly Payer[] }): Promise<void> => {
       let found = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
-      if (gone.guardrail_id !== undefined) found = found.where('guardrail_id', '=', gone.guardrail_id);
-      if (gone.payer !== undefined) found = found.where('subject', '=', subjectOf(gone.payer));
-      await close((await found.execute()).map(({ id }) => id));
+      if (guardrail_id !== undefined) found = found.where('guardrail_id', '=', guardrail_id);
+      if (payers === undefined) return close((await found.execute()).map(({ id }) => id));
+      for (const chunk of chunksOf(payers.map(subjectOf))) {
+        await close((await found.where('subject', 'in', chunk).execute()).map(({ id }) => id));
+      }
     },
   };
 }

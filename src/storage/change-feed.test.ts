@@ -33,9 +33,9 @@ async function openFeed(
 }
 
 /** As a change does it. */
-async function announce(feed: ChangeFeed, { queries }: Database) {
-  await queries.transaction().execute((tx) => feed.note(tx, CHANGE));
-  await feed.heard([CHANGE]);
+async function announce(feed: ChangeFeed, { queries }: Database, changes = [CHANGE]) {
+  await queries.transaction().execute((tx) => feed.note(tx, changes));
+  await feed.heard(changes);
 }
 
 async function settled(feed: ChangeFeed) {
@@ -117,10 +117,12 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     for (const { feed } of [one, other]) await settled(feed);
     one.told.length = 0;
     other.told.length = 0;
-    await announce(one.feed, database);
+    const changes: Announcement[] = [CHANGE, { topic: 'policy', id: 'two' }];
+    await announce(one.feed, database, changes);
     for (const { feed, told } of [one, other]) {
       expect(feed.current()).toBe(true);
-      expect(told).toContainEqual(engine === 'postgres' ? CHANGE : 'everything');
+      const expected = engine === 'postgres' ? changes : ['everything' as const];
+      for (const change of expected) expect(told).toContainEqual(change);
     }
   });
 
@@ -129,7 +131,7 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
     for (const { feed } of [one, other]) await settled(feed);
     await database.queries.transaction().execute(async (tx) => {
-      await one.feed.note(tx, CHANGE);
+      await one.feed.note(tx, [CHANGE]);
       await sleep(limits.feed_settle_ms);
       for (const { feed, told } of [one, other]) {
         feed.current();

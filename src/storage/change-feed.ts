@@ -11,8 +11,8 @@ export interface Announcement {
  * that asks `current` before it looks into its memory is served there with what was true before the change.
  */
 export interface ChangeFeed {
-  /** Called in the transaction of the change, last: it is told if that commits. */
-  note(tx: Queries, change: Announcement): Promise<void>;
+  /** Called in the transaction of the changes, last: they are told if that commits. */
+  note(tx: Queries, changes: readonly Announcement[]): Promise<void>;
   /** Called after the commit: resolves when no live node remembers what was before, at the latest after `limits.announce_ms_max`. */
   heard(changes: readonly Announcement[]): Promise<void>;
   /**

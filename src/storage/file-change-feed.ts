@@ -50,7 +50,9 @@ export function fileChangeFeed(data_dir: string): ChangeFeed {
   if (markOf(file) === undefined) mark();
   look();
   return {
-    note: async () => mark(),
+    async note(_tx, changes) {
+      if (changes.length > 0) mark();
+    },
     async heard(changes) {
       if (changes.length === 0) return;
       mark();

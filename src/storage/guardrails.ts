@@ -213,6 +213,12 @@ export function assignmentStore(queries: Queries) {
   };
   return {
     /**
+     * Waits until nobody else holds several keys or members, and lets nobody until the transaction ends: two who held them in
+     * different orders would wait for each other.
+     */
+    takeTurn: async (): Promise<void> => void (await nextNumber(queries, 'guardrail_assignments', 0)),
+
+    /**
      * Holds the keys of these hashes against every other change until the transaction ends, in one order, so that two who
      * assign the same keys cannot wait for each other. Gives those that the organization has.
      */
@@ -291,7 +297,7 @@ export function assignmentStore(queries: Queries) {
         .returning(['id', 'guardrail_id', 'organization_id', 'key_hash as assignee'])
         .execute();
       for (const { guardrail_id, organization_id, assignee: id } of left) {
-        await budgetStore(queries).close({ guardrail_id, payer: { by: 'key_hash', id, organization_id } });
+        await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'key_hash', id, organization_id }] });
       }
       return left;
     },
@@ -304,7 +310,7 @@ export function assignmentStore(queries: Queries) {
         .returning(['id', 'guardrail_id', 'organization_id', 'user_id as assignee'])
         .execute();
       for (const { guardrail_id, organization_id, assignee: id } of left) {
-        await budgetStore(queries).close({ guardrail_id, payer: { by: 'user_id', id, organization_id } });
+        await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'user_id', id, organization_id }] });
       }
       return left;
     },

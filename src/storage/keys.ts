@@ -1,7 +1,9 @@
 import { type Selectable, sql } from 'kysely';
 import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../accounts/key.ts';
+import { append } from '../schemas/append.ts';
 import type { Page } from '../schemas/page.ts';
 import { budgetStore } from './budgets.ts';
+import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
@@ -66,6 +68,18 @@ export function keyStore(queries: Queries) {
       return row && toKey(row);
     },
 
+    /** The keys of a workspace, each held as by `lock`, in the order of their hashes. */
+    lockAll: async (which: { organization_id: string; workspace_id: string }): Promise<StoredKey[]> => {
+      const rows = await queries
+        .updateTable('api_keys')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', which.organization_id)
+        .where('workspace_id', '=', which.workspace_id)
+        .returningAll()
+        .execute();
+      return rows.map(toKey).sort((a, b) => (a.hash < b.hash ? -1 : 1));
+    },
+
     update: async ({ organization_id, hash }: KeyId, change: KeyChange): Promise<StoredKey> => {
       const row = await queries
         .updateTable('api_keys')
@@ -80,26 +94,25 @@ export function keyStore(queries: Queries) {
       return key;
     },
 
-    /** Its usage and its generations stay. What was assigned to it must be gone. */
-    delete: async ({ organization_id, hash }: KeyId): Promise<void> => {
-      await queries
-        .deleteFrom('api_keys')
-        .where('organization_id', '=', organization_id)
-        .where('hash', '=', hash)
-        .execute();
-      await budgetStore(queries).close({ payer: { by: 'key_hash', id: hash, organization_id } });
-    },
-
-    /** Takes the key out of its guardrail; gives the assignments that were. */
-    unassignGuardrails: async ({ organization_id, hash }: KeyId) => {
-      const left = await queries
-        .deleteFrom('guardrail_key_assignments')
-        .where('organization_id', '=', organization_id)
-        .where('key_hash', '=', hash)
-        .returning(['id', 'guardrail_id'])
-        .execute();
-      const payer = { by: 'key_hash' as const, id: hash, organization_id };
-      for (const { guardrail_id } of left) await budgetStore(queries).close({ guardrail_id, payer });
+    /** Deletes keys; gives the assignments of guardrails that went with them. What they spent and their generations stay. */
+    delete: async ({ organization_id, hashes }: { organization_id: string; hashes: readonly string[] }) => {
+      const left: { id: string; guardrail_id: string; key_hash: string }[] = [];
+      for (const chunk of chunksOf(hashes)) {
+        const unassigned = await queries
+          .deleteFrom('guardrail_key_assignments')
+          .where('organization_id', '=', organization_id)
+          .where('key_hash', 'in', chunk)
+          .returning(['id', 'guardrail_id', 'key_hash'])
+          .execute();
+        append(left, unassigned);
+        await queries
+          .deleteFrom('api_keys')
+          .where('organization_id', '=', organization_id)
+          .where('hash', 'in', chunk)
+          .execute();
+      }
+      const payers = hashes.map((id) => ({ by: 'key_hash' as const, id, organization_id }));
+      await budgetStore(queries).close({ payers });
       return left;
     },
 

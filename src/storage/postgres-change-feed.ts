@@ -99,9 +99,10 @@ export class PostgresChangeFeed implements ChangeFeed {
     return feed;
   }
 
-  async note(tx: Queries, { topic, id }: Announcement): Promise<void> {
-    const text = JSON.stringify({ is: 'change', topic, id } satisfies Message);
-    await sql`SELECT pg_notify(${sql.raw(CHANNEL)}, ${text})`.execute(tx);
+  async note(tx: Queries, changes: readonly Announcement[]): Promise<void> {
+    if (changes.length === 0) return;
+    const texts = changes.map(({ topic, id }) => JSON.stringify({ is: 'change', topic, id } satisfies Message));
+    await sql`SELECT pg_notify(${sql.raw(CHANNEL)}, text) FROM unnest(${texts}::text[]) AS text`.execute(tx);
   }
 
   async heard(changes: readonly Announcement[]): Promise<void> {

@@ -185,7 +185,7 @@ export function workspaceStore(queries: Queries) {
         .where('id', '=', id)
         .returning('organization_id')
         .executeTakeFirstOrThrow();
-      await budgetStore(queries).close({ payer: { by: 'workspace_id', id, organization_id } });
+      await budgetStore(queries).close({ payers: [{ by: 'workspace_id', id, organization_id }] });
     },
 
     listBy: async (organization_id: string, page: Page): Promise<Paged<StoredWorkspace>> => {

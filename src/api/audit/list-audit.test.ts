@@ -24,7 +24,7 @@ describeStores('GET /audit', ({ open }) => {
         .transaction()
         .execute((tx) =>
           auditStore(tx).insert(
-            { action: 'update', resource_type: 'api_key', resource_id, before: { name: 'a' }, after: { name: 'b' } },
+            [{ action: 'update', resource_type: 'api_key', resource_id, before: { name: 'a' }, after: { name: 'b' } }],
             { ...actor, ...over },
             NOW,
           ),

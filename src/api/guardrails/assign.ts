@@ -58,6 +58,7 @@ async function hold({ tx, actor }: Work, { kind, guardrail_id, assignees: given 
   const { organization_id } = actor;
   const guardrail = await foundGuardrail({ organization_id, id: guardrail_id }, guardrailStore(tx).lock);
   const store = assignmentStore(tx);
+  await store.takeTurn();
   const found = await kind.lock(store, organization_id, given.filter(isStorable));
   const index = given.findIndex((assignee) => !found.has(assignee));
   if (index >= 0) throw new GatewayError(404, `${kind.field}[${index}] was not found in this organization`);

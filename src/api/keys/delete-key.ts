@@ -26,8 +26,7 @@ export function deleteKey(server: Server, { change }: { change: Change }): void 
         const store = keyStore(tx);
         const key = await foundKey(which, store.lock);
         checkVersion(request, key.version);
-        const unassigned = await store.unassignGuardrails(which);
-        await store.delete(which);
+        const unassigned = await store.delete({ organization_id: actor.organization_id, hashes: [key.hash] });
         for (const { id, guardrail_id } of unassigned) {
           await audit({
             action: 'unassign',

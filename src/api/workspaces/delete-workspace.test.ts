@@ -116,6 +116,50 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain('sealed');
   });
 
+  test('a workspace of many inactive keys goes in as few statements as one of few, its audit in the order of the hashes', async () => {
+    const database = await open();
+    let statements = 0;
+    const queries = database.queries.withPlugin({
+      transformQuery: ({ node }) => {
+        statements += 1;
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    });
+    const { create, ask, addKey, changes, home } = await workspacesServer({ ...database, queries }, NOW);
+    const { organization_id } = home;
+    const heard: string[] = [];
+    changes.listen((change) => void (change !== 'everything' && change.topic === 'keys' && heard.push(change.id)));
+    const needed: number[] = [];
+    for (const count of [2, 40]) {
+      const workspace_id = String((await create()).data['id']);
+      const guardrail = { organization_id, workspace_id: home.default_workspace_id, name: 'g', created_at: NOW };
+      const { id: guardrail_id } = await guardrailStore(queries).insert({ ...guardrail, limit_nano: 5 });
+      const hashes: string[] = [];
+      for (let made = 0; made < count; made += 1) {
+        const limit = { limit_nano: 1_000, disabled: made % 2 === 0, expires_at: NOW };
+        hashes.push((await addKey(workspace_id, limit)).hash);
+      }
+      const assigned = { organization_id, guardrail_id, assigned_by: null, created_at: NOW };
+      await assignmentStore(queries).insertKeys({ ...assigned, assignees: hashes });
+      heard.length = 0;
+      statements = 0;
+      expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
+      needed.push(statements);
+      expect(heard).toEqual(hashes.sort());
+      // Before those of its one member and of itself.
+      const page = { offset: 2, limit: 2 * count };
+      const { data: events } = await auditStore(queries).listBy({ organization_id }, page);
+      const told = events.reverse().map(({ resource_type, resource_id, before }) => {
+        return resource_type === 'guardrail_assignment' ? before : { [resource_type]: resource_id };
+      });
+      expect(told).toEqual(hashes.flatMap((hash) => [{ guardrail_id, key_hash: hash }, { api_key: hash }]));
+      const limits = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
+      expect(await limits.execute()).toEqual([]);
+    }
+    expect(needed[1]).toBe(needed[0]);
+  }, 60_000);
+
   test('a key made while its workspace is deleted: one of the two wins, and no key is left without a workspace', async () => {
     const { create, ask, database } = await setUp();
     for (let round = 0; round < 10; round += 1) {
@@ -196,6 +240,31 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     const filter = { organization_id, resource_type: 'guardrail_assignment' } as const;
     expect((await auditStore(queries).listBy(filter, { offset: 0, limit: 10 })).data).toEqual([]);
   });
+
+  test('a workspace is deleted though its keys are being assigned all the time, in any order', async () => {
+    const { create, ask, addKey, database, home, server, change } = await setUp();
+    const { organization_id, default_workspace_id } = home;
+    assignGuardrailKeys(server, { change });
+    const filed = { organization_id, workspace_id: default_workspace_id, name: 'g', created_at: NOW };
+    const guardrails: { id: string }[] = [];
+    for (let count = 0; count < 3; count += 1) guardrails.push(await guardrailStore(database.queries).insert(filed));
+    const workspace_id = (await create()).data['id'];
+    const key_hashes: string[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      key_hashes.push((await addKey(workspace_id, { disabled: true })).hash);
+    }
+    const assigning = Array.from({ length: 6 }, async (_, index) => {
+      for (let turn = index; ; turn += 1) {
+        const { status } = await ask('POST', `/guardrails/${guardrails[turn % 3]?.id}/assignments/keys`, {
+          key_hashes: key_hashes.slice(turn % 7),
+        });
+        if (status !== 200) return status;
+      }
+    });
+    await sleep(300);
+    expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
+    expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
+  }, 60_000);
 
   test('a workspace is deleted though its guardrails are being assigned all the time', async () => {
     const { create, ask, addKey, database, home, server, change } = await setUp();

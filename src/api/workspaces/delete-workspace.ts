@@ -1,5 +1,5 @@
 import { describeByok } from '../../accounts/byok.ts';
-import { isUsable, keyState, type StoredKey } from '../../accounts/key.ts';
+import { isUsable, keyState } from '../../accounts/key.ts';
 import { describeBudget, describeWorkspace, type StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError } from '../../errors.ts';
 import { describeGuardrail } from '../../guardrails/guardrail.ts';
@@ -11,7 +11,7 @@ import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';
 import type { AuditEntry } from '../../storage/audit.ts';
 import { byokStore } from '../../storage/byok.ts';
-import { guardrailStore } from '../../storage/guardrails.ts';
+import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { reasoningStateStore } from '../../storage/reasoning-states.ts';
@@ -25,25 +25,20 @@ const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 /** Deletes the keys of a workspace, none of which may open the door any more. */
 async function deleteKeys(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
   const keys = keyStore(work.tx);
-  const found: StoredKey[] = [];
-  const hashes = (await keys.listBy({ organization_id, workspace_id })).map(({ hash }) => hash);
-  // In the order in which guardrails are assigned to keys.
-  for (const hash of hashes.sort()) {
-    // Somebody may just be enabling it, or deleting it.
-    const key = await keys.lock({ organization_id, hash });
-    if (key) found.push(key);
-  }
+  await assignmentStore(work.tx).takeTurn();
+  // Held, and read after that: somebody may just be enabling one, or deleting it.
+  const found = await keys.lockAll({ organization_id, workspace_id });
   const active = found.filter((key) => isUsable(key, Date.parse(work.at))).length;
   if (active > 0) {
     const [noun, pronoun] = active === 1 ? ['key', 'it'] : ['keys', 'them'];
     throw new GatewayError(400, `The workspace has ${active} active API ${noun}; disable or delete ${pronoun} first`);
   }
+  const unassigned = await keys.delete({ organization_id, hashes: found.map(({ hash }) => hash) });
+  const left = Map.groupBy(unassigned, ({ key_hash }) => key_hash);
   for (const key of found) {
-    const which = { organization_id, hash: key.hash };
-    for (const { id, guardrail_id } of await keys.unassignGuardrails(which)) {
-      await auditGone(work, 'guardrail_assignment', id, { guardrail_id, key_hash: key.hash });
+    for (const { id, ...before } of left.get(key.hash) ?? []) {
+      await auditGone(work, 'guardrail_assignment', id, before);
     }
-    await keys.delete(which);
     await auditGone(work, 'api_key', key.hash, keyState(key));
     work.announce({ topic: 'keys', id: key.hash });
   }

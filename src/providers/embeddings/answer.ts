@@ -37,12 +37,11 @@ export function readList(value: JsonValue): EmbeddingAnswer {
     return { index: typeof index === 'number' ? index : position, vector: readVector(embedding) };
   });
   items.sort((a, b) => a.index - b.index);
-  if (items.some(({ index }, position) => index !== position)) {
-    throw new UpstreamError('invalid_response', "The provider's answer has not one vector for each input");
-  }
+  // Whose a vector is must be plain of each.
+  const are_told = items.every(({ index }, position) => index === position);
   const usage = usageOf(asObject(body['usage']));
   return {
-    vectors: items.map(({ vector }) => vector),
+    vectors: items.map(({ vector }) => (are_told ? vector : undefined)),
     ...(usage === undefined ? {} : { usage }),
     ...(typeof body['id'] === 'string' ? { upstream_id: body['id'] } : {}),
   };

@@ -50,8 +50,8 @@ export interface EncodedEmbedding {
 }
 
 export interface EmbeddingAnswer {
-  /** In the order of the inputs. */
-  vectors: Vector[];
+  /** In the order of the inputs; undefined: what came for one is no vector. */
+  vectors: (Vector | undefined)[];
   /** Absent: not told. */
   usage?: TokenClasses;
   upstream_id?: string;
@@ -70,6 +70,6 @@ export interface EmbeddingDialect {
    * other dimensions, or of half the input, is not what was asked for. Never changes `request`.
    */
   encodeRequest(request: EmbeddingRequest, endpoint: DialectEndpoint, media: Media): EncodedEmbedding;
-  /** Throws `UpstreamError`. How many vectors there must be is the caller's to check. */
+  /** Throws `UpstreamError`. Whether there is a vector for each input is the caller's to check: other answers were billed too. */
   decodeResponse(body: JsonValue, headers: Record<string, string | string[] | undefined>): EmbeddingAnswer;
 }

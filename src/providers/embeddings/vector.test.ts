@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UpstreamError } from '../dialect.ts';
 import { normalised, readVector, toBase64, toNumbers } from './vector.ts';
 
 const floats = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 50 });
@@ -10,7 +9,7 @@ describe('vectors', () => {
     fc.assert(
       fc.property(floats, (numbers) => {
         const base64 = toBase64(numbers);
-        expect(toNumbers(readVector(base64))).toEqual(numbers);
+        expect(toNumbers(readVector(base64) ?? [])).toEqual(numbers);
         expect(toBase64(toNumbers(base64))).toBe(base64);
       }),
     );
@@ -22,7 +21,7 @@ describe('vectors', () => {
 
   test('numbers that were sent as numbers stay what they were', () => {
     const numbers = [0.1, -1e-40, 0.123456789012345];
-    expect(toNumbers(readVector(numbers))).toBe(numbers);
+    expect(toNumbers(readVector(numbers) ?? [])).toBe(numbers);
   });
 
   test.each([
@@ -36,7 +35,7 @@ describe('vectors', () => {
     ['a text that is no base64', 'AAAAAA==!!!!!!!!'],
     ['an object', { 0: 1 }],
   ])('%s is no vector', (_, value) => {
-    expect(() => readVector(value)).toThrow(UpstreamError);
+    expect(readVector(value)).toBeUndefined();
   });
 
   test('a vector is brought to length one; one without length stays', () => {

@@ -1,4 +1,3 @@
-import { UpstreamError } from '../dialect.ts';
 import type { Vector } from './dialect.ts';
 
 const FLOAT_BYTES = 4;
@@ -18,14 +17,14 @@ function floatsOf(base64: string): Float32Array | undefined {
   return new Float32Array(aligned.buffer, aligned.byteOffset, aligned.length / FLOAT_BYTES);
 }
 
-/** A vector as an upstream sent it. Throws `UpstreamError` where it is none. */
-export function readVector(value: unknown): Vector {
+/** A vector as an upstream sent it; undefined where it is none. */
+export function readVector(value: unknown): Vector | undefined {
   if (typeof value === 'string') {
     if (floatsOf(value) !== undefined) return value;
   } else if (Array.isArray(value) && value.length > 0 && value.every((number) => Number.isFinite(number))) {
     return value as number[];
   }
-  throw new UpstreamError('invalid_response', 'The provider answered with something that is no vector');
+  return undefined;
 }
 
 /** The vector as numbers: exactly those that were sent. */
