@@ -215,6 +215,8 @@ export const limits = {
   code_verifier_chars_max: 512,
   callback_url_chars_max: 2_048,
   key_label_chars_max: 100,
+  /** So many rows of parameters go into one statement. */
+  statement_rows_max: 500,
   /** Expired codes or sessions that one new one clears away. */
   sweep_rows_max: 100,
   session_ms_max: 12 * 3_600_000,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditEvent } from '../schemas/audit.ts';
 import type { Page, Paged } from '../schemas/page.ts';
-import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
+import { portionsOf } from './portions.ts';
 import { nextNumber } from './sequence.ts';
 
 /** One change: what was before (null: nothing) and after (null: nothing any more), without secrets. */
@@ -57,7 +57,7 @@ export function auditStore(queries: Queries) {
         state_after: state(entry.after),
         request_id: actor.request_id,
       }));
-      for (const chunk of chunksOf(rows)) await queries.insertInto('audit_events').values(chunk).execute();
+      for (const chunk of portionsOf(rows)) await queries.insertInto('audit_events').values(chunk).execute();
     },
 
     /** The newest first. */

@@ -11,8 +11,8 @@ import {
 import type { StoredKey } from '../accounts/key.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
-import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
+import { portionsOf } from './portions.ts';
 
 /** What came of one source of limits. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
@@ -32,7 +32,7 @@ export function budgetStore(queries: Queries) {
   };
 
   const close = async (ids: readonly string[]): Promise<void> => {
-    for (const chunk of chunksOf(ids)) {
+    for (const chunk of portionsOf(ids)) {
       await queries
         .updateTable('ledger_budgets')
         .set(({ eb }) => ({ limit_nano: null, version: eb('version', '+', 1) }))
@@ -43,7 +43,7 @@ export function budgetStore(queries: Queries) {
   };
 
   const put = async (budgets: readonly SourcedBudget[]): Promise<void> => {
-    for (const chunk of chunksOf(budgets)) {
+    for (const chunk of portionsOf(budgets)) {
       await queries
         .insertInto('ledger_budgets')
         .values(chunk.map(({ payer, ...budget }) => ({ ...budget, subject: subjectOf(payer), version: 1 })))
@@ -62,7 +62,7 @@ export function budgetStore(queries: Queries) {
   /** What these payers settled since a day, each on the gateway's account and on their own. */
   const usagesSince = async (payers: readonly Payer[], day: string) => {
     const found = new Map<string, { usage: number; byok_usage: number }>();
-    for (const chunk of chunksOf(payers)) {
+    for (const chunk of portionsOf(payers)) {
       const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = chunk;
       const rows = await queries
         .selectFrom('activity_days')
@@ -88,7 +88,7 @@ export function budgetStore(queries: Queries) {
   /** Budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
   const openAlike = async (budgets: readonly SourcedBudget[], window_start: string): Promise<void> => {
     const empty = { window_start, opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0 };
-    for (const chunk of chunksOf(budgets)) {
+    for (const chunk of portionsOf(budgets)) {
       await queries
         .insertInto('ledger_windows')
         .values(chunk.map(({ id }) => ({ budget_id: id, ...empty, free: null })))
@@ -235,7 +235,7 @@ export function budgetStore(queries: Queries) {
       let found = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
       if (guardrail_id !== undefined) found = found.where('guardrail_id', '=', guardrail_id);
       if (payers === undefined) return close((await found.execute()).map(({ id }) => id));
-      for (const chunk of chunksOf(payers.map(subjectOf))) {
+      for (const chunk of portionsOf(payers.map(subjectOf))) {
         await close((await found.where('subject', 'in', chunk).execute()).map(({ id }) => id));
       }
     },

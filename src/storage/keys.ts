@@ -3,8 +3,8 @@ import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../acc
 import { append } from '../schemas/append.ts';
 import type { Page } from '../schemas/page.ts';
 import { budgetStore } from './budgets.ts';
-import { chunksOf } from './chunks.ts';
 import type { Queries } from './database.ts';
+import { portionsOf } from './portions.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
@@ -97,7 +97,7 @@ export function keyStore(queries: Queries) {
     /** Deletes keys; gives the assignments of guardrails that went with them. What they spent and their generations stay. */
     delete: async ({ organization_id, hashes }: { organization_id: string; hashes: readonly string[] }) => {
       const left: { id: string; guardrail_id: string; key_hash: string }[] = [];
-      for (const chunk of chunksOf(hashes)) {
+      for (const chunk of portionsOf(hashes)) {
         const unassigned = await queries
           .deleteFrom('guardrail_key_assignments')
           .where('organization_id', '=', organization_id)
