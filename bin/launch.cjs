@@ -68,18 +68,23 @@ function followParent() {
  * A gateway reads its configuration at SIGHUP. Until it can, the signal must not end it: it is about to read it anyway. A
  * terminal that is closed sends the same signal, and then it ends (`src/cli/follow-config.ts`).
  */
-function outliveHangUp(args) {
-  var serves = args.length === 0 || args[0] === 'serve' || args[0].charAt(0) === '-';
-  if (!serves || process.platform === 'win32') return;
+function outliveHangUp() {
+  if (process.platform === 'win32') return;
   process.once('SIGHUP', () => {
     try {
       if (process.stdout.isTTY || process.stderr.isTTY) fs.closeSync(fs.openSync('/dev/tty', 'r'));
-      outliveHangUp(args);
+      outliveHangUp();
     } catch (_) {
       process.kill(process.pid, 'SIGHUP');
     }
   });
 }
+
+/**
+ * Packages of many small files. What is kept of a file stays in memory, in a buffer up to twice its size, for as long as the process
+ * runs: theirs took 3 MB, and starts are no slower without. So these are loaded before anything is kept.
+ */
+var NOT_KEPT = ['fastify', 'kysely', 'pino', 'prom-client', 'typebox'];
 
 /** What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. */
 function keepCompiled() {
@@ -88,6 +93,15 @@ function keepCompiled() {
   }
   // Where the folder cannot be written, this does nothing. Worker threads and processes read the variable.
   require('module').enableCompileCache(process.env.NODE_COMPILE_CACHE);
+}
+
+/** What is done before a program is loaded. */
+function prepare(name, args) {
+  var serves = args.length === 0 || args[0] === 'serve' || args[0].charAt(0) === '-';
+  if (name !== SERVICE) return Promise.resolve();
+  if (!serves) return Promise.resolve().then(keepCompiled);
+  outliveHangUp();
+  return Promise.all(NOT_KEPT.map((name) => import(name))).then(keepCompiled);
 }
 
 /** Runs the program on the pinned runtime: signals go to it, its end is ours. */
@@ -124,13 +138,11 @@ function launch(name, args) {
   if (parseInt(process.versions.node, 10) >= MAJOR) {
     process.argv = [process.execPath, target].concat(args);
     followParent();
-    if (name === SERVICE) {
-      outliveHangUp(args);
-      keepCompiled();
-    }
-    import(require('url').pathToFileURL(target).href).catch((error) => {
-      fail([String((error && error.stack) || error)]);
-    });
+    prepare(name, args)
+      .then(() => import(require('url').pathToFileURL(target).href))
+      .catch((error) => {
+        fail([String((error && error.stack) || error)]);
+      });
     return;
   }
   var runtime = pinnedRuntime();

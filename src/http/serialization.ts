@@ -1,5 +1,10 @@
-import fastJson, { type Schema } from 'fast-json-stringify';
+import { createRequire } from 'node:module';
+import type { Schema } from 'fast-json-stringify';
 import type { FastifySerializerCompiler } from 'fastify';
+
+const load = createRequire(import.meta.url);
+/** Loaded with the first answer: it brings Ajv, and an idle gateway writes none. */
+const fastJson = () => load('fast-json-stringify') as typeof import('fast-json-stringify').default;
 
 type Write = (answer: unknown) => string;
 
@@ -14,7 +19,7 @@ export const serializerCompiler: FastifySerializerCompiler<Schema> = ({ schema }
   return (answer) => {
     let write = writers.get(schema as object);
     if (write === undefined) {
-      write = fastJson(schema) as Write;
+      write = fastJson()(schema) as Write;
       writers.set(schema as object, write);
     }
     return write(answer);

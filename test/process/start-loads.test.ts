@@ -17,6 +17,7 @@ const NOT_NEEDED: Readonly<Record<string, RegExp>> = {
   "Node's fetch and web sockets: `node:http` was imported, not required": /internal\/deps\/undici\/undici$/,
   'the whole of undici': /\/undici\/lib\/web\//,
   "Ajv as Fastify's validator": /\/@fastify\/ajv-compiler\//,
+  'what writes answers by their schema, and Ajv with it': /\/(fast-json-stringify\/index|ajv\/dist\/ajv)\.js$/,
   'what makes and renders the OpenAPI document': /\/@fastify\/(swagger|static)|\/http\/documentation\.ts/,
   YAML: /\/node_modules\/yaml\//,
   "the engine of users' patterns": /\/node_modules\/re2js\//,
