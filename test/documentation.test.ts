@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
@@ -141,6 +143,57 @@ test('every request of the README and the guides to the sandbox is answered', as
       const text = await response.text();
       expect(response.status, `${path}: ${text}`).toBe(200);
       expect(text, path).not.toMatch(/"finish_reason":"error"|"data":\[\]/);
+    }
+  } finally {
+    await gateway.stop();
+  }
+});
+
+/** What an administrator types, in order: calls of the management API, and commands beside them. */
+function administration(): {
+  text: string;
+  command: string[];
+  path: string;
+  method: string;
+  body: string | undefined;
+}[] {
+  const blocks = blocksOf(all_text, 'sh').filter((block) => block.includes('manage '));
+  return blocks
+    .flatMap((block) => block.split(/^(?=manage |node |curl |export |#)/m))
+    .filter((text) => /^manage [^(]|^node /.test(text))
+    .map((text) => {
+      const body = / -d '([\s\S]*?)'/.exec(text)?.[1];
+      const [, quoted, plain = ''] = /"\$GATEWAY([^"]*)"|\$GATEWAY(\S*)/.exec(text) ?? [];
+      const command = [...text.matchAll(/'([^']*)'|(\S+)/g)].map(([, inner, word = '']) => inner ?? word);
+      const method = / -X (\w+)/.exec(text)?.[1] ?? (body === undefined ? 'GET' : 'POST');
+      return { text, command, path: quoted ?? plain, method, body };
+    });
+}
+
+test('what the README and the guides tell an administrator to type works, one after the other', async () => {
+  const gateway = await startGateway();
+  try {
+    const ids: Record<string, string> = { '…': '0', '$(date -u +%F)': new Date().toISOString().slice(0, 10) };
+    const filled = (text: string) => Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(name, id), text);
+    const steps = administration();
+    expect(steps.length).toBeGreaterThan(20);
+    for (const { text, command, path, method, body } of steps) {
+      if (command[0] === 'node') {
+        const environment = { PATH: process.env['PATH'], GATEWAY_DATA_DIR: gateway.data_dir };
+        await promisify(execFile)(process.execPath, command.slice(1), { cwd: root, env: environment });
+        continue;
+      }
+      const headers = { authorization: `Bearer ${gateway.management_key}` };
+      const response = await gateway.call(method, filled(path), body && JSON.parse(filled(body)), headers);
+      const told = await response.text();
+      expect(response.ok, `${text}: ${told}`).toBe(true);
+      const { data } = JSON.parse(told);
+      if (path === '/organization/members') {
+        ids['<id of the member>'] = data.find((one: { email: string | null }) => one.email === 'ada@example.com').id;
+      }
+      if (path === '/workspaces') ids['<id of the workspace>'] = data.id;
+      if (path === '/keys') ids['<hash>'] = data.hash;
+      if (path === '/guardrails') ids['<id>'] = data.id;
     }
   } finally {
     await gateway.stop();
