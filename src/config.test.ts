@@ -93,7 +93,7 @@ describe('the environment', () => {
     ]);
   });
 
-  test('the API key that the README keeps in a variable is no unknown setting', () => {
+  test('the API key that the documentation keeps in a variable is no unknown setting', () => {
     expect(loadConfig({ GATEWAY_KEY: 'sk-gw-v1-0' }).warnings).toEqual([]);
   });
 

@@ -337,13 +337,13 @@ function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
   };
 }
 
-/** Nodes of one fleet must read each other's credentials. */
 function probesOf(section: ProbesSection | undefined): Config['probes'] {
   if (section === undefined) return null;
   const { usd_per_day, every_minutes = limits.probes_every_minutes, models } = section;
   return { usd_per_day, every_minutes, models };
 }
 
+/** Nodes of one fleet must read each other's credentials. */
 function secretWarnings(environment: Environment): string[] {
   const alone =
     variable(environment, 'DATABASE_URL') === undefined || variable(environment, 'GATEWAY_SECRET') !== undefined;
@@ -354,7 +354,7 @@ function secretWarnings(environment: Environment): string[] {
       ];
 }
 
-/** What the examples of the README keep an API key in, often in the shell that starts the gateway: no setting, and no mistake. */
+/** What the examples of the documentation keep an API key in, often in the shell that starts the gateway: no setting, and no mistake. */
 const client_variable = 'GATEWAY_KEY';
 
 function unknownSettings(environment: Environment): string[] {

@@ -12,6 +12,11 @@ test.each([['--help'], ['doctor', '--help'], ['serve', '-h'], ['backup', '--help
   },
 );
 
+test.each(['users', 'keys', 'credits', 'ledger', 'catalog', 'sandbox'])('%s --help explains that command', (name) => {
+  expect(run(name, '--help')).toMatch(new RegExp(`^Usage: model-gateway ${name} `));
+  expect(run(name, '-h')).toBe(run(name, '--help'));
+});
+
 test('--version prints the version of the package', () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   expect(run('--version')).toBe(`${version}\n`);

@@ -16,7 +16,8 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   sandbox [--port N]                    run the simulated upstream alone
   --version                             print the version
 
-Settings come from the environment and gateway.yaml; README.md lists them.
+COMMAND --help tells what users, keys, credits, ledger, catalog and sandbox take.
+Settings come from the environment (README.md) and gateway.yaml (docs/guides/configuration.md).
 `;
 
 async function runServe(args: string[]): Promise<number> {
@@ -51,6 +52,16 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
   'warm-up': async () => (await import('./cli/warm-up.ts')).runWarmUp(),
 };
 
+/** Commands with a text of their own for `--help`. */
+const EXPLAINED_BY_THEMSELVES: ReadonlySet<string> = new Set([
+  'users',
+  'keys',
+  'credits',
+  'ledger',
+  'catalog',
+  'sandbox',
+]);
+
 /** Runs one command. Gives its exit code, or -1 when it goes on by itself. */
 async function main(given: string[]): Promise<number> {
   const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
@@ -59,8 +70,7 @@ async function main(given: string[]): Promise<number> {
     process.stdout.write(`${gatewayVersion()}\n`);
     return 0;
   }
-  // `catalog` has a text of its own.
-  const asked = name !== 'catalog' && args.some((word) => word === '--help' || word === '-h');
+  const asked = !EXPLAINED_BY_THEMSELVES.has(name) && args.some((word) => word === '--help' || word === '-h');
   if (['help', '--help', '-h'].includes(name) || (asked && COMMANDS[name] !== undefined)) {
     process.stdout.write(USAGE);
     return 0;

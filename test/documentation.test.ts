@@ -1,14 +1,18 @@
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
 import { providerRows } from '../src/providers/table.ts';
+import { allDocuments, blocksOf, root, userDocuments } from './documents.ts';
 import { startGateway } from './harness.ts';
 
-const root = resolve(import.meta.dirname, '..');
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const documents = userDocuments();
+const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
+const all_text = documents.map(({ text }) => text).join('\n');
 
 test('the README names every provider with exactly the variables that turn it on', () => {
   const documented = [...readme.matchAll(/^\| `([a-z0-9-]+)` \| (`[A-Z][^|]*) \|$/gm)].map(
@@ -26,22 +30,25 @@ test('the README names every provider with exactly the variables that turn it on
   );
 });
 
-test('the README names every setting that the configuration reads, and no other', () => {
+test('the README names every setting that the configuration reads, and it and the guides no other', () => {
   const config = readFileSync(join(root, 'src/config.ts'), 'utf8');
   const read = new Set([...config.matchAll(/'(GATEWAY_[A-Z_]+)'/g)].map(([, name = '']) => name));
-  const documented = new Set([...readme.matchAll(/`(GATEWAY_[A-Z_]+)`/g)].map(([, name = '']) => name));
   // The examples' own: no setting.
-  documented.delete('GATEWAY_KEY');
   read.delete('GATEWAY_KEY');
+  const named = (text: string) =>
+    [...text.matchAll(/\b(GATEWAY_[A-Z_]+)\b/g)].map(([, name = '']) => name).filter((name) => name !== 'GATEWAY_KEY');
+  const documented = new Set([...readme.matchAll(/`(GATEWAY_[A-Z_]+)`/g)].map(([, name = '']) => name));
   expect([...documented].sort()).toEqual([...read].sort());
+  for (const { file, text } of documents) expect([...read], file).toEqual(expect.arrayContaining(named(text)));
 });
 
-test('every YAML of the README is a configuration that loads without a warning', () => {
-  const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
-  expect(files.length).toBe(7);
+const yamls = documents.flatMap(({ file, text }) => blocksOf(text, 'yaml').map((yaml) => ({ file, yaml })));
+
+test('every YAML of the README and the guides is a configuration that loads without a warning', () => {
+  expect(yamls.length).toBe(7);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
-    for (const yaml of files) {
+    for (const { file, yaml } of yamls) {
       const config_file = join(folder, 'gateway.yaml');
       writeFileSync(config_file, yaml);
       const environment = {
@@ -53,17 +60,18 @@ test('every YAML of the README is a configuration that loads without a warning',
         VOYAGE_API_KEY: 'k',
       };
       const config = loadConfig(environment, { config_file });
-      expect(config.warnings).toEqual([]);
-      expect(config.models.length).toBe(/^models:/m.test(yaml) ? 1 : 0);
+      expect(config.warnings, file).toEqual([]);
+      expect(config.models.length, file).toBe(/^models:/m.test(yaml) ? 1 : 0);
     }
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
-test('what stands in braces behind a # in a YAML of the README is YAML too', () => {
-  const files = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml = '']) => yaml);
-  const examples = files.flatMap((yaml) => [...yaml.matchAll(/^ *# ([\w, ]+: \{.*)$/gm)].map(([, text = '']) => text));
+test('what stands in braces behind a # in a YAML of the guides is YAML too', () => {
+  const examples = yamls.flatMap(({ yaml }) =>
+    [...yaml.matchAll(/^ *# ([\w, ]+: \{.*)$/gm)].map(([, text = '']) => text),
+  );
   expect(examples.length).toBeGreaterThan(0);
   for (const text of examples) expect(Object.values(parse(text) as object)).toEqual([expect.any(Object)]);
 });
@@ -75,19 +83,46 @@ test('decision records are numbered without gaps and listed nowhere twice', () =
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 });
 
-test('links between the documents lead to files', () => {
-  for (const document of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'bench/README.md']) {
-    const text = readFileSync(join(root, document), 'utf8');
-    for (const [, link = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
-      const target = resolve(root, document, '..', link);
-      expect(globSync(target).length, `${document} links ${link}`).toBe(1);
-    }
+/** Without what stands in code: an example of a link is none. */
+const prose = (text: string) => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '`code`');
+
+/** The anchors that GitHub gives the headings of a page. */
+function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of text.replace(/^```.*?^```$/gms, '').matchAll(/^#{1,6} (.+)$/gm)) {
+    const words = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const anchor = words.replace(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-');
+    let count = 0;
+    while (anchors.has(count === 0 ? anchor : `${anchor}-${count}`)) count += 1;
+    anchors.add(count === 0 ? anchor : `${anchor}-${count}`);
   }
+  return anchors;
+}
+
+test('every link of every document leads to a file of the tree, and its anchor to a heading there', () => {
+  const wrong = allDocuments().flatMap(({ file, text }) =>
+    [...prose(text).matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
+      if (/^https?:/.test(link)) return [];
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? join(root, file) : resolve(root, file, '..', path);
+      const is_right =
+        target.startsWith(root) &&
+        existsSync(target) &&
+        (anchor === undefined || anchorsOf(readFileSync(target, 'utf8')).has(anchor));
+      return is_right ? [] : [`${file} links ${link}`];
+    }),
+  );
+  expect(wrong).toEqual([]);
 });
 
-/** What the README sends with curl: every path with its body. */
-function requestsOfReadme(): { path: string; body: string | undefined }[] {
-  const blocks = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block.replaceAll('\\\n', ' '));
+test('the README leads to every guide', () => {
+  const linked = new Set([...readme.matchAll(/\]\((docs\/guides\/[^)#]+)/g)].map(([, file]) => file));
+  expect([...linked].sort()).toEqual(documents.map(({ file }) => file).filter((file) => file !== 'README.md'));
+});
+
+/** What the README and the guides send with curl: every path with its body. */
+function requestsOfDocuments(): { path: string; body: string | undefined }[] {
+  const blocks = blocksOf(all_text, 'sh').map((block) => block.replaceAll('\\\n', ' '));
   const curls = blocks.flatMap((block) =>
     block.split(/^(?=curl |manage )/m).filter((text) => text.startsWith('curl ')),
   );
@@ -98,10 +133,10 @@ function requestsOfReadme(): { path: string; body: string | undefined }[] {
   });
 }
 
-test('every request of the README to the sandbox is answered', async () => {
+test('every request of the README and the guides to the sandbox is answered', async () => {
   const gateway = await startGateway();
   try {
-    const requests = requestsOfReadme();
+    const requests = requestsOfDocuments();
     expect(requests.length).toBeGreaterThan(8);
     for (const { path, body } of requests) {
       const response = await gateway.call(body === undefined ? 'GET' : 'POST', path, body && JSON.parse(body));
@@ -114,9 +149,59 @@ test('every request of the README to the sandbox is answered', async () => {
   }
 });
 
-test('every sandbox model that the README names is there', async () => {
-  const table = /### The sandbox\n[\s\S]*?\n## /.exec(readme)?.[0] ?? '';
-  const names = [...table.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
+/** What an administrator types, in order: calls of the management API, and commands beside them. */
+function administration(): {
+  text: string;
+  command: string[];
+  path: string;
+  method: string;
+  body: string | undefined;
+}[] {
+  const blocks = blocksOf(all_text, 'sh').filter((block) => block.includes('manage '));
+  return blocks
+    .flatMap((block) => block.split(/^(?=manage |node |curl |export |#)/m))
+    .filter((text) => /^manage [^(]|^node /.test(text))
+    .map((text) => {
+      const body = / -d '([\s\S]*?)'/.exec(text)?.[1];
+      const [, quoted, plain = ''] = /"\$GATEWAY([^"]*)"|\$GATEWAY(\S*)/.exec(text) ?? [];
+      const command = [...text.matchAll(/'([^']*)'|(\S+)/g)].map(([, inner, word = '']) => inner ?? word);
+      const method = / -X (\w+)/.exec(text)?.[1] ?? (body === undefined ? 'GET' : 'POST');
+      return { text, command, path: quoted ?? plain, method, body };
+    });
+}
+
+test('what the README and the guides tell an administrator to type works, one after the other', async () => {
+  const gateway = await startGateway();
+  try {
+    const ids: Record<string, string> = { '…': '0', '$(date -u +%F)': new Date().toISOString().slice(0, 10) };
+    const filled = (text: string) => Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(name, id), text);
+    const steps = administration();
+    expect(steps.length).toBeGreaterThan(20);
+    for (const { text, command, path, method, body } of steps) {
+      if (command[0] === 'node') {
+        const environment = { PATH: process.env['PATH'], GATEWAY_DATA_DIR: gateway.data_dir };
+        await promisify(execFile)(process.execPath, command.slice(1), { cwd: root, env: environment });
+        continue;
+      }
+      const headers = { authorization: `Bearer ${gateway.management_key}` };
+      const response = await gateway.call(method, filled(path), body && JSON.parse(filled(body)), headers);
+      const told = await response.text();
+      expect(response.ok, `${text}: ${told}`).toBe(true);
+      const { data } = JSON.parse(told);
+      if (path === '/organization/members') {
+        ids['<id of the member>'] = data.find((one: { email: string | null }) => one.email === 'ada@example.com').id;
+      }
+      if (path === '/workspaces') ids['<id of the workspace>'] = data.id;
+      if (path === '/keys') ids['<hash>'] = data.hash;
+      if (path === '/guardrails') ids['<id>'] = data.id;
+    }
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test('every sandbox model that the guides name is there', async () => {
+  const names = [...all_text.matchAll(/^\| (`sandbox.*?) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`(?:sandbox\/)?([a-z0-9-]+)`/g)].map(([, name = '']) => name),
   );
   expect(names.length).toBeGreaterThan(20);

@@ -74,8 +74,16 @@ export async function runCredits(args: string[], environment: Environment): Prom
   const { positionals, values } = parseArgs({
     args,
     allowPositionals: true,
-    options: { config: { type: 'string' }, reason: { type: 'string' } },
+    options: {
+      config: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+      reason: { type: 'string' },
+    },
   });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
   const [command, amount, ...rest] = positionals;
   const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
   if (command === 'show' && amount === undefined) {

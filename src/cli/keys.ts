@@ -79,8 +79,17 @@ export async function runKeys(args: string[], environment: Environment): Promise
   const { positionals, values } = parseArgs({
     args,
     allowPositionals: true,
-    options: { config: { type: 'string' }, management: { type: 'boolean', default: false }, name: { type: 'string' } },
+    options: {
+      config: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+      management: { type: 'boolean', default: false },
+      name: { type: 'string' },
+    },
   });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
   const [command, named, ...rest] = positionals;
   const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
   const name = values.name?.trim() ?? (values.management ? 'Management key' : '');

@@ -120,8 +120,16 @@ export async function runLedger(args: string[], environment: Environment): Promi
   const { positionals, values } = parseArgs({
     args,
     allowPositionals: true,
-    options: { config: { type: 'string' }, reason: { type: 'string', default: 'resolved by an operator' } },
+    options: {
+      config: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+      reason: { type: 'string', default: 'resolved by an operator' },
+    },
   });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
   const [command, named, amount, ...rest] = positionals;
   const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
   if (command === 'verify' && named === undefined) return verify(config);

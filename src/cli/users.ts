@@ -162,8 +162,13 @@ function actionOf(
 /** `model-gateway users add|set|list`: members of the organization, on the configured store, whether the gateway runs or not. */
 export async function runUsers(args: string[], environment: Environment): Promise<number> {
   const text = { type: 'string' } as const;
-  const options = { config: text, email: text, name: text, role: text };
+  const help = { type: 'boolean', short: 'h', default: false } as const;
+  const options = { config: text, email: text, help, name: text, role: text };
   const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
   try {
     const action = actionOf(positionals, describedBy(values));
     if (action === undefined) {
