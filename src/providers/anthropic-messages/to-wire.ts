@@ -211,7 +211,6 @@ function encodeNative(native: InnerPart & { type: 'native' }, field: string, enc
 
 const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
   'image/jpeg': 'image/jpeg',
-  'image/jpg': 'image/jpeg',
   'image/png': 'image/png',
   'image/gif': 'image/gif',
   'image/webp': 'image/webp',
