@@ -161,6 +161,15 @@ test.each([
   expect(textOf(found)).toContain(`<file name="${filename}">\n${content}\n</file>`);
 });
 
+test.each([
+  ['UTF-16 as its mark says', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le')],
+  ['UTF-16 the other way round', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
+  ['what Windows writes', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
+])('a table in %s keeps its letters', async (_, bytes) => {
+  const found = await chat(asked('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
+  expect(textOf(found)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
+});
+
 describe('a second turn', () => {
   test('uses what the answer said of the file: nothing is read again', async () => {
     const first = await chat(asked('test/text', [filePart(REPORT, 'report.pdf')]));

@@ -240,10 +240,9 @@ class CallFiles {
   }
 
   async #plainText({ part, field }: PlacedFile, { bytes, declared }: Content): Promise<TextPart | undefined> {
-    const type = mediaTypeOf(bytes, declared);
-    if (type === undefined || !/^text\/|^application\/json$/.test(type)) return undefined;
-    // A byte order mark says nothing to a model.
-    const text = await this.#passed(new TextDecoder().decode(bytes), field);
+    const found = textOf(bytes, declared);
+    if (found === undefined) return undefined;
+    const text = await this.#passed(found, field);
     this.#tell();
     return inPrompt(part, nameOf(part, 'file.txt'), text);
   }
@@ -273,6 +272,26 @@ class CallFiles {
     };
     this.#stage.summary = `files=${files}`;
   }
+}
+
+/** A byte order mark says nothing to a model: decoders leave it out. */
+const UTF16: readonly [mark: string, encoding: string][] = [
+  ['\xff\xfe', 'utf-16le'],
+  ['\xfe\xff', 'utf-16be'],
+];
+
+/**
+ * What a text file says; undefined for what is none. Text is UTF-8, or UTF-16 where its mark says so; what is declared as text and is
+ * neither is read as spreadsheets and editors of Windows write it.
+ */
+function textOf(bytes: Buffer, declared: string | undefined): string | undefined {
+  const mark = bytes.toString('latin1', 0, 2);
+  const wide = UTF16.find(([start]) => start === mark)?.[1];
+  if (wide !== undefined) return new TextDecoder(wide).decode(bytes);
+  const type = mediaTypeOf(bytes, declared);
+  if (type !== undefined) return /^text\/|^application\/json$/.test(type) ? new TextDecoder().decode(bytes) : undefined;
+  const is_old = /^text\//.test(declared ?? '') && !bytes.includes(0);
+  return is_old ? new TextDecoder('windows-1252').decode(bytes) : undefined;
 }
 
 function isCalledPdf({ file: { filename } }: FilePart, { declared }: Content): boolean {
