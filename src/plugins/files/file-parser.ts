@@ -12,6 +12,7 @@ import { readDataUrl } from '../../providers/data-url.ts';
 import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
 import { mediaTypeOf } from '../../providers/media-type.ts';
+import { decodeText } from '../../providers/text-file.ts';
 import { takesInput } from '../../routing/needs.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
@@ -143,7 +144,9 @@ class CallFiles {
     this.#ocr = ocr;
     this.#call = call;
     this.#reader = reader;
-    this.#media = createCallMedia(call, fetcher);
+    // What is read is held against the filters where it is read.
+    const { screening: _, ...unread } = call;
+    this.#media = createCallMedia(unread, fetcher);
     this.#told = annotatedFiles(call.request.messages);
   }
 
@@ -274,24 +277,13 @@ class CallFiles {
   }
 }
 
-/** A byte order mark says nothing to a model: decoders leave it out. */
-const UTF16: readonly [mark: string, encoding: string][] = [
-  ['\xff\xfe', 'utf-16le'],
-  ['\xfe\xff', 'utf-16be'],
-];
-
-/**
- * What a text file says; undefined for what is none. Text is UTF-8, or UTF-16 where its mark says so; what is declared as text and is
- * neither is read as spreadsheets and editors of Windows write it.
- */
+/** What a text file says; undefined for what is none. What is no UTF-8 is a text where it is declared as one. */
 function textOf(bytes: Buffer, declared: string | undefined): string | undefined {
-  const mark = bytes.toString('latin1', 0, 2);
-  const wide = UTF16.find(([start]) => start === mark)?.[1];
-  if (wide !== undefined) return new TextDecoder(wide).decode(bytes);
   const type = mediaTypeOf(bytes, declared);
-  if (type !== undefined) return /^text\/|^application\/json$/.test(type) ? new TextDecoder().decode(bytes) : undefined;
-  const is_old = /^text\//.test(declared ?? '') && !bytes.includes(0);
-  return is_old ? new TextDecoder('windows-1252').decode(bytes) : undefined;
+  if (type !== undefined) return /^text\/|^application\/json$/.test(type) ? decodeText(bytes) : undefined;
+  if (!/^text\//.test(declared ?? '')) return undefined;
+  const text = decodeText(bytes);
+  return text.includes('\0') ? undefined : text;
 }
 
 function isCalledPdf({ file: { filename } }: FilePart, { declared }: Content): boolean {
