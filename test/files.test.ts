@@ -51,7 +51,7 @@ const site = createServer(async (request, response) => {
   }
   const [type, body] = request.url!.startsWith('/report')
     ? ['application/pdf', pdf('report-pdfkit.pdf')]
-    : ['text/plain', 'no'];
+    : ['text/plain', request.url!.startsWith('/mail') ? 'Write to ann@mail.example today' : 'no'];
   response.writeHead(200, { 'content-type': type }).end(body);
 });
 let site_url: string;
@@ -413,6 +413,20 @@ describe('what a file holds is held against the filters of its caller', () => {
     const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'block' }])}`;
     const response = await gateway.call('POST', '/chat/completions', body, { authorization });
     expect(response.status).toBe(403);
+  });
+
+  test.each(['test/text', 'test/files'])('a text that is fetched for %s is none other', async (model) => {
+    const fetched = asked(model, [filePart(`${site_url}/mail.txt`)], { debug: { echo_upstream_body: true } });
+    const ask = async (action: string) => {
+      const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
+      return gateway.call('POST', '/chat/completions', { ...fetched, stream: true }, { authorization });
+    };
+    const redacted = await ask('redact');
+    expect(redacted.status).toBe(200);
+    const text = await redacted.text();
+    expect(text).toContain('Write to [EMAIL] today');
+    expect(text).not.toContain('ann@mail.example');
+    expect((await ask('block')).status).toBe(403);
   });
 });
 
