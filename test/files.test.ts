@@ -51,7 +51,7 @@ const site = createServer(async (request, response) => {
   }
   const [type, body] = request.url!.startsWith('/report')
     ? ['application/pdf', pdf('report-pdfkit.pdf')]
-    : ['text/plain', 'no'];
+    : ['text/plain', request.url!.startsWith('/mail') ? 'Write to ann@mail.example today' : 'no'];
   response.writeHead(200, { 'content-type': type }).end(body);
 });
 let site_url: string;
@@ -159,6 +159,15 @@ test.each([
 ])('a file of %s is text', async (type, content, filename) => {
   const found = await chat(asked('test/text', [filePart(dataUrl(Buffer.from(content), type), filename)]));
   expect(textOf(found)).toContain(`<file name="${filename}">\n${content}\n</file>`);
+});
+
+test.each([
+  ['UTF-16 as its mark says', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le')],
+  ['UTF-16 the other way round', Buffer.from('\ufeffa;b\r\nZürich;5 €', 'utf16le').swap16()],
+  ['what Windows writes', Buffer.from('a;b\r\nZ\xfcrich;5 \x80', 'latin1')],
+])('a table in %s keeps its letters', async (_, bytes) => {
+  const found = await chat(asked('test/text', [filePart(dataUrl(bytes, 'text/csv'), 'table.csv')]));
+  expect(textOf(found)).toContain('<file name="table.csv">\na;b\r\nZürich;5 €\n</file>');
 });
 
 describe('a second turn', () => {
@@ -404,6 +413,20 @@ describe('what a file holds is held against the filters of its caller', () => {
     const authorization = `Bearer ${await keyWith([{ slug: 'email', action: 'block' }])}`;
     const response = await gateway.call('POST', '/chat/completions', body, { authorization });
     expect(response.status).toBe(403);
+  });
+
+  test.each(['test/text', 'test/files'])('a text that is fetched for %s is none other', async (model) => {
+    const fetched = asked(model, [filePart(`${site_url}/mail.txt`)], { debug: { echo_upstream_body: true } });
+    const ask = async (action: string) => {
+      const authorization = `Bearer ${await keyWith([{ slug: 'email', action }])}`;
+      return gateway.call('POST', '/chat/completions', { ...fetched, stream: true }, { authorization });
+    };
+    const redacted = await ask('redact');
+    expect(redacted.status).toBe(200);
+    const text = await redacted.text();
+    expect(text).toContain('Write to [EMAIL] today');
+    expect(text).not.toContain('ann@mail.example');
+    expect((await ask('block')).status).toBe(403);
   });
 });
 

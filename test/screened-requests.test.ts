@@ -196,7 +196,7 @@ describe('what is to be redacted', () => {
     ];
     expect(told.gateway_metadata.pipeline).toEqual(pipeline);
     expect(asked[0]?.body).toContain('Write to [EMAIL], please. [CARD] [EMAIL]');
-    expect(gateway.log_lines.join()).not.toMatch(/jane\.doe|4111/);
+    expect(gateway.log_lines.join()).not.toMatch(/jane\.doe|4111 1111/);
     const metrics = await (
       await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${gateway.management_key}` } })
     ).text();

@@ -135,9 +135,9 @@ describe('an account', () => {
       expect(tokens()).toHaveLength(1);
       const { authorization, path } = seen(calls()[0]!);
       expect(authorization).toBe(`Bearer ya29.token-${issued}`);
-      // The account's own project; the location it does not tell is the operator's.
+      // The operator's project: the account is of another one, and is let into this.
       expect(path).toBe(
-        '/v1beta1/projects/own-project/locations/europe-west4/publishers/google/models/gemini-3-flash:generateContent',
+        '/v1beta1/projects/config-project/locations/europe-west4/publishers/google/models/gemini-3-flash:generateContent',
       );
       expectAssertion(tokens()[0]!);
       expect(gateway.log_lines.join('\n')).not.toContain('PRIVATE KEY');
@@ -198,7 +198,7 @@ describe('an account', () => {
       expect([response.status, ((await response.json()) as JsonObject)['model']]).toEqual([200, 'anthropic/claude']);
       const { path, body, headers } = seen(calls()[0]!);
       expect(path).toBe(
-        '/v1beta1/projects/own-project/locations/europe-west4/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict',
+        '/v1beta1/projects/config-project/locations/europe-west4/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict',
       );
       expect(body).toEqual({
         anthropic_version: 'vertex-2023-10-16',

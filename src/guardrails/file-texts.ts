@@ -2,6 +2,8 @@ import type { Visit } from './wire-texts.ts';
 
 /** Types of which nothing is read here: pictures and sounds. What a PDF says is looked at where it is read (`Call.screening`). */
 const UNREAD = /^(?:image\/(?!svg)|audio\/|video\/|font\/|application\/(?:pdf|zip|gzip|vnd\.openxmlformats))/i;
+/** Types that wires take for text, whatever their bytes are. */
+const TEXT = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)(?:[;,\s]|$))/i;
 const BASE64_HEAD = /;\s*base64\s*(?:;|$)/i;
 const KNOWN_HEAD = /^(?:data:[a-z]{1,20}\/[a-z+.-]{1,40}(?:;charset=utf-8)?(?:;base64)?,)?$/;
 const BASE64 = /^[\w+/=\s-]*$/;
@@ -10,9 +12,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The text of bytes; undefined where they are none. */
 function textOf(bytes: Buffer): string | undefined {
-  // Of the forms of UTF-16 that have a mark.
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
+  // UTF-16 has a mark, or shows by letters of ASCII.
+  const [a, b, c, d] = bytes;
+  if ((a === 0xff && b === 0xfe) || (a && b === 0 && c && d === 0)) return new TextDecoder('utf-16le').decode(bytes);
+  if ((a === 0xfe && b === 0xff) || (a === 0 && b && c === 0 && d)) return new TextDecoder('utf-16be').decode(bytes);
   if (bytes.includes(0) || bytes.subarray(0, 5).toString('latin1') === '%PDF-') return undefined;
   try {
     return utf8.decode(bytes);
@@ -47,9 +50,7 @@ export function fileTexts(given: string, media_type: string | undefined, field: 
     visit(content, { field, kind: 'pinned' });
   if (UNREAD.test(type.trim()) && !(is_base64 && beginsAsText(content))) return given;
   const text = is_base64 ? textOf(Buffer.from(content, 'base64')) : percentDecoded(content);
-  if (text === undefined) {
-    return /^text\//i.test(type.trim()) ? latinFile(given, head, content, field, visit) : given;
-  }
+  if (text === undefined) return latinFile(given, { head, content, is_text: TEXT.test(type.trim()) }, field, visit);
   const told = visit(text, { field, kind: 'text' });
   if (told === text) return given;
   if (!is_base64) return head + encodeURIComponent(told);
@@ -70,9 +71,20 @@ function beginsAsText(base64: string): boolean {
   return head.length > 3 && !NO_TEXT.test(read) && !read.startsWith('%PDF-');
 }
 
-/** A text file that is not UTF-8. */
-function latinFile(given: string, head: string, content: string, field: string, visit: Visit): string {
+/** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
+const PDF_MARK_CHARS = 1024;
+/** What no text of before Unicode has, and hardly any other file lacks: control characters, but for those that are letters on Windows. */
+const NO_OLD_TEXT = /[^\P{Cc}\t\n\v\f\r\x80-\x9f]/u;
+
+/** A file that is not UTF-8: each byte is a character where it is a text, by what is said of it or by its bytes. */
+function latinFile(
+  given: string,
+  { head, content, is_text }: { head: string; content: string; is_text: boolean },
+  field: string,
+  visit: Visit,
+): string {
   const text = Buffer.from(content, 'base64').toString('latin1');
+  if (!is_text && (NO_OLD_TEXT.test(text) || text.slice(0, PDF_MARK_CHARS).includes('%PDF-'))) return given;
   const told = visit(text, { field, kind: 'text' });
   return told === text ? given : head + Buffer.from(told, 'latin1').toString('base64');
 }

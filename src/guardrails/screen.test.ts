@@ -186,6 +186,44 @@ test('a text is read as what it is, whatever it is declared as', async () => {
   }
 });
 
+describe('a file of before Unicode', () => {
+  const fileOf = async (type: string, bytes: Buffer) => {
+    const file_data = `data:${type};base64,${bytes.toString('base64')}`;
+    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }];
+    const [message] = await messagesOf(messages, emails);
+    const { file } = (message!.content as { file: { file_data: string } }[])[0]!;
+    return Buffer.from(file.file_data.slice(file_data.indexOf(',') + 1), 'base64');
+  };
+  const said = `Z\xfcrich, ${EMAIL}, 5 \x80. ${'x'.repeat(200)}`;
+  const latin = Buffer.from(said, 'latin1');
+
+  test.each(['text/csv', 'application/json', 'application/xml', 'application/octet-stream', 'message/rfc822'])(
+    'of %s is read, and keeps its letters',
+    async (type) => {
+      expect((await fileOf(type, latin)).toString('latin1')).toBe(said.replace(EMAIL, '[EMAIL]'));
+    },
+  );
+
+  test('is read with a NUL in it where wires take it for text, and is no text elsewhere', async () => {
+    const odd = Buffer.concat([Buffer.from('a\0\xff', 'latin1'), latin]);
+    for (const type of ['application/json', 'text/plain']) {
+      expect((await fileOf(type, odd)).includes(EMAIL)).toBe(false);
+    }
+    expect((await fileOf('application/octet-stream', odd)).equals(odd)).toBe(true);
+  });
+
+  test('is none where it is a PDF', async () => {
+    const pdf = Buffer.concat([Buffer.from('\n%PDF-1.4\n'), latin]);
+    expect((await fileOf('application/octet-stream', pdf)).equals(pdf)).toBe(true);
+  });
+
+  test('of UTF-16 without a mark is read', async () => {
+    for (const wide of [Buffer.from(said, 'utf16le'), Buffer.from(said, 'utf16le').swap16()]) {
+      expect((await fileOf('text/csv', wide)).toString()).toBe(said.replace(EMAIL, '[EMAIL]'));
+    }
+  });
+});
+
 test.each([
   ['https://cdn.example.com/p/4111111111111111.jpg', false],
   ['https://cdn.example.com/p/4111-1111-1111-1111.jpg', true],

@@ -2,6 +2,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Media, MediaNeed } from '../providers/dialect.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../providers/fetch-media.ts';
+import { decodeText } from '../providers/text-file.ts';
 import type { InnerPart, Message } from '../schemas/inner.ts';
 import type { Call } from './call.ts';
 import { ClientGone } from './exchange.ts';
@@ -9,8 +10,8 @@ import { ClientGone } from './exchange.ts';
 /** What one call has fetched: each address once, whichever attempts need it. */
 export interface CallMedia {
   /**
-   * What an attempt needs, fetched where it is not there yet. Throws `GatewayError` 400 that names the field, 503 or 413 where
-   * there is no memory for it, `ClientGone` when the client left first.
+   * What an attempt needs, fetched where it is not there yet, texts as the caller's filters let them through. Throws `GatewayError` 400
+   * that names the field, 403 where a filter blocks it, 503 or 413 where there is no memory for it, `ClientGone` when the client left first.
    */
   gather(needs: readonly MediaNeed[]): Promise<Media>;
 }
@@ -45,6 +46,16 @@ function fieldOf(messages: readonly Message[], url: string, place: string): stri
   return place;
 }
 
+/** Of what was fetched, a text is held against the caller's filters as if the client had sent it. */
+async function screened(found: FetchedMedia, screening: Call['screening']): Promise<FetchedMedia> {
+  if (screening === undefined || !/^text\/|^application\/json$/.test(found.mime_type)) return found;
+  const text = decodeText(Buffer.from(found.base64, 'base64'));
+  const [passed = ''] = await screening.texts([text]);
+  if (passed === text) return found;
+  const bytes = Buffer.from(passed);
+  return { ...found, base64: bytes.toString('base64'), bytes: bytes.length };
+}
+
 /** Starts with nothing fetched; what it holds goes with the call. `place` is where its client wrote what stands in its messages. */
 export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'messages'): CallMedia {
   const fetched = new Map<string, Promise<FetchedMedia>>();
@@ -63,7 +74,7 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
       const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes), owner, room: call.room });
       bytes += found.bytes;
       if (bytes > most) throw new MediaRefused(`with the others of the request it is larger than ${most} bytes`);
-      return found;
+      return await screened(found, call.screening);
     } catch (error) {
       throw error instanceof MediaRefused ? refuse(need, error.message, error) : error;
     }

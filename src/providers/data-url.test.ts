@@ -6,6 +6,7 @@ describe('a data URL', () => {
     ['data:image/png;base64,AAAA', 'image/png', 'AAAA'],
     ['DATA:Image/PNG;Charset=x; BASE64 ,AAAA', 'image/png', 'AAAA'],
     ['data:image/png;base64;x=y,AAAA', 'image/png', 'AAAA'],
+    ['data:image/JPG;base64,AAAA', 'image/jpeg', 'AAAA'],
     ['data:;base64,AAAA', 'text/plain', 'AAAA'],
     ['data:,a%20b', 'text/plain', Buffer.from('a b').toString('base64')],
     ['data:base64,a', 'base64', Buffer.from('a').toString('base64')],

@@ -1,4 +1,4 @@
-/** A data URL (RFC 2397) with its content as base64; undefined when it is none. */
+/** A data URL (RFC 2397) with its content as base64, and JPEG under its registered name; undefined when it is none. */
 export function readDataUrl(url: string): { media_type: string; base64: string } | undefined {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
   const comma = url.indexOf(',');
@@ -10,9 +10,14 @@ export function readDataUrl(url: string): { media_type: string; base64: string }
   const content = url.slice(comma + 1);
   const isBase64 = /;\s*base64\s*(?:;|$)/i.test(head);
   return {
-    media_type: type.trim() || 'text/plain',
+    media_type: registered(type.trim() || 'text/plain'),
     base64: isBase64 ? content : Buffer.from(decodePercent(content), 'utf8').toString('base64'),
   };
+}
+
+/** Clients make a type of a file's ending; Gemini refuses `image/jpg`. */
+function registered(type: string): string {
+  return type === 'image/jpg' ? 'image/jpeg' : type;
 }
 
 function decodePercent(text: string): string {

@@ -35,6 +35,25 @@ test('an account that got no token is not asked about again for a while; another
   expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
 });
 
+test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {
+  const fine = { status: 200, text: '{"access_token":"t","expires_in":3600}' };
+  const credential = account(rsa(2_048));
+  const after = async (status: number, now_ms: number) => {
+    const answers = [fine, { status, text: '{"error":"x"}' }];
+    const own = createGoogleTokens(async () => answers.shift() ?? { status, text: '' });
+    const ask = (at: number) =>
+      Promise.resolve()
+        .then(() => own.show(credential, undefined, at))
+        .catch((error: { failure: string }) => error.failure);
+    await ask(0);
+    return [await ask(now_ms), await ask(now_ms + 1)];
+  };
+  expect(await after(503, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);
+  expect(await after(429, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);
+  expect(await after(503, 3_600_000)).toEqual(['unavailable', 'unavailable']);
+  expect(await after(400, 3_400_000)).toEqual(['credential', 'credential']);
+});
+
 test.each([
   ['is longer than Google takes, which would hold up every other request', rsa(5_120)],
   ['is of another kind', generateKeyPairSync('ed25519').privateKey.export(pem).toString()],

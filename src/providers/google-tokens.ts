@@ -53,13 +53,20 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
     }
   }
 
-  function refuse(key: string, error: unknown, now_ms: number): never {
-    if (error instanceof UpstreamError) {
-      const wait_ms = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
-      const told_ms = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
-      keep(refused, key, { error, until_ms: now_ms + Math.max(wait_ms, told_ms) });
-    }
-    throw error;
+  function refuse(key: string, error: unknown, now_ms: number): string {
+    if (!(error instanceof UpstreamError)) throw error;
+    const wait_ms = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
+    const told_ms = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
+    keep(refused, key, { error, until_ms: now_ms + Math.max(wait_ms, told_ms) });
+    return lastOf(key, error, now_ms);
+  }
+
+  /** A token serves to its end where no other can be got, unless it is the account that is refused. Throws the error where there is none. */
+  function lastOf(key: string, error: UpstreamError, now_ms: number): string {
+    const token = kept.get(key);
+    const lasts = token !== undefined && now_ms < token.until_ms + limits.google_token_margin_ms;
+    if (!lasts || error.failure === 'credential') throw error;
+    return token.shown;
   }
 
   async function fetchToken(key: string, account: GoogleAccount, token_url: string, now_ms: number): Promise<string> {
@@ -79,7 +86,9 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
       const running = waiting.get(key);
       if (running !== undefined) return running;
       const former = refused.get(key);
-      if (former !== undefined && now_ms < former.until_ms) return Promise.reject(former.error);
+      if (former !== undefined && now_ms < former.until_ms) {
+        return Promise.resolve(former.error).then((error) => lastOf(key, error, now_ms));
+      }
       const account = readGoogleAccount(credential);
       if (account === undefined) return Promise.reject(refusal('The credential is no account of Google.'));
       const asked = fetchToken(key, account, token_url, now_ms)

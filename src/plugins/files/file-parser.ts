@@ -12,6 +12,7 @@ import { readDataUrl } from '../../providers/data-url.ts';
 import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
 import { mediaTypeOf } from '../../providers/media-type.ts';
+import { decodeText } from '../../providers/text-file.ts';
 import { takesInput } from '../../routing/needs.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
@@ -143,7 +144,9 @@ class CallFiles {
     this.#ocr = ocr;
     this.#call = call;
     this.#reader = reader;
-    this.#media = createCallMedia(call, fetcher);
+    // What is read is held against the filters where it is read.
+    const { screening: _, ...unread } = call;
+    this.#media = createCallMedia(unread, fetcher);
     this.#told = annotatedFiles(call.request.messages);
   }
 
@@ -240,10 +243,9 @@ class CallFiles {
   }
 
   async #plainText({ part, field }: PlacedFile, { bytes, declared }: Content): Promise<TextPart | undefined> {
-    const type = mediaTypeOf(bytes, declared);
-    if (type === undefined || !/^text\/|^application\/json$/.test(type)) return undefined;
-    // A byte order mark says nothing to a model.
-    const text = await this.#passed(new TextDecoder().decode(bytes), field);
+    const found = textOf(bytes, declared);
+    if (found === undefined) return undefined;
+    const text = await this.#passed(found, field);
     this.#tell();
     return inPrompt(part, nameOf(part, 'file.txt'), text);
   }
@@ -273,6 +275,15 @@ class CallFiles {
     };
     this.#stage.summary = `files=${files}`;
   }
+}
+
+/** What a text file says; undefined for what is none. What is no UTF-8 is a text where it is declared as one. */
+function textOf(bytes: Buffer, declared: string | undefined): string | undefined {
+  const type = mediaTypeOf(bytes, declared);
+  if (type !== undefined) return /^text\/|^application\/json$/.test(type) ? decodeText(bytes) : undefined;
+  if (!/^text\//.test(declared ?? '')) return undefined;
+  const text = decodeText(bytes);
+  return text.includes('\0') ? undefined : text;
 }
 
 function isCalledPdf({ file: { filename } }: FilePart, { declared }: Content): boolean {

@@ -15,6 +15,7 @@ import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
+import { decodeText } from '../text-file.ts';
 import type { ToolNames } from './names.ts';
 import {
   ANTHROPIC_FORMAT,
@@ -211,7 +212,6 @@ function encodeNative(native: InnerPart & { type: 'native' }, field: string, enc
 
 const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
   'image/jpeg': 'image/jpeg',
-  'image/jpg': 'image/jpeg',
   'image/png': 'image/png',
   'image/gif': 'image/gif',
   'image/webp': 'image/webp',
@@ -278,7 +278,7 @@ function fileSource(file_data: string, field: string): WireDocument['source'] {
     return { type: 'base64', media_type: 'application/pdf', data: data.base64 };
   }
   if (data.media_type.startsWith('text/') || data.media_type === 'application/json') {
-    return { type: 'text', media_type: 'text/plain', data: Buffer.from(data.base64, 'base64').toString('utf8') };
+    return { type: 'text', media_type: 'text/plain', data: decodeText(Buffer.from(data.base64, 'base64')) };
   }
   throw new GatewayError(400, `${field}: files must be PDF or text for this model, not ${data.media_type}.`);
 }

@@ -13,7 +13,6 @@ const S3_URI = /^s3:\/\/[^/]+\/./i;
 /** Formats by media type, for what the wire calls them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html). */
 const IMAGES: Readonly<Record<string, string>> = {
   'image/jpeg': 'jpeg',
-  'image/jpg': 'jpeg',
   'image/png': 'png',
   'image/gif': 'gif',
   'image/webp': 'webp',

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { FilePart, ImagePart, InnerPart } from '../../schemas/inner.ts';
 import { readDataUrl } from '../data-url.ts';
+import { decodeText } from '../text-file.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireDocument, WireImage, WireText, WireUserPart } from './wire.ts';
 
@@ -61,7 +62,7 @@ function readFile(
   const data = readDataUrl(file_data ?? '');
   if (data?.media_type.startsWith('image/')) return { kind: 'image', url: file_data! };
   if (data?.media_type.startsWith('text/') || data?.media_type === 'application/json') {
-    return { kind: 'text', text: Buffer.from(data.base64, 'base64').toString('utf8'), name: filename || undefined };
+    return { kind: 'text', text: decodeText(Buffer.from(data.base64, 'base64')), name: filename || undefined };
   }
   throw new GatewayError(400, `${field}: this model's provider takes files of text and images only.`);
 }

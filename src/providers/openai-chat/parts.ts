@@ -3,6 +3,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
+import { decodeText } from '../text-file.ts';
 import { type Encoding, tell } from './encoding.ts';
 
 const WEB_URL = /^https?:\/\//i;
@@ -87,7 +88,7 @@ function textOfDataUrl(url: string): string | undefined {
   const comma = url.indexOf(',');
   if (comma === -1) return undefined;
   const payload = url.slice(comma + 1);
-  if (url.slice(0, comma).endsWith(';base64')) return Buffer.from(payload, 'base64').toString('utf8');
+  if (url.slice(0, comma).endsWith(';base64')) return decodeText(Buffer.from(payload, 'base64'));
   try {
     return decodeURIComponent(payload);
   } catch {
