@@ -576,6 +576,36 @@ describe('Perplexity', () => {
   });
 });
 
+describe('Cloudflare', () => {
+  const { streamed, whole } = provider('cloudflare');
+
+  test('a token that reads as a number or a boolean is text, zero and false too, in thoughts as well', () => {
+    const { message: told } = first(
+      streamed([
+        delta({ role: 'assistant', content: '' }),
+        delta({ reasoning_content: 'Of ' }),
+        delta({ reasoning_content: 2 }),
+        delta({ content: 'See [' }),
+        delta({ content: 1 }),
+        delta({ content: ']: $' }),
+        delta({ content: 0 }),
+        delta({ content: 0.5 }),
+        delta({ content: ' or ' }),
+        delta({ content: false }),
+        delta({ content: null }, { finish_reason: 'stop' }),
+        '[DONE]',
+      ]),
+    );
+    expect([told.content, told.reasoning]).toEqual(['See [1]: $00.5 or false', 'Of 2']);
+  });
+
+  test('the JSON that a schema asked for comes parsed, and goes on as text', () => {
+    const content = { city: 'Brno', rivers: ['Svratka', 'Svitava'], height: 0 };
+    expect(JSON.parse(first(whole(message({ content }))).message.content as string)).toEqual(content);
+    expect(first(whole(message({ content: 42 }))).message.content).toBe('42');
+  });
+});
+
 describe('a server of one’s own', () => {
   test('is told no level of thinking that Ollama, SGLang and older versions of vLLM refuse', () => {
     const effort = (slug: string, asked: ChatRequest['reasoning']) =>

@@ -368,6 +368,23 @@ describe('what an answer rests on', () => {
     expect(place(text, { startIndex: 5000, endIndex: 5009 })).toEqual([[0, 0]]);
   });
 
+  test('is told while its text may still be cited: before the signature that ends it, with the text or after it', () => {
+    const groundingMetadata = {
+      groundingChunks: chunks,
+      groundingSupports: [{ segment: { endIndex: 3, text: 'So.' }, groundingChunkIndices: [0] }],
+    };
+    const last = { ...stop, groundingMetadata };
+    for (const events of [
+      [event([{ text: 'So.' }]), event([{ text: '', thoughtSignature: 'c2ln' }], last)],
+      [event([{ text: 'So.', thoughtSignature: 'c2ln' }], last)],
+    ]) {
+      const told = chunksOf(events, {}).flatMap(({ delta }) =>
+        (['content', 'annotations', 'reasoning_details'] as const).filter((name) => delta[name] !== undefined),
+      );
+      expect(told).toEqual(['content', 'annotations', 'reasoning_details']);
+    }
+  });
+
   test('keeps its places when later events repeat less of them, and counts the searches of all', () => {
     const full = {
       groundingChunks: [{ web: { uri: 'https://a.example/' } }],

@@ -136,6 +136,8 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const chunks = turn.closeAll();
     const annotations = annotationsOf(candidate, turn.text());
     if (annotations.length > 0) chunks.push({ delta: { annotations } });
+    // After them: clients of other APIs have one block open at a time, and a text that is over is not cited any more.
+    append(chunks, turn.endSignature());
     const native = reason ?? (blocked === undefined ? null : asText(blocked['blockReason']));
     const finish_reason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
     const error = errorOf(finish_reason, native ?? 'no reason was told');

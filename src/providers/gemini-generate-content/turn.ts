@@ -29,7 +29,10 @@ export interface Turn {
   text(): string;
   /** `undefined` for a part that cannot be read. */
   take(part: JsonObject): ChatChunk[] | undefined;
+  /** Closes everything. The signature of the last text is still to be told: what cites that text comes before it. */
   closeAll(): ChatChunk[];
+  /** The signature of the last text, where it has one. */
+  endSignature(): ChatChunk[];
 }
 
 /** What the parts of a turn count together. */
@@ -61,6 +64,8 @@ export function createTurn(state: DecoderState): Turn {
   const pcm = createPcm();
   let prose: Prose | undefined;
   let call: OpenCall | undefined;
+  /** The signature of a text, until it is known that nothing more is said of that text. */
+  let signed: ReasoningDetail | undefined;
 
   function nextDetail(detail: ReasoningDetail): ReasoningDetail {
     const index = counts.details;
@@ -129,7 +134,14 @@ export function createTurn(state: DecoderState): Turn {
     if (signature === '') return chunks;
     chunks.push(open.slot.say({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
     prose = undefined;
-    return [...chunks, ...sayDetail({ type: 'reasoning.text', signature })];
+    signed = { type: 'reasoning.text', signature };
+    return chunks;
+  }
+
+  function endSignature(): ChatChunk[] {
+    const detail = signed;
+    signed = undefined;
+    return detail === undefined ? [] : sayDetail(detail);
   }
 
   function takeCall(part: JsonObject): ChatChunk[] | undefined {
@@ -201,21 +213,27 @@ export function createTurn(state: DecoderState): Turn {
     return [...chunks, slot.say({}), ...slot.close({}, { native })];
   }
 
+  function takePart(part: JsonObject): ChatChunk[] | undefined {
+    if (part['functionCall'] !== undefined) return takeCall(part);
+    if (part['text'] !== undefined) {
+      if (part['text'] === '' && part['thoughtSignature'] === undefined) return [];
+      const chunks = closeCall();
+      append(chunks, part['thought'] === true ? takeThought(part) : takeText(part));
+      return chunks;
+    }
+    const blob = asObject(part['inlineData']);
+    if (blob !== undefined) return takeBlob(part, asText(blob['mimeType']), asText(blob['data']));
+    return Object.keys(part).length === 0 ? [] : takeNative(part);
+  }
+
   return {
     hasCalls: () => counts.calls > 0,
     hasOutput: () => counts.slots > 0 || pcm.hasAny(),
     text: () => texts.join(''),
     take(part) {
-      if (part['functionCall'] !== undefined) return takeCall(part);
-      if (part['text'] !== undefined) {
-        if (part['text'] === '' && part['thoughtSignature'] === undefined) return [];
-        const chunks = closeCall();
-        append(chunks, part['thought'] === true ? takeThought(part) : takeText(part));
-        return chunks;
-      }
-      const blob = asObject(part['inlineData']);
-      if (blob !== undefined) return takeBlob(part, asText(blob['mimeType']), asText(blob['data']));
-      return Object.keys(part).length === 0 ? [] : takeNative(part);
+      const before = endSignature();
+      const chunks = takePart(part);
+      return chunks === undefined || before.length === 0 ? chunks : [...before, ...chunks];
     },
     closeAll() {
       const chunks = [...closeProse(), ...closeCall()];
@@ -223,6 +241,7 @@ export function createTurn(state: DecoderState): Turn {
       if (rest !== '') chunks.push({ delta: { audio: { data: rest } } });
       return chunks;
     },
+    endSignature,
   };
 }
 

@@ -11,7 +11,10 @@ interface Fault {
   status: number | undefined;
 }
 
-/** Classifies an error answer. Reads `{error: {…}}`, Mistral's `{object: "error"}`, FastAPI's `detail`, and any text. */
+/**
+ * Classifies an error answer. Reads `{error: {…}}`, Mistral's `{object: "error"}`, FastAPI's `detail`, Cloudflare's `errors`,
+ * and any text.
+ */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const fault = readBody(body);
   const message = fault.message ?? `The upstream answered with status ${status}.`;
@@ -63,6 +66,12 @@ function readFault(value: unknown): Fault | undefined {
   const code = codeOf(body['code']) ?? textOf(body['type']);
   const status = statusOf(body['status_code']) ?? statusOf(body['status']) ?? statusOf(body['code']);
   if (textOf(error) !== undefined) return { message: textOf(error), code, status };
+  if (Array.isArray(body['errors']) && body['choices'] === undefined) {
+    // https://developers.cloudflare.com/workers-ai/platform/errors/
+    const listed = body['errors'].find(isObject);
+    const told = textOf(listed?.['message']);
+    if (told !== undefined) return { message: told, code: codeOf(listed?.['code']), status };
+  }
   const message = textOf(body['message']) ?? detailText(body['detail']) ?? detailText(body['message']);
   const isError = body['object'] === 'error' || body['choices'] === undefined;
   return isError && message !== undefined ? { message, code, status } : undefined;
@@ -106,7 +115,7 @@ const BAD_CREDENTIAL =
 const FILTERED =
   /content_filter|content_policy|ResponsibleAIPolicyViolation|content management policy|data_inspection_failed|violates? (?:our )?(?:usage|safety|content)|content (?:exists|filter)|moderation/i;
 const NO_MODEL =
-  /model_not_found|model_not_available|unknown_model|invalid_model|(?:model|deployment)\S* (?:`[^`]*` |'[^']*' |"[^"]*" |\S+ )?(?:does not exist|was not found|not found|is not supported|is not available|has been decommissioned)|DeploymentNotFound|model_decommissioned/i;
+  /model_not_found|no such model|model_not_available|unknown_model|invalid_model|(?:model|deployment)\S* (?:`[^`]*` |'[^']*' |"[^"]*" |\S+ )?(?:does not exist|was not found|not found|is not supported|is not available|has been decommissioned)|DeploymentNotFound|model_decommissioned/i;
 const BAD_STATE =
   /invalid[ _](?:thought[ _])?signature|thought_signature|encrypted[ _]content|reasoning_content.{0,40}(?:must be passed|missing)|required following item/i;
 const OVERLOADED = /overload|over capacity|at capacity|too busy|engine_overloaded/i;

@@ -1,7 +1,7 @@
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkStripper } from './think-tags.ts';
-import { isObject, textOf, type WireMessage } from './wire.ts';
+import { isObject, saidOf, textOf, type WireMessage } from './wire.ts';
 
 const NONE: readonly ReasoningDetail[] = [];
 
@@ -65,7 +65,7 @@ export class ReasoningReader {
 
   #readString(message: WireMessage): readonly ReasoningDetail[] {
     // Beside details with text, the string says the same once more.
-    const text = this.#hasReadable ? undefined : (textOf(message.reasoning_content) ?? textOf(message.reasoning));
+    const text = this.#hasReadable ? undefined : (saidOf(message.reasoning_content) ?? saidOf(message.reasoning));
     return text === undefined ? NONE : this.readText(text);
   }
 

@@ -6,7 +6,7 @@ import { SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
 import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
 import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
-import { isObject, textOf, type WireMessage, type WirePart } from './wire.ts';
+import { isObject, saidOf, textOf, type WireMessage, type WirePart } from './wire.ts';
 
 /** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
 export class TurnWriter {
@@ -46,7 +46,7 @@ export class TurnWriter {
       this.#tools ??= createExecutedTools(this.#slots);
       this.#tools.take(message.executed_tools, chunks);
     }
-    if (message.content) this.#takeContent(message.content, chunks);
+    if (message.content != null) this.#takeContent(message.content, chunks);
     const refusal = textOf(message.refusal);
     if (refusal !== undefined) this.#slots.emit('refusal', { refusal }, chunks);
     if (message.images) {
@@ -112,11 +112,12 @@ export class TurnWriter {
   }
 
   #takeContent(content: WireMessage['content'], chunks: ChatChunk[]): void {
-    if (typeof content === 'string') {
-      if (content !== '') this.#emitText(content, chunks);
+    if (!Array.isArray(content)) {
+      // Cloudflare has parsed the JSON that a schema asked for.
+      const text = isObject(content) ? JSON.stringify(content) : saidOf(content);
+      if (text !== undefined) this.#emitText(text, chunks);
       return;
     }
-    if (!Array.isArray(content)) return;
     for (const part of content) {
       if (!isObject(part)) continue;
       const thought = thoughtOf(part as WirePart);

@@ -39,8 +39,8 @@ export interface WireChoice {
 }
 
 export interface WireMessage {
-  /** Mistral sends a list of parts where the model thinks. */
-  content?: string | (WirePart | null)[] | null;
+  /** Mistral sends a list of parts where the model thinks, Cloudflare an object where a schema was asked for. */
+  content?: string | number | boolean | JsonObject | (WirePart | null)[] | null;
   refusal?: string | null;
   reasoning?: JsonValue;
   reasoning_content?: JsonValue;
@@ -86,6 +86,14 @@ export function isObject(value: unknown): value is JsonObject {
 /** The string, or undefined where it is absent, empty or of another type: zero values are not values. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/**
+ * What was said, where a string should stand: Cloudflare writes a token that reads as a number or a boolean as that, and the
+ * answer has a hole where it is passed over (https://github.com/cloudflare/ai/issues/651).
+ */
+export function saidOf(value: unknown): string | undefined {
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : textOf(value);
 }
 
 /** The number, also from digits in quotes; undefined where it is absent, negative or of another type. */
