@@ -403,6 +403,24 @@ test('of many requests at once exactly as many are served as the limit pays for'
   expect(await usedBy(strict, key)).toBe(1_000);
 });
 
+test.each([false, true])(
+  'prompts of one request that its limit pays for one by one wait for one another',
+  async (stream) => {
+    const key = await keyOf(strict, 80);
+    script = () => [
+      { wait: 30 },
+      ...(stream ? [sse, words(7), chunk({}, 'stop'), usageChunk(7), 'END' as const] : answer(7)),
+    ];
+    const response = await fetch(`${strict.base_url}/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'wire/chat', prompt: ['a', 'b', 'c', 'd'], max_tokens: 50, stream }),
+    });
+    expect([response.status, await response.text()]).toEqual([200, expect.not.stringContaining('"error"')]);
+    expect(await usedBy(strict, key)).toBe(28);
+  },
+);
+
 describe('between attempts', () => {
   test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
     script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));
