@@ -18,6 +18,8 @@ export interface Running {
   idle(): Promise<void>;
   /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
   stop(): void;
+  /** It was told to stop. */
+  readonly stopped: boolean;
   /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
   closeIdleConnections(): void;
 }
@@ -65,6 +67,9 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
         request.is_stopped = true;
         request.on_stop?.();
       }
+    },
+    get stopped() {
+      return is_stopped;
     },
     closeIdleConnections() {
       server.server.closeIdleConnections();
