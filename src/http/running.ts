@@ -19,7 +19,7 @@ export interface Running {
   /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
   stop(): void;
   /** It was told to stop. */
-  readonly stopped: boolean;
+  hasStopped(): boolean;
   /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
   closeIdleConnections(): void;
 }
@@ -68,9 +68,7 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
         request.on_stop?.();
       }
     },
-    get stopped() {
-      return is_stopped;
-    },
+    hasStopped: () => is_stopped,
     closeIdleConnections() {
       server.server.closeIdleConnections();
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

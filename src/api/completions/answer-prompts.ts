@@ -80,7 +80,7 @@ export async function* streamAll(
   const failures: { index: number; failed: GatewayError }[] = [];
   let gone: ClientGone | undefined;
   let has_begun = false;
-  const left = calls.map((_, index) => index);
+  let left = calls.map((_, index) => index);
   /** Until another has ended. */
   const held: number[] = [];
   const advance = (index: number, events: AsyncGenerator<StreamEvent, void, undefined>) => {
@@ -115,7 +115,7 @@ export async function* streamAll(
         held.push(index);
         continue;
       }
-      if ('thrown' in step || step.result.done) left.unshift(...held.splice(0));
+      if ('thrown' in step || step.result.done) left = [...held.splice(0), ...left];
       if ('thrown' in step) {
         const call = calls[index] as Call;
         if (step.thrown instanceof ClientGone && !call.cancellation.stopped) gone = step.thrown;
