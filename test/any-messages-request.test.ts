@@ -251,6 +251,16 @@ describe('what the gateway changes all the same, and says', () => {
     expect(told).toEqual(['changed thinking']);
   });
 
+  test('a turn that held nothing but thinking that was not to be believed is left out; one that was empty stays', () => {
+    const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }] };
+    const empty = { role: 'assistant', content: [] };
+    const body = { model: 'm', max_tokens: 900, messages: [hello, turn, hello, empty, hello] };
+    const envelope = { ...NO_ENVELOPE, unwrap: (text: string) => (text.startsWith('gw1.') ? [] : undefined) };
+    const request = messagesRequest(body as never, { envelope, betas: [] });
+    const encoded = anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks: {} }, OPTIONS);
+    expect(encoded.body['messages']).toEqual([hello, hello, empty, hello]);
+  });
+
   test('nor where the turn’s thinking was not to be believed, and left out at the door', () => {
     const turn = {
       role: 'assistant',

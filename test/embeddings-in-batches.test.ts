@@ -17,7 +17,7 @@ let script: Script;
 /** A thousandth of a USD a token. */
 const pricing = { prompt: 1000 };
 
-async function start(ledger: object): Promise<TestGateway> {
+async function start(ledger: object, timeouts: object = {}): Promise<TestGateway> {
   const provider = (name: string, batch: object = {}) => ({
     name,
     dialect: 'openai-chat',
@@ -34,7 +34,7 @@ async function start(ledger: object): Promise<TestGateway> {
   });
   const file = {
     bundled_catalog: false,
-    timeouts: { upstream_headers_ms_max: 400, upstream_idle_ms_max: 400 },
+    timeouts: { upstream_headers_ms_max: 400, upstream_idle_ms_max: 400, ...timeouts },
     logging: { level: 'warn' },
     providers: {
       one: provider('One'),
@@ -331,4 +331,17 @@ test("an organization's own credential pays for all requests of a call, and the 
   expect(told.usage).toMatchObject({ cost: 0, is_byok: true, cost_details: { upstream_inference_cost: 0.006 } });
   expect((await record(id))['total_cost']).toBe(0);
   expect((await usageOf(hash)).usage).toBe(0);
+});
+
+test('an answer that drips white space is waited for no longer than an answer may take to begin', async () => {
+  const impatient = await start({}, { upstream_first_token_ms_max: 500 });
+  script = () => [
+    responseHead(200, 'application/json'),
+    ...Array.from({ length: 30 }, () => [' ', { wait: 100 }]).flat(),
+  ];
+  const began_ms = performance.now();
+  const { status } = await embed('wire/one', ['1'], impatient.key, impatient);
+  expect(status).toBe(408);
+  expect(performance.now() - began_ms).toBeLessThan(2_500);
+  await impatient.stop();
 });

@@ -13,7 +13,7 @@ import { createServer } from '../src/http/server.ts';
 import { limits } from '../src/limits.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
+import { type Exchange, httpChunk, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
 
 type Script = (exchange: Exchange, nth: number) => Step[];
 
@@ -403,6 +403,24 @@ test('of many requests at once exactly as many are served as the limit pays for'
   expect(await usedBy(strict, key)).toBe(1_000);
 });
 
+test.each([false, true])(
+  'prompts of one request that its limit pays for one by one wait for one another',
+  async (stream) => {
+    const key = await keyOf(strict, 80);
+    script = () => [
+      { wait: 30 },
+      ...(stream ? [sse, words(7), chunk({}, 'stop'), usageChunk(7), 'END' as const] : answer(7)),
+    ];
+    const response = await fetch(`${strict.base_url}/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'wire/chat', prompt: ['a', 'b', 'c', 'd'], max_tokens: 50, stream }),
+    });
+    expect([response.status, await response.text()]).toEqual([200, expect.not.stringContaining('"error"')]);
+    expect(await usedBy(strict, key)).toBe(28);
+  },
+);
+
 describe('between attempts', () => {
   test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
     script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));
@@ -500,6 +518,37 @@ describe('while an answer flows', () => {
       expect(await generationOf(strict, key, answered)).toMatchObject({ total_cost: 0.1, estimated: true });
     },
   );
+
+  test.each([
+    ['told', usageChunk(12).replace('data: [DONE]\n\n', ''), 12],
+    ['counted', '', 10],
+  ])('where the upstream itself ends it unfinished, what was %s is charged', async (_, usage, tokens) => {
+    const chunked = responseHead(200, 'text/event-stream', {
+      connection: 'keep-alive',
+      'transfer-encoding': 'chunked',
+    });
+    script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).find(({ error }) => error !== undefined)?.error).toMatchObject({ code: 502 });
+    expect(chunksOf(answered).at(-1)!.usage!.completion_tokens).toBe(tokens);
+    expect(await usedBy(strict, key)).toBe(tokens);
+    const record = await generationOf(strict, key, answered);
+    expect(record).toMatchObject({ total_cost: tokens / 1000, estimated: tokens === 10 });
+
+    script = () => [chunked, httpChunk(chunk({ role: 'assistant' })), httpChunk('')];
+    const empty = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(empty.status).toBe(502);
+    expect(await usedBy(strict, key)).toBe(tokens);
+  });
+
+  test('so does one whose end is that of its connection alone', async () => {
+    script = () => [sse, words(10), { wait: 20 }, 'END'];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+    expect(await usedBy(strict, key)).toBe(100);
+  });
 
   test('so does one that there is no memory for', async () => {
     const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });

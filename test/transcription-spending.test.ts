@@ -227,6 +227,13 @@ describe('failures', () => {
     expect((await record(id))['total_cost']).toBeCloseTo(0.063, 9);
   });
 
+  test('so is an answer without a text that tells what was used', async () => {
+    script = () => json({ usage: { type: 'duration', seconds: 2 } });
+    const { status, id } = await transcribe('wire/one');
+    expect(status).toBe(502);
+    expect((await record(id))['total_cost']).toBe(2);
+  });
+
   test.each([
     ['no text', { words: [] }, 502],
     ['a list', [1], 502],

@@ -131,14 +131,15 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     after(reply.after_ms, () => {
       come(Buffer.from('{"error":{"message":"not now"}}'));
       const told = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1_000)) };
-      answered.resolve({ status: status ?? 0, headers: { 'content-type': 'application/json', ...told }, coming, take });
+      const headers = { 'content-type': 'application/json', ...told };
+      answered.resolve({ status: status ?? 0, headers, coming, take, complete: true });
       stop();
     });
   } else if (reply.is === 'stream') {
     const { first_ms, total_ms, dies_ms } = reply;
     after(first_ms, () => {
       come(firstOf(text));
-      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, coming, take });
+      answered.resolve({ status: 200, headers: { 'content-type': 'text/event-stream' }, coming, take, complete: true });
     });
     after(dies_ms ?? total_ms, () => {
       far.end();

@@ -42,6 +42,11 @@ test('a file becomes a catalog; the next refresh tells what came and went', asyn
   expect(readdirSync(folder).toSorted()).toEqual(['a.json', 'b.json', 'models.json']);
 });
 
+test('a byte order mark before a file is passed over', async () => {
+  const out = join(folder, 'models.json');
+  expect(await refreshCatalog({ from: file('a.json', `\uFEFF${facts('gpt-a')}`), out })).toMatchObject({ models: 1 });
+});
+
 test('public slugs give the ids', async () => {
   const out = join(folder, 'models.json');
   const slugs = file('slugs.json', JSON.stringify({ 'openai/known': { name: 'gpt-a' } }));

@@ -94,7 +94,8 @@ async function previousCatalog(path: string): Promise<BundledCatalog | undefined
 function object(text: string, from: string): object {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // A byte order mark is no part of the text.
+    value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (cause) {
     throw new Error(`${from} is not JSON`, { cause });
   }

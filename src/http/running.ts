@@ -18,6 +18,8 @@ export interface Running {
   idle(): Promise<void>;
   /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
   stop(): void;
+  /** It was told to stop. */
+  hasStopped(): boolean;
   /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
   closeIdleConnections(): void;
 }
@@ -66,6 +68,7 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
         request.on_stop?.();
       }
     },
+    hasStopped: () => is_stopped,
     closeIdleConnections() {
       server.server.closeIdleConnections();
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

@@ -266,6 +266,8 @@ export function createServer(options: ServerOptions): Server {
     request.claim = undefined;
     // The one listener for all who want to know: Node copies its list of them at every change.
     reply.raw.on('close', () => {
+      // Also one whose body was still on its way, which no handler has.
+      if (server.running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
       observe?.(request, reply, performance.now() - begun_ms);
       if (!request.is_handled) request.claim?.release();
       if (!reply.raw.writableFinished) request.on_leave?.();

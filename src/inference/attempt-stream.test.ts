@@ -15,6 +15,7 @@ async function streamOf(reads: readonly string[], take?: () => Promise<void> | u
   const response: UpstreamResponse = {
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
+    complete: true,
     coming: () => undefined,
     take: () => left.shift(),
   };

@@ -222,6 +222,13 @@ async function tailOf(coming: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
+/** A failure that the end of a body is, where the upstream itself ended it. */
+function endedBy(error: unknown): unknown {
+  if (!(error instanceof UpstreamError)) return error;
+  const { failure, message, status, native_code, raw } = error;
+  return new UpstreamError(failure, message, { status, native_code, raw, has_ended: true, cause: error });
+}
+
 /**
  * What one attempt's body says: it is read and decoded piece by piece, and the same bytes in any pieces give the same chunks. What
  * one read brought before the failure that it also brought is given out first. A class and not closures: there is one for every attempt.
@@ -297,7 +304,8 @@ class AnswerReader implements Source<ChatChunk[]> {
       const frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
       for (const frame of frames) add(this.#decoder.push(frame));
       if (value === undefined) add(this.#decoder.end());
-    } catch (error) {
+    } catch (caught) {
+      const error = value === undefined && this.#response.complete ? endedBy(caught) : caught;
       if (chunks.length === 0) throw error;
       this.#failure = { error };
     }

@@ -67,18 +67,19 @@ export interface Attempts {
 
 /**
  * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
- * refused connection and every status, also one told inside a stream, cost nothing.
+ * refused connection, every status, also one told inside a stream, and an answer that was ended with nothing in it cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
-  if (error.status !== null || error.never_sent) return false;
+  if (error.status !== null || error.never_sent || error.has_ended) return false;
   return error.failure === 'unavailable' || error.failure === 'timeout';
 }
 
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
 export function mayGoOn(error: UpstreamError | ClientGone, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
-  // What the provider itself says has failed does not go on; what we cannot read may.
-  return error instanceof ClientGone ? error.may_be_billed : error.status === null || error.status < 400;
+  if (error instanceof ClientGone) return error.may_be_billed;
+  // What the provider itself ended, or says has failed, does not go on; what we cannot read may.
+  return !error.has_ended && (error.status === null || error.status < 400);
 }
 
 /**

@@ -2,7 +2,13 @@ import { expect, test } from 'vitest';
 import type { Exchange, UpstreamResponse } from '../providers/upstream.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
-const response: UpstreamResponse = { status: 200, headers: {}, coming: () => undefined, take: () => undefined };
+const response: UpstreamResponse = {
+  status: 200,
+  headers: {},
+  complete: true,
+  coming: () => undefined,
+  take: () => undefined,
+};
 
 /** The far side: an exchange whose answer and end are set by hand. */
 function begun() {

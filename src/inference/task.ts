@@ -108,6 +108,7 @@ interface Surroundings
   upstream: Upstream;
   media: MediaFetcher;
   clock: Clock;
+  first_token_ms_max: number;
   total_ms_max: number;
 }
 
@@ -151,8 +152,8 @@ export async function runTask<P extends Prepared, A>(
 
 function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surroundings): Line {
   const { call, attempts } = session;
-  const { upstream, total_ms_max } = flow;
-  const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max: total_ms_max, total_ms_max };
+  const { upstream, first_token_ms_max, total_ms_max } = flow;
+  const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
   const theirs = flow.dialect(wireOf(candidate));
   return {
     async ask({ manners = theirs, ...request }) {

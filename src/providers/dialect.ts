@@ -107,6 +107,8 @@ export class UpstreamError extends Error {
   readonly transport_code: string | undefined;
   /** Nothing of the request can have reached the upstream: there was no connection that it could be written to. */
   readonly never_sent: boolean;
+  /** The upstream had ended its answer itself when this was found: it does not go on. */
+  readonly has_ended: boolean;
   readonly retry_after_ms: number | undefined;
   /** The upstream's body, cut; goes to `error.metadata.raw`. */
   readonly raw: string | undefined;
@@ -119,6 +121,7 @@ export class UpstreamError extends Error {
       native_code?: string | null;
       transport_code?: string | undefined;
       never_sent?: boolean;
+      has_ended?: boolean;
       retry_after_ms?: number | undefined;
       raw?: string | undefined;
       cause?: unknown;
@@ -130,6 +133,7 @@ export class UpstreamError extends Error {
     this.native_code = details.native_code ?? null;
     this.transport_code = details.transport_code;
     this.never_sent = details.never_sent ?? false;
+    this.has_ended = details.has_ended ?? false;
     this.retry_after_ms = details.retry_after_ms;
     this.raw = details.raw;
   }

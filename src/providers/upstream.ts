@@ -30,6 +30,8 @@ export interface UpstreamResponse {
   coming(): Promise<void> | undefined;
   /** The bytes that have come since the last call, gathered; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
   take(): Buffer | undefined;
+  /** The body has come to the end that its framing tells (a length, chunks, HTTP/2), not only to the end of its connection. */
+  readonly complete: boolean;
 }
 
 /** One request under way. */
@@ -132,6 +134,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   /** 0 until the headers have come. */
   status = 0;
   headers: UpstreamResponse['headers'] = {};
+  #is_framed = false;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #unread: Buffer[] = [];
   #unread_bytes = 0;
@@ -152,6 +155,10 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
 
   get ended(): boolean {
     return this.#ended || this.#failure !== undefined;
+  }
+
+  get complete(): boolean {
+    return this.#ended && this.#is_framed;
   }
 
   abort(reason: Error): void {
@@ -204,11 +211,15 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     _controller: Dispatcher.DispatchController,
     status: number,
     headers: UpstreamResponse['headers'],
+    reason_phrase?: string,
   ): void {
     // Interim answers (100, 103) come before the one that counts.
     if (status < 200) return;
     this.status = status;
     this.headers = headers;
+    // HTTP/2 has no reason phrase, and frames every body.
+    this.#is_framed =
+      !reason_phrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
     this.#answered?.resolve(this);
   }
 

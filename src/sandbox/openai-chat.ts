@@ -22,7 +22,10 @@ function countParts(content: JsonValue | undefined, types: string[]): number {
 function messageTokens(message: JsonObject): number {
   const calls = objectsOf(message['tool_calls']);
   const media = countParts(message['content'], ['image_url', 'file', 'input_audio', 'video_url']);
-  const call_tokens = calls.reduce((sum, call) => sum + countTokens(JSON.stringify(call['function'])), 0);
+  const call_tokens = calls.reduce(
+    (sum, call) => sum + countTokens(JSON.stringify(call['function'] ?? call['custom'] ?? null)),
+    0,
+  );
   return message_tokens + countTokens(partsText(message['content'])) + media * image_tokens + call_tokens;
 }
 

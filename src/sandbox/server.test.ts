@@ -61,6 +61,17 @@ describe('openai-chat', () => {
     expect(answer.usage?.total_tokens).toBe(answer.usage!.prompt_tokens + answer.usage!.completion_tokens);
   });
 
+  test('a history may hold calls of custom tools', async () => {
+    const custom = { id: 'a', type: 'custom' as const, custom: { name: 'note', input: 'Hello.' } };
+    const messages: OpenAiRequest['messages'] = [
+      { role: 'user', content: 'Note it.' },
+      { role: 'assistant', content: null, tool_calls: [custom] },
+      { role: 'tool', tool_call_id: 'a', content: 'Noted.' },
+    ];
+    const answer = await openai.chat.completions.create({ model: 'echo', messages });
+    expect(answer.usage?.prompt_tokens).toBeGreaterThan(3 * 4 + countTokens(JSON.stringify(custom.custom)));
+  });
+
   test.each(['echo', 'story', 'think', 'json', 'refuse'])(
     'a stream accumulates to the unstreamed answer: %s',
     async (model) => {

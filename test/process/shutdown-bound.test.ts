@@ -153,3 +153,19 @@ test('a client that does not read cannot hold the end, and is not said to have l
   expect(record.total_cost).toBeGreaterThan(COMPLETION_USD);
   expect(await stop(again)).toBe(0);
 }, 90_000);
+
+test('a client that still sends its request at the end is not said to have left', async () => {
+  const gateway = await serve((await silentSite(BOUND)).options);
+  const { key } = await makeKey(gateway);
+  const asking = request(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': 10_000 },
+  });
+  asking.on('error', () => undefined);
+  asking.write('{"model":');
+  await sleep(500);
+  expect(await stop(gateway)).toBe(0);
+  const lines = gateway.log().filter(({ msg, path }) => msg === 'request' && path === '/api/v1/chat/completions');
+  expect(lines).toMatchObject([{ gateway_stopped: true }]);
+  expect(lines[0]).not.toHaveProperty('client_left');
+}, 90_000);

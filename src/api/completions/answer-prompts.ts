@@ -14,6 +14,15 @@ function failureOf(thrown: unknown, { cancellation }: Call): GatewayError {
   return error instanceof GatewayError ? error : internalError(error);
 }
 
+/**
+ * Whether a prompt is refused only for what others in flight have set aside: asked again when one of its own request has ended, it
+ * may be paid for. Not where an attempt was made of it, which is recorded.
+ */
+function isHeldBeside(thrown: unknown): boolean {
+  if (!(thrown instanceof GatewayError) || thrown.status !== 402) return false;
+  return thrown.metadata?.['in_flight'] === true && thrown.metadata['previous_errors'] === undefined;
+}
+
 /** Answers each prompt, some at a time. Throws what the first one failed with where all of them failed. */
 export async function completeAll(
   inference: Pick<Inference, 'complete'>,
@@ -21,14 +30,27 @@ export async function completeAll(
 ): Promise<PromptAnswer[]> {
   const answers: PromptAnswer[] = [];
   let next = 0;
-  const work = async () => {
-    for (let index = next++; index < calls.length; index = next++) {
-      const call = calls[index] as Call;
-      answers[index] = await inference.complete(call).then(
+  let running = 0;
+  let oneEnded = Promise.withResolvers<void>();
+  const ask = async (call: Call): Promise<PromptAnswer> => {
+    for (;;) {
+      running += 1;
+      const told = await inference.complete(call).then(
         (answer) => ({ answer }),
-        (error) => ({ error: failureOf(error, call) }),
+        (thrown: unknown) => ({ thrown }),
       );
+      running -= 1;
+      if ('thrown' in told && running > 0 && isHeldBeside(told.thrown)) {
+        await oneEnded.promise;
+        continue;
+      }
+      oneEnded.resolve();
+      oneEnded = Promise.withResolvers();
+      return 'answer' in told ? told : { error: failureOf(told.thrown, call) };
     }
+  };
+  const work = async () => {
+    for (let index = next++; index < calls.length; index = next++) answers[index] = await ask(calls[index] as Call);
   };
   const workers = Array.from({ length: Math.min(calls.length, limits.completion_prompts_at_once) }, work);
   // All are waited for: those that are left end by their own cancellation.
@@ -58,7 +80,9 @@ export async function* streamAll(
   const failures: { index: number; failed: GatewayError }[] = [];
   let gone: ClientGone | undefined;
   let has_begun = false;
-  let next = 0;
+  let left = calls.map((_, index) => index);
+  /** Until another has ended. */
+  const held: number[] = [];
   const advance = (index: number, events: AsyncGenerator<StreamEvent, void, undefined>) => {
     const arrive = (step: Step) => {
       steps.push(step);
@@ -72,9 +96,9 @@ export async function* streamAll(
   };
   try {
     for (;;) {
-      while (next < calls.length && running.size < limits.completion_prompts_at_once && gone === undefined) {
-        advance(next, inference.stream(calls[next] as Call));
-        next += 1;
+      while (left.length > 0 && running.size < limits.completion_prompts_at_once && gone === undefined) {
+        const index = left.shift() as number;
+        advance(index, inference.stream(calls[index] as Call));
       }
       if (running.size === 0) break;
       const step = steps.shift();
@@ -87,6 +111,11 @@ export async function* streamAll(
       const { index } = step;
       const events = running.get(index);
       running.delete(index);
+      if ('thrown' in step && running.size > 0 && isHeldBeside(step.thrown)) {
+        held.push(index);
+        continue;
+      }
+      if ('thrown' in step || step.result.done) left = [...held.splice(0), ...left];
       if ('thrown' in step) {
         const call = calls[index] as Call;
         if (step.thrown instanceof ClientGone && !call.cancellation.stopped) gone = step.thrown;

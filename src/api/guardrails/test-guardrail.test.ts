@@ -91,7 +91,10 @@ describe('a draft', () => {
     const text = 'x';
     expect(
       (await tried({ guardrail: { content_filters: [{ pattern: '(', action: 'block' }] }, text }, 400)).error.message,
-    ).toContain('content_filters[0].pattern');
+    ).toMatch(/^guardrail\.content_filters\[0\]\.pattern /);
+    expect((await tried({ guardrail: { allowed_models: ['no/model'] }, text }, 400)).error.message).toMatch(
+      /^guardrail\.allowed_models\[0\] /,
+    );
     expect((await tried({ guardrail: redact, request: { model: 'acme/m' } }, 400)).error.message).toContain('messages');
     expect(
       (await tried({ guardrail: redact, api: 'messages', request: { model: 'acme/m', messages: 1 } }, 400)).error

@@ -155,6 +155,13 @@ function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
   };
 }
 
+/** What is wrong with a draft, which is a field of the body: such messages begin with the name of the draft's own. */
+function inDraft(error: unknown): unknown {
+  if (!(error instanceof GatewayError) || error.status !== 400) return error;
+  const { message, metadata } = error;
+  return new GatewayError(400, `guardrail.${message}`, metadata === undefined ? {} : { metadata });
+}
+
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
 export function testGuardrail(server: Server, options: TestGuardrailOptions): void {
   const { inference, guardrails, analyzer, timeout_ms, clock } = options;
@@ -168,8 +175,12 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       return { ...stored, scope: 'api-key' };
     }
     const { workspace_id: _, ...draft } = guardrail ?? {};
-    await checkGuardrail(draft, nextTurn);
-    return { ...EMPTY, ...guardrailSettings(draft, namesOf(options)) };
+    try {
+      await checkGuardrail(draft, nextTurn);
+      return { ...EMPTY, ...guardrailSettings(draft, namesOf(options)) };
+    } catch (error) {
+      throw inDraft(error);
+    }
   }
 
   server.route({

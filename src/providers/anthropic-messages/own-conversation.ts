@@ -53,9 +53,10 @@ export function encodeOwnConversation(messages: readonly Message[], encoding: En
   return conversation;
 }
 
+/** As its client wrote it: thinking that was left out at the door leaves an empty list. */
 function isEmpty({ content, tool_calls, reasoning_details, ext }: Message): boolean {
   const natives = ext?.natives?.length ?? 0;
-  return !content?.length && !tool_calls?.length && !reasoning_details?.length && natives === 0;
+  return !content?.length && !tool_calls?.length && reasoning_details == null && natives === 0;
 }
 
 /** A turn that was written as a string stays one. */

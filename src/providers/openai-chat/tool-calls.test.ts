@@ -183,6 +183,26 @@ describe('a name that comes in pieces', () => {
   test('is not mixed up with a name that is whole, or with another call', () => {
     const two = [[{ index: 0, function: f('get') }], [{ index: 0, function: f('weather', '{}') }]];
     expect(read(two, [], false, ['get', 'weather']).map(({ name }) => name)).toEqual(['get', 'weather']);
+    const long = ['get', 'get_weather'];
+    expect(
+      read(
+        [[{ index: 0, id: 'a', function: f('get') }], [{ index: 0, function: f('_weather', '{}') }]],
+        [],
+        false,
+        long,
+      ),
+    ).toEqual([{ id: 'a', name: 'get_weather', arguments: '{}' }]);
+    for (const text of ['{"a":1}', '']) {
+      const short = [
+        [{ index: 0, id: 'a', function: f('get') }],
+        [{ index: 0, function: args(text) }],
+        [{ index: 1, id: 'b', function: f('get', '{}') }],
+      ];
+      expect(read(short, [], false, long)).toEqual([
+        { id: 'a', name: 'get', arguments: text || '{}' },
+        { id: 'b', name: 'get', arguments: '{}' },
+      ]);
+    }
     // What is cut short is told as far as it came.
     expect(read([[{ index: 0, function: f('get_', '{}') }]], [], false, ['get_weather'])).toMatchObject([
       { name: 'get_' },

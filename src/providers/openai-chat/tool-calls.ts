@@ -51,7 +51,8 @@ export function createCallReader(
   const calls: Call[] = [];
   const taken = new Set(used_ids);
 
-  const isPart = (name: string) => !declared.includes(name) && declared.some((whole) => whole.startsWith(name));
+  /** A declared name may be the beginning of another: which it is shows when arguments come. */
+  const isPart = (name: string) => declared.some((whole) => whole !== name && whole.startsWith(name));
   const goesOn = (call: Call, piece: string) =>
     !call.isOpen && isPart(call.name) && declared.some((whole) => whole.startsWith(call.name + piece));
 

@@ -5,7 +5,7 @@ import { type Report, UpstreamError } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { decodeError, errorInside } from '../openai-chat/errors.ts';
 import type { ResponseHeaders } from '../retry-after.ts';
-import type { TimedText } from './dialect.ts';
+import type { BilledFailure, TimedText, TranscriptionAnswer } from './dialect.ts';
 
 /** Throws where the wire is not known to take sounds of this format: another endpoint's may. */
 export function requireFormat(format: SoundFormat, taken: readonly SoundFormat[]): void {
@@ -24,10 +24,20 @@ export function objectOf(value: JsonValue): JsonObject {
 }
 
 /** The text, which is there also when nothing was said. */
-export function textOf(body: JsonObject, name = 'text'): string {
-  const text = body[name];
+export function textOf({ text }: JsonObject): string {
   if (typeof text !== 'string') throw new UpstreamError('invalid_response', "The provider's answer has no text");
   return text;
+}
+
+/** The answer with its text. Without one it is a failure, which is billed where it tells what was used. */
+export function answerWith(
+  text: JsonValue | undefined,
+  told: Omit<TranscriptionAnswer, 'text'>,
+): { answer: TranscriptionAnswer } | BilledFailure {
+  if (typeof text === 'string') return { answer: { text, ...told } };
+  const failure = new UpstreamError('invalid_response', "The provider's answer has no text");
+  if (told.seconds === undefined && told.tokens === undefined) throw failure;
+  return { text: '', ...told, failure };
 }
 
 /** A number of seconds or tokens that makes sense; undefined for anything else. */

@@ -1,9 +1,8 @@
 /** Deepgram's recorded audio (https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded). */
 import { mediaTypes, type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { UpstreamError } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
-import { amount, decodeErrorBy, dropped, objectOf, requireFormat, textOf, timed } from './answer.ts';
+import { amount, answerWith, decodeErrorBy, dropped, objectOf, requireFormat, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 
 const FORMATS: readonly SoundFormat[] = soundFormats;
@@ -20,13 +19,12 @@ function queryOf(fields: JsonObject): string {
   return query.toString();
 }
 
-function read(value: JsonValue): { answer: TranscriptionAnswer } {
+function read(value: JsonValue): ReturnType<typeof answerWith> {
   const body = objectOf(value);
   const channels = asArray(asObject(body['results'])?.['channels']).map((channel) => asObject(channel) ?? {});
   const heard = channels.map((channel) => asObject(asArray(channel['alternatives'])[0]) ?? {});
-  if (heard.length === 0) throw new UpstreamError('invalid_response', "The provider's answer has no channels");
   const metadata = asObject(body['metadata']) ?? {};
-  const answer: TranscriptionAnswer = { text: heard.map((one) => textOf(one, 'transcript')).join('\n') };
+  const answer: Omit<TranscriptionAnswer, 'text'> = {};
   const language = channels[0]?.['detected_language'];
   if (typeof language === 'string') answer.language = language;
   const words = timed(heard[0]?.['words'], 'word');
@@ -34,7 +32,9 @@ function read(value: JsonValue): { answer: TranscriptionAnswer } {
   const seconds = amount(metadata['duration']);
   if (seconds !== undefined) answer.seconds = seconds;
   if (typeof metadata['request_id'] === 'string') answer.upstream_id = metadata['request_id'];
-  return { answer };
+  const texts = heard.map(({ transcript }) => transcript);
+  const is_heard = texts.length > 0 && texts.every((text) => typeof text === 'string');
+  return answerWith(is_heard ? texts.join('\n') : undefined, answer);
 }
 
 export const deepgramTranscription: TranscriptionDialect = {

@@ -53,7 +53,7 @@ export interface TranscriptionAnswer {
 }
 
 /** An answer that cannot be given out, and is billed all the same. */
-export interface BilledFailure extends Pick<TranscriptionAnswer, 'text' | 'tokens' | 'upstream_id'> {
+export interface BilledFailure extends Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens' | 'upstream_id'> {
   failure: UpstreamError;
 }
 

@@ -2,7 +2,7 @@
 import { type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { asArray, asObject } from '../json-shape.ts';
-import { amount, decodeErrorBy, dropped, objectOf, requireFormat, textOf, timed } from './answer.ts';
+import { amount, answerWith, decodeErrorBy, dropped, objectOf, requireFormat, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 import { multipart } from './multipart.ts';
 
@@ -38,7 +38,7 @@ export const elevenlabsTranscription: TranscriptionDialect = {
     is_billed: true,
     read(value, headers) {
       const body = objectOf(value);
-      const answer: TranscriptionAnswer = { text: textOf(body) };
+      const answer: Omit<TranscriptionAnswer, 'text'> = {};
       if (typeof body['language_code'] === 'string') answer.language = body['language_code'];
       // Between words stand their spaces, as entries of their own.
       const spoken = asArray(body['words']).filter((word) => asObject(word)?.['type'] === 'word');
@@ -48,7 +48,7 @@ export const elevenlabsTranscription: TranscriptionDialect = {
       if (seconds !== undefined) answer.seconds = seconds;
       const id = body['transcription_id'] ?? headers['request-id'];
       if (typeof id === 'string') answer.upstream_id = id;
-      return { answer };
+      return answerWith(body['text'], answer);
     },
   }),
 };

@@ -12,7 +12,7 @@ import type { Report } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
 import { asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
-import { amount, dropped, objectOf, requireFormat, textOf, timed } from './answer.ts';
+import { amount, answerWith, dropped, objectOf, requireFormat, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 import { multipart } from './multipart.ts';
 
@@ -69,7 +69,7 @@ export const openaiTranscription: TranscriptionDialect = {
     read(value) {
       const body = objectOf(value);
       const usage = asObject(body['usage']) ?? {};
-      const answer: TranscriptionAnswer = { text: textOf(body) };
+      const answer: Omit<TranscriptionAnswer, 'text'> = {};
       const { language } = body;
       if (typeof language === 'string') answer.language = language;
       const segments = timed(body['segments'], 'text');
@@ -82,7 +82,7 @@ export const openaiTranscription: TranscriptionDialect = {
       if (tokens !== undefined) answer.tokens = tokens;
       const id = asObject(body['x_groq'])?.['id'];
       if (typeof id === 'string') answer.upstream_id = id;
-      return { answer };
+      return answerWith(body['text'], answer);
     },
   }),
 };

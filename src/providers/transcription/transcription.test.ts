@@ -269,6 +269,16 @@ describe('gemini-transcription', () => {
   });
 });
 
+test.each<[TranscriptionDialect, JsonObject, object]>([
+  [openai, { text: null, usage: { input_tokens: 60, output_tokens: 3 } }, { tokens: { in_uncached: 60, out_text: 3 } }],
+  [deepgram, { metadata: { duration: 2.5 }, results: { channels: [] } }, { seconds: 2.5 }],
+  [elevenlabs, { audio_duration_secs: 2.5 }, { seconds: 2.5 }],
+])('%#: an answer without a text is none, and is billed where it tells what was used', (dialect, told, expected) => {
+  const { ask } = begin(dialect);
+  expect(ask.read(told, {})).toMatchObject({ failure: { message: "The provider's answer has no text" }, ...expected });
+  expect(() => ask.read({}, {})).toThrow('has no text');
+});
+
 describe('errors tell what the provider said', () => {
   test.each<[TranscriptionDialect, number, string, object]>([
     [
