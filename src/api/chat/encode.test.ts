@@ -130,6 +130,12 @@ function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}
   return JSON.parse(encodeCompletion(answer, { ...envelope, ...options }));
 }
 
+test('an answer without text has an empty one, but for a refusal', () => {
+  expect(whole({ content: null }).choices[0].message.content).toBe('');
+  expect(whole({ content: null, reasoning: 'Hm' }).choices[0].message.content).toBe('');
+  expect(whole({ content: null, refusal: 'no' }).choices[0].message.content).toBeNull();
+});
+
 test('all that an answer may hold is shown, whole and as a stream', () => {
   const { choices, system_fingerprint } = whole({ ...media, refusal: 'no' });
   expect(system_fingerprint).toBe('fp');

@@ -68,10 +68,8 @@ function publicMessage(message: Message, hide_reasoning: boolean): Record<string
   const text = textOf(message.content);
   const made: Record<string, unknown> = {
     role: 'assistant',
-    content:
-      text === '' && (message.content === null || message.content === undefined) && !message.tool_calls?.length
-        ? null
-        : text,
+    // Text is always text, as in streams: of an answer that says nothing (its bound went into thoughts) clients take the length.
+    content: text === '' && message.refusal ? null : text,
     refusal: message.refusal ?? null,
     reasoning: hide_reasoning ? null : (message.reasoning ?? null),
   };
