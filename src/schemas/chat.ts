@@ -517,7 +517,7 @@ export const ChatCompletionChunk = open(
         logprobs: Logprobs,
         delta: Type.Optional(
           open({
-            role: Type.Literal('assistant'),
+            role: Type.Optional(Type.Literal('assistant', { description: 'In the first delta alone.' })),
             content: Type.String(),
             reasoning: Type.Optional(nullable(Type.String())),
             refusal: Type.Optional(Type.String()),

@@ -6,15 +6,29 @@ const head = { id, object: 'chat.completion.chunk', created: 1_700_000_000, mode
 const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, cost: 0 };
 const last = { ...head, choices: [], usage };
 const failed = { code: 502, message: 'gone' };
-const stream = (...chunks: object[]) =>
+const frames = (...chunks: object[]) =>
   `${chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')}data: [DONE]\n\n`;
+/** With the role in the first delta alone. */
+const stream = (...chunks: object[]) => {
+  let role: string | undefined = 'assistant';
+  return frames(
+    ...(chunks as { choices?: { delta?: object }[] }[]).map((chunk) => ({
+      ...chunk,
+      choices: chunk.choices?.map((one) => {
+        if (one.delta === undefined) return one;
+        const delta = { role, ...one.delta };
+        role = undefined;
+        return { ...one, delta };
+      }),
+    })),
+  );
+};
 const choice = (more: object, of: object = {}) => ({
   ...head,
   choices: [{ index: 0, finish_reason: null, native_finish_reason: null, logprobs: null, ...more }],
   ...of,
 });
-const said = (delta: object, more: object = {}) =>
-  choice({ delta: { role: 'assistant', content: '', ...delta }, ...more });
+const said = (delta: object, more: object = {}) => choice({ delta: { content: '', ...delta }, ...more });
 const finish = (reason = 'stop') => said({}, { finish_reason: reason, native_finish_reason: reason });
 const call = (index: number, more: object = {}) => ({ index, ...more });
 const opened = (index: number) =>
@@ -29,7 +43,7 @@ const right: [string, string, ChatGrammar?][] = [
   [
     'comments',
     `: WAIT\n\n${stream(said({ content: 'a' }))}`
-      .replace('data: [DONE]', `: WAIT\n\n${stream(finish(), last)}`)
+      .replace('data: [DONE]', `: WAIT\n\n${frames(finish(), last)}`)
       .replace(/(\[DONE\])\n\n\n\n$/, '$1\n\n'),
   ],
   [
@@ -51,7 +65,7 @@ const right: [string, string, ChatGrammar?][] = [
     ),
   ],
   ['a late failure', stream(said({ content: 'a' }), { ...finish('error'), error: failed }, last)],
-  ['a failure and nothing else', stream({ ...finish('error'), error: failed }, last)],
+  ['a failure and nothing else', frames({ ...finish('error'), error: failed }, last)],
   ['a debug chunk', stream({ ...head, choices: [], debug: { echo_upstream_body: {} } }, finish(), last)],
   ['prompt form', stream(written('a'), written('', { finish_reason: 'stop' }), last), { form: 'prompt' }],
   [
@@ -110,7 +124,8 @@ const wrong: [string, string, ChatGrammar?][] = [
   ['two choices', stream({ ...head, choices: [...finish().choices, ...finish().choices] }, last)],
   ['no choices', stream({ ...head, choices: [] }, finish(), last)],
   ['an index that is not asked for', stream(said({ content: 'a' }, { index: 1 }), finish(), last)],
-  ['a delta without role', stream(said({ role: undefined }), finish(), last)],
+  ['a first delta without role', frames(said({}), finish(), last)],
+  ['a role told again', stream(said({}), said({ role: 'assistant' }), finish(), last)],
   ['a delta without content', stream(said({ content: null }), finish(), last)],
   ['a delta with more', stream(said({ prefix: true }), finish(), last)],
   ['an empty list', stream(said({ tool_calls: [] }), finish(), last)],

@@ -76,6 +76,7 @@ class ChatChecker {
   #has_begun = false;
   #has_usage = false;
   #has_error = false;
+  #has_role = false;
   readonly #finished = new Set<number>();
   readonly #calls: string[] = [];
   readonly #details = new Map<JsonValue | undefined, string>();
@@ -153,7 +154,9 @@ class ChatChecker {
       if (typeof choice['text'] !== 'string') fail('a choice without text', choice);
       if (choice['reasoning'] !== undefined && typeof choice['reasoning'] !== 'string') fail('reasoning', choice);
     } else {
-      this.#delta(object(choice['delta'] ?? fail('a choice without delta', choice)));
+      const delta = object(choice['delta'] ?? fail('a choice without delta', choice));
+      this.#role(delta['role'], finish_reason === 'error');
+      this.#delta(delta);
     }
     if (finish_reason === null) {
       if (native_finish_reason !== null) fail('the native finish reason comes before the finish', choice);
@@ -167,9 +170,16 @@ class ChatChecker {
     if (choice['error'] !== undefined) checkError(object(choice['error']));
   }
 
+  /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
+  #role(role: JsonValue | undefined, is_failure: boolean): void {
+    if (role === undefined && (this.#has_role || is_failure)) return;
+    if (role !== 'assistant') fail('the first delta is not of the assistant', role);
+    if (this.#has_role) fail('the role is told again');
+    this.#has_role = true;
+  }
+
   #delta(delta: JsonObject): void {
     for (const name of Object.keys(delta)) if (!IN_DELTAS.has(name)) fail(`a delta has ${name}`, delta);
-    if (delta['role'] !== 'assistant') fail('a delta without its role', delta);
     if (typeof delta['content'] !== 'string') fail('a delta without content', delta);
     const { reasoning, refusal } = delta;
     if (reasoning !== undefined && reasoning !== null && typeof reasoning !== 'string') fail('reasoning', delta);

@@ -2,6 +2,8 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import type { PublicModel } from '../../schemas/model.ts';
+import { retrieved } from './retrieve-model.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -32,7 +34,14 @@ describe('GET /models/{model}', () => {
       created_at: new Date(shown.created * 1000).toISOString(),
       max_input_tokens: shown.context_length,
       max_tokens: 32768,
+      lifecycle: 'active',
+      retires_at: null,
     });
+  });
+
+  test("200: a model with a last day is deprecated, and is retired by that day's end", () => {
+    const shown = { id: 'a/b', created: 0, expiration_date: '2026-03-01', top_provider: {} } as PublicModel;
+    expect(retrieved(shown)).toMatchObject({ lifecycle: 'deprecated', retires_at: '2026-03-02T00:00:00.000Z' });
   });
 
   test("200: a list's models are the same, and their list is one page to both SDKs", async () => {

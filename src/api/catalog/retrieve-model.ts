@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
+import { expiresAt } from '../../catalog/expiry.ts';
 import type { Server } from '../../http/server.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
@@ -22,12 +23,19 @@ export const RetrievedModel = Type.Object(
     created_at: Type.String({ format: 'date-time' }),
     max_input_tokens: nullable,
     max_tokens: nullable,
+    lifecycle: Type.Union([Type.Literal('active'), Type.Literal('deprecated')], {
+      description: 'Deprecated: it has an `expiration_date`.',
+    }),
+    retires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+      description: 'The end of its `expiration_date`.',
+    }),
   },
   { title: 'RetrievedModel' },
 );
 
 /** The record as SDKs read it. */
 export function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
+  const { expiration_date } = shown;
   return {
     ...shown,
     object: 'model',
@@ -37,6 +45,8 @@ export function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
     created_at: new Date(shown.created * 1000).toISOString(),
     max_input_tokens: shown.context_length,
     max_tokens: shown.top_provider.max_completion_tokens,
+    lifecycle: expiration_date == null ? 'active' : 'deprecated',
+    retires_at: expiration_date == null ? null : new Date(expiresAt(expiration_date)).toISOString(),
   };
 }
 

@@ -34,6 +34,21 @@ test('beside reasoning details stands the string, null where they say nothing re
   expect(plain.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi' });
 });
 
+test('the role stands in the first delta alone, and in no failure', () => {
+  const deltas = encode([
+    { delta: { role: 'assistant' } },
+    { delta: { content: 'Hi' } },
+    { delta: { role: 'assistant', content: '!' } },
+  ]);
+  expect(deltas.slice(0, -1).map(({ choices }) => choices[0].delta)).toEqual([
+    { role: 'assistant', content: '' },
+    { content: 'Hi' },
+    { content: '!' },
+  ]);
+  const failed = createStreamEncoder(envelope).failed(new GatewayError(502, 'Broken'), null);
+  expect(JSON.parse(failed.split('\n\n')[0]!.slice('data: '.length)).choices[0].delta).toEqual({ content: '' });
+});
+
 test('reasoning that is not wanted is not shown, nor a chunk that holds nothing else', () => {
   const detail = { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 } as const;
   const chunks = [{ delta: { content: 'Hi' } }, { delta: { reasoning: 'Hm', reasoning_details: [detail] } }];
@@ -114,6 +129,12 @@ function whole(message: Partial<Message>, options: Partial<typeof envelope> = {}
   const answer = { completion, served: { model: 'a/b', provider: 'C' }, usage, classes: null, metadata: undefined };
   return JSON.parse(encodeCompletion(answer, { ...envelope, ...options }));
 }
+
+test('an answer without text has an empty one, but for a refusal', () => {
+  expect(whole({ content: null }).choices[0].message.content).toBe('');
+  expect(whole({ content: null, reasoning: 'Hm' }).choices[0].message.content).toBe('');
+  expect(whole({ content: null, refusal: 'no' }).choices[0].message.content).toBeNull();
+});
 
 test('all that an answer may hold is shown, whole and as a stream', () => {
   const { choices, system_fingerprint } = whole({ ...media, refusal: 'no' });

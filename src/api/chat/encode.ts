@@ -68,10 +68,8 @@ function publicMessage(message: Message, hide_reasoning: boolean): Record<string
   const text = textOf(message.content);
   const made: Record<string, unknown> = {
     role: 'assistant',
-    content:
-      text === '' && (message.content === null || message.content === undefined) && !message.tool_calls?.length
-        ? null
-        : text,
+    // Text is always text, as in streams: of an answer that says nothing (its bound went into thoughts) clients take the length.
+    content: text === '' && message.refusal ? null : text,
     refusal: message.refusal ?? null,
     reasoning: hide_reasoning ? null : (message.reasoning ?? null),
   };
@@ -154,6 +152,8 @@ class ChatStreamEncoder implements StreamEncoder {
   readonly #text_form: boolean;
   readonly #hide_reasoning: boolean;
   #head: string;
+  /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
+  #role = '"role":"assistant",';
   #begun = false;
   #service_tier: string | null = null;
 
@@ -203,9 +203,10 @@ class ChatStreamEncoder implements StreamEncoder {
     return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
-  /** `role` and `content` stand in every delta. */
+  /** `content` stands in every delta. */
   #deltaJson(delta: Delta): string {
-    let json = `{"role":"assistant","content":${JSON.stringify(delta.content ?? '')}`;
+    let json = `{${this.#role}"content":${JSON.stringify(delta.content ?? '')}`;
+    this.#role = '';
     const details = this.#hide_reasoning ? undefined : delta.reasoning_details;
     // Beside details there is always the string, null where they say nothing readable.
     if (details?.length || (delta.reasoning != null && !this.#hide_reasoning)) {
@@ -263,6 +264,6 @@ function withoutReasoning(delta: Delta): Delta {
  */
 function failureJson(head: string, error: GatewayError, text_form: boolean): string {
   const native = error.metadata?.['provider_code'] ?? null;
-  const body = text_form ? '"text":""' : '"delta":{"role":"assistant","content":""}';
+  const body = text_form ? '"text":""' : '"delta":{"content":""}';
   return `{"error":${JSON.stringify(choiceError(error))},${head.slice(1)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
 }
