@@ -238,8 +238,8 @@ export function mapFields<T extends object>(
 }
 
 /** An object of a wire, of which only some fields are known. */
-export function wireTexts(given: JsonValue, field: string, visit: Visit, key = '', depth = 0): JsonValue {
-  return wireValue(given, { field, visit, key, owner: undefined, depth });
+export function wireTexts(given: JsonValue, field: string, visit: Visit, key = ''): JsonValue {
+  return wireValue(given, { field, visit, key, owner: undefined, depth: 0 });
 }
 
 interface WireContext {

@@ -110,7 +110,7 @@ function encodeText(
   text: string,
   cache_control: CacheControl | undefined,
   { own }: Encoding,
-  rest: JsonObject = {},
+  rest: JsonObject,
 ): WireBlock | undefined {
   // A block that is a text to other wires alone.
   if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cache_control, own) };

@@ -160,7 +160,7 @@ function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpo
 
 const NO_FIELD = 'this upstream has no such parameter';
 
-function withoutReserved(told: JsonObject, drop: (name: string) => void = () => {}): JsonObject {
+function withoutReserved(told: JsonObject, drop: (name: string) => void): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(told)) {
     if (reserved.has(name)) drop(name);
