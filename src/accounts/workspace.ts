@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
-import { isStorable } from '../schemas/text.ts';
+import { checkStorable } from '../schemas/text.ts';
 import {
   type BudgetInterval,
   budgetIntervals,
@@ -42,10 +42,8 @@ export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_r
 /** Checks what schemas cannot say of a body: the slug's form, texts that a store keeps, each logged key once. */
 export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
   const { io_logging_sampling_rate: rate, ...settings } = body;
-  for (const field of ['name', 'description', 'default_image_model', 'default_text_model'] as const) {
-    if (!isStorable(settings[field] ?? ''))
-      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
-  }
+  const { name, description, default_image_model, default_text_model } = settings;
+  checkStorable({ name, description, default_image_model, default_text_model });
   if (settings.slug !== undefined) checkSlug(settings.slug);
   const ids = settings.io_logging_api_key_ids;
   return {
