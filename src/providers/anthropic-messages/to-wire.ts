@@ -11,9 +11,10 @@ import type {
 import type { JsonObject } from '../../schemas/json.ts';
 import { parseArguments } from '../arguments.ts';
 import { readDataUrl } from '../data-url.ts';
-import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
+import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
+import type { TellReport } from '../reports.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
 import type { ToolNames } from './names.ts';
 import {
@@ -42,7 +43,7 @@ export interface Encoding {
   strip_state: boolean;
   /** What was fetched, where the upstream reads no addresses. */
   media: Media;
-  report(kind: Report['kind'], field: string, reason: string): void;
+  report: TellReport;
 }
 
 /** A part of a user, system or tool message as a block; undefined when it says nothing or has no place here. */
