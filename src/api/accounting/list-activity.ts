@@ -3,6 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
@@ -36,7 +37,6 @@ const ActivityItem = Type.Object(
 
 type ActivityItem = Static<typeof ActivityItem>;
 
-const DAY_MS = 86_400_000;
 const dayOf = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
 /** The days asked for: the last completed ones, or the one that is named. Today can be named, and is not complete. */
