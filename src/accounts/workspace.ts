@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { checkStorable } from '../schemas/text.ts';
 import {
@@ -55,12 +55,9 @@ export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings 
 
 function checkSlug(slug: string): void {
   if (!SLUG.test(slug)) {
-    throw new GatewayError(
-      400,
-      'slug must be lower-case letters and digits in segments with single hyphens between them',
-    );
+    throw invalidField('slug', 'must be lower-case letters and digits in segments with single hyphens between them');
   }
-  if (UUID.test(slug)) throw new GatewayError(400, 'slug must not have the form of a workspace id');
+  if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a workspace id');
 }
 
 /** The public record. */
@@ -106,7 +103,7 @@ export function checkBudget(
   { interval, limit_usd }: { interval: BudgetInterval; limit_usd: number },
 ): number {
   const limit_nano = toNano(limit_usd);
-  if (limit_nano === 0) throw new GatewayError(400, 'limit_usd must be at least 0.000000001');
+  if (limit_nano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
   const width = (one: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(one);
   for (const other of budgets) {
     const narrower = width(interval) < width(other.reset_interval);

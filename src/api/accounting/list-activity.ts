@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
@@ -48,12 +48,9 @@ function daysOf(date: string | undefined, now: number): { from: string; to: stri
   ] as const;
   if (date === undefined) return { from, to: yesterday };
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(date) && !Number.isNaN(Date.parse(date)) && dayOf(Date.parse(date)) === date;
-  if (!isDay) throw new GatewayError(400, 'date must be a UTC day such as 2026-01-31');
+  if (!isDay) throw invalidField('date', 'must be a UTC day such as 2026-01-31');
   if (date < from || date > today) {
-    throw new GatewayError(
-      400,
-      `date must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`,
-    );
+    throw invalidField('date', `must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`);
   }
   return { from: date, to: date };
 }

@@ -1,6 +1,6 @@
 import { isCredential, type StoredByok } from '../../accounts/byok.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { UpdateByokBody } from '../../schemas/byok.ts';
 import { resolveEntries } from '../../schemas/entries.ts';
 import { checkStorable, isStorable } from '../../schemas/text.ts';
@@ -27,7 +27,7 @@ export async function checkSettings(
   const { key, ...settings } = body;
   checkStorable({ key, name: settings.name });
   if (key !== undefined && !isCredential(key)) {
-    throw new GatewayError(400, 'key must be JSON text, or visible ASCII characters without spaces or line breaks');
+    throw invalidField('key', 'must be JSON text, or visible ASCII characters without spaces or line breaks');
   }
   const keys = new Set<string>();
   for (const hash of settings.allowed_api_key_hashes ?? []) {
