@@ -60,6 +60,8 @@ export const limits = {
   /** The sentence of an error, and a field's name in it: clients may send longer ones. */
   error_message_chars_max: 1_000,
   error_field_chars_max: 100,
+  /** Of the rules that one body breaks so many are told. */
+  violations_max: 20,
   /** How many changes to one request are told: who breaks more of it than that sees why in these. */
   reports_max: 100,
   metadata_pairs_max: 16,
@@ -67,6 +69,9 @@ export const limits = {
   metadata_value_chars_max: 512,
   session_id_chars_max: 256,
   attribution_chars_max: 512,
+  /** What an application says it is of. */
+  app_categories_max: 10,
+  app_category_chars_max: 30,
   key_name_chars_max: 200,
   model_name_chars_max: 256,
   io_logging_keys_max: 1_000,
@@ -82,6 +87,8 @@ export const limits = {
   guardrail_pattern_chars_max: 200_000,
   /** Instructions that one pattern may compile to: what matching costs for each character. */
   filter_program_size_max: 1_200,
+  /** Levels of a value whose texts are filtered, one by one; what is deeper is not taken apart. */
+  filtered_levels_max: 256,
   /** What compiling one pattern may take, by an upper bound found beforehand (`compileSteps`). */
   filter_compile_steps_max: 12_000,
   /** The same for all patterns of one guardrail: they are compiled together, before the first request is answered. */
@@ -327,6 +334,7 @@ export const limits = {
   logged_unswept_chars_max: 128 * 1024 * 1024,
   /** Requests that a draft of a guardrail is tried on, and those read from the store at a time. */
   replay_requests_max: 1_000,
+  replay_requests_default: 100,
   replay_page_rows: 20,
   replay_examples_max: 100,
   replay_ms_max: 20_000,
@@ -358,7 +366,11 @@ export const limits = {
   upstream_raw_chars_max: 2_000,
   /** An id, a finish reason or a tier of an upstream's, as records keep it. */
   upstream_word_chars_max: 256,
+  /** No list in the arguments of a call is longer: an index above it is no index. */
+  argument_index_max: 100_000,
   upstream_connections_per_origin_max: 1_024,
+  /** A connection to an upstream or a service that nothing is asked on is closed. */
+  unused_connection_ms_max: 10_000,
   /** A PDF that is read here: its bytes, what it may claim and hold, how long it may take, and what a reader may hold of memory meanwhile. */
   pdf_bytes_max: 32 * 1024 * 1024,
   pdf_pages_max: 1_000,
@@ -785,6 +797,8 @@ export const limits = {
   database_statement_ms_max: 30_000,
 
   config_bytes_max: 8 * 1024 * 1024,
+  /** YAML's aliases, which may stand for more than is written. */
+  config_aliases_max: 100,
   /** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
   config_inline_chars_max: 32 * 1024,
   /** How often the configuration file is looked at; it is read once it has stayed as it is from one look to the next. */

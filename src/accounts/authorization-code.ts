@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
@@ -115,20 +115,17 @@ export function parseChallenge(given: {
 }): Challenge {
   const { code_challenge, code_challenge_method = 'plain' } = given;
   if (code_challenge_method !== 'S256' && code_challenge_method !== 'plain') {
-    throw new GatewayError(400, 'code_challenge_method must be S256 or plain');
+    throw invalidField('code_challenge_method', 'must be S256 or plain');
   }
   if (code_challenge === undefined) {
     if (given.code_challenge_method === undefined) return { code_challenge: null, code_challenge_method: null };
     throw new GatewayError(400, 'code_challenge_method is given without a code_challenge');
   }
   if (code_challenge_method === 'S256' && !S256_CHALLENGE.test(code_challenge)) {
-    throw new GatewayError(
-      400,
-      'code_challenge must be the base64url of a SHA-256, without padding: 43 characters (S256)',
-    );
+    throw invalidField('code_challenge', 'must be the base64url of a SHA-256, without padding: 43 characters (S256)');
   }
   if (code_challenge_method === 'plain' && !PLAIN_CHALLENGE.test(code_challenge)) {
-    throw new GatewayError(400, 'code_challenge must be 43 to 128 letters, digits, dots, hyphens, _ or ~ (plain)');
+    throw invalidField('code_challenge', 'must be 43 to 128 letters, digits, dots, hyphens, _ or ~ (plain)');
   }
   return { code_challenge, code_challenge_method };
 }

@@ -169,3 +169,12 @@ test('a key opens the door until it expires, unless it is disabled', () => {
   expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.001Z' }), NOW)).toBe(true);
   expect(isUsable(stored({ expires_at: '2026-11-21T10:00:00.000Z' }), NOW)).toBe(false);
 });
+
+test('an expiry that is refused is named beside the sentence too', () => {
+  expect(() => parseExpiry('2020-01-01T00:00:00Z', Date.UTC(2026, 0, 1))).toThrow(
+    expect.objectContaining({
+      message: 'expires_at must lie in the future',
+      metadata: { violations: [{ path: 'expires_at', rule: 'must lie in the future' }] },
+    }),
+  );
+});

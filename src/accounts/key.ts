@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { GatewayError } from '../errors.ts';
+import { invalidField } from '../errors.ts';
 import { type BudgetMode, windowStart } from '../schemas/budget.ts';
 import type { CurrentKey, Key, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
@@ -179,11 +179,11 @@ export function parseExpiry(text: string, now: number): string {
   const moment = Date.parse(`${date}T${time}Z`);
   // A day that the calendar lacks (30 February) parses as another one.
   if (Number.isNaN(moment) || new Date(moment).toISOString().slice(0, 10) !== date) {
-    throw new GatewayError(400, 'expires_at must be an ISO 8601 date and time in UTC, such as 2027-01-31T00:00:00Z');
+    throw invalidField('expires_at', 'must be an ISO 8601 date and time in UTC, such as 2027-01-31T00:00:00Z');
   }
   if (offset !== 'Z' && offset !== 'z' && offset !== '+00:00') {
-    throw new GatewayError(400, `expires_at must be in UTC (Z or +00:00), not ${offset}`);
+    throw invalidField('expires_at', `must be in UTC (Z or +00:00), not ${offset}`);
   }
-  if (moment <= now) throw new GatewayError(400, 'expires_at must lie in the future');
+  if (moment <= now) throw invalidField('expires_at', 'must lie in the future');
   return new Date(moment).toISOString();
 }

@@ -1,6 +1,6 @@
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
-import { isStorable } from '../schemas/text.ts';
+import { checkStorable } from '../schemas/text.ts';
 import {
   type BudgetInterval,
   budgetIntervals,
@@ -42,10 +42,8 @@ export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_r
 /** Checks what schemas cannot say of a body: the slug's form, texts that a store keeps, each logged key once. */
 export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
   const { io_logging_sampling_rate: rate, ...settings } = body;
-  for (const field of ['name', 'description', 'default_image_model', 'default_text_model'] as const) {
-    if (!isStorable(settings[field] ?? ''))
-      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
-  }
+  const { name, description, default_image_model, default_text_model } = settings;
+  checkStorable({ name, description, default_image_model, default_text_model });
   if (settings.slug !== undefined) checkSlug(settings.slug);
   const ids = settings.io_logging_api_key_ids;
   return {
@@ -57,12 +55,9 @@ export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings 
 
 function checkSlug(slug: string): void {
   if (!SLUG.test(slug)) {
-    throw new GatewayError(
-      400,
-      'slug must be lower-case letters and digits in segments with single hyphens between them',
-    );
+    throw invalidField('slug', 'must be lower-case letters and digits in segments with single hyphens between them');
   }
-  if (UUID.test(slug)) throw new GatewayError(400, 'slug must not have the form of a workspace id');
+  if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a workspace id');
 }
 
 /** The public record. */
@@ -108,7 +103,7 @@ export function checkBudget(
   { interval, limit_usd }: { interval: BudgetInterval; limit_usd: number },
 ): number {
   const limit_nano = toNano(limit_usd);
-  if (limit_nano === 0) throw new GatewayError(400, 'limit_usd must be at least 0.000000001');
+  if (limit_nano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
   const width = (one: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(one);
   for (const other of budgets) {
     const narrower = width(interval) < width(other.reset_interval);

@@ -12,8 +12,6 @@ import type { ChatRequest } from '../schemas/inner.ts';
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
 /** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-const CATEGORIES_MAX = 10;
-const CATEGORY_CHARS_MAX = 30;
 
 const ID_CHARS = 20;
 /** Random characters are drawn in stock: one call to the system for many ids. */
@@ -40,8 +38,8 @@ function categoriesOf(told: string | undefined): string[] {
   return told
     .split(',')
     .map((category) => category.trim())
-    .filter((category) => category !== '' && category.length <= CATEGORY_CHARS_MAX)
-    .slice(0, CATEGORIES_MAX);
+    .filter((category) => category !== '' && category.length <= limits.app_category_chars_max)
+    .slice(0, limits.app_categories_max);
 }
 
 function attributionOf(headers: IncomingHttpHeaders): Attribution {

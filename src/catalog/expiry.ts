@@ -1,3 +1,4 @@
+import { DAY_MS } from '../schemas/budget.ts';
 import type { Model } from './model.ts';
 
 /** What is told of a model that its maker may remove. */
@@ -7,8 +8,6 @@ export interface ExpiryWarning {
   expiration_date: string;
   message: string;
 }
-
-const DAY_MS = 86_400_000;
 
 /** When a model may be gone: its last day is over, in UTC. */
 export function expiresAt(expiration_date: string): number {

@@ -7,15 +7,15 @@ import type { Logger } from '../telemetry/log.ts';
  * Warns in the log of models that are about to expire and of those that have, at once and then once a day. Gives what is
  * told of another configuration, which is warned of at once as well.
  */
-export function warnOfExpiry(config: Config, log: Logger, now_ms: () => number = Date.now): (next: Config) => void {
+export function warnOfExpiry(config: Config, log: Logger): (next: Config) => void {
   let current = config;
   const warn = () => {
     const dated = current.models.flatMap(({ id, expiration_date }) =>
-      expiration_date !== undefined && daysLeft(expiration_date, now_ms()) <= limits.expiry_notice_days
+      expiration_date !== undefined && daysLeft(expiration_date, Date.now()) <= limits.expiry_notice_days
         ? [{ id, expiration_date }]
         : [],
     );
-    const warnings = expiryWarnings(dated, now_ms());
+    const warnings = expiryWarnings(dated, Date.now());
     for (const { message } of warnings.slice(0, limits.expiry_notices_max)) log.warn(message);
     const more = warnings.length - limits.expiry_notices_max;
     if (more > 0) log.warn(`${more} more models expire within ${limits.expiry_notice_days} days, or have expired`);

@@ -73,7 +73,7 @@ function parse(name: string, text: string): Parsed {
 
 function unfolded(name: string, document: Document): unknown {
   try {
-    return document.toJS({ maxAliasCount: 100 }) ?? {};
+    return document.toJS({ maxAliasCount: limits.config_aliases_max }) ?? {};
   } catch (cause) {
     throw new ConfigError(
       cause instanceof Error && /unresolved alias/i.test(cause.message)

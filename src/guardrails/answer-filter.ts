@@ -128,8 +128,6 @@ function createOneFilter(
     return filteredJson(finder, value).value;
   }
 
-  // ---------------------------------------------------------------- ends of texts
-
   function endText(kind: TextKind, out: ChatChunk[]): void {
     const lane = texts.get(kind);
     if (lane === undefined || !lane.isWaiting()) return;
@@ -154,8 +152,6 @@ function createOneFilter(
     for (const kind of texts.keys()) endText(kind, out);
     for (const key of [...pieces.keys()]) endPieces(key, out);
   }
-
-  // ---------------------------------------------------------------- what stands beside texts
 
   function ext(told: Ext | undefined, n: number): Ext | undefined {
     if (told === undefined) return undefined;
@@ -253,8 +249,6 @@ function createOneFilter(
     if (error !== undefined) shown.error = json(error as unknown as JsonObject) as unknown as typeof error;
     return shown;
   }
-
-  // ---------------------------------------------------------------- texts
 
   function heldText(chunk: ChatChunk, kind: 'content' | 'refusal', text: string): Held {
     return {
@@ -359,8 +353,6 @@ function createOneFilter(
     lane.release(out);
   }
 
-  // ---------------------------------------------------------------- pieces
-
   function takeCall(chunk: ChatChunk, out: ChatChunk[]): void {
     const [call] = chunk.delta.tool_calls!;
     const { index } = call!;
@@ -424,8 +416,6 @@ function createOneFilter(
       out.push({ ...made, ext: { ...made.ext, slot: { ...made_slot!, raw: { ...made_slot!.raw, [field]: shown } } } });
     }
   }
-
-  // ---------------------------------------------------------------- chunks
 
   function kindOf({ content, refusal, reasoning, reasoning_details, audio }: Delta): TextKind | undefined {
     if (content) return 'content';

@@ -9,7 +9,7 @@ import type {
   UpdateGuardrailBody,
 } from '../schemas/guardrail.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
-import { isStorable } from '../schemas/text.ts';
+import { checkStorable, isStorable, UNSTORABLE } from '../schemas/text.ts';
 import { patternFault, translatedPattern } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
 
@@ -80,10 +80,7 @@ const vendors = [
 
 /** What a schema cannot say of a body, where no name need be looked up. `pause` is waited for between patterns: one may take some time. */
 export async function checkGuardrail(body: UpdateGuardrailBody, pause: () => Promise<void>): Promise<void> {
-  for (const field of ['name', 'description'] as const) {
-    if (!isStorable(body[field] ?? ''))
-      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
-  }
+  checkStorable({ name: body.name, description: body.description });
   checkBuiltins(body.content_filter_builtins ?? []);
   await checkFilters(body.content_filters ?? [], pause);
 }
@@ -156,11 +153,6 @@ function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
   return found;
 }
 
-function checkLabel(field: string, label: string | null | undefined): void {
-  if (!isStorable(label ?? ''))
-    throw new GatewayError(400, `${field}.label must be text without NUL characters or lone surrogates`);
-}
-
 function checkBuiltins(filters: readonly BuiltinFilter[]): void {
   const seen = new Set<string>();
   for (const [index, { slug, action, label }] of filters.entries()) {
@@ -173,7 +165,7 @@ function checkBuiltins(filters: readonly BuiltinFilter[]): void {
         `${field}.action flag is supported only for regex-prompt-injection; use redact or block`,
       );
     }
-    checkLabel(field, label);
+    checkStorable({ [`${field}.label`]: label });
   }
 }
 
@@ -196,11 +188,9 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
   }
   for (const [index, { pattern, label }] of filters.entries()) {
     const field = `content_filters[${index}]`;
-    checkLabel(field, label);
+    checkStorable({ [`${field}.label`]: label });
     if (index > 0) await pause();
-    const fault = isStorable(pattern)
-      ? patternFault(pattern)
-      : 'must be text without NUL characters or lone surrogates';
+    const fault = isStorable(pattern) ? patternFault(pattern) : UNSTORABLE;
     if (fault !== undefined) {
       throw new GatewayError(400, `${field}.pattern ${fault}`, { metadata: { reason: 'invalid_regex_pattern' } });
     }

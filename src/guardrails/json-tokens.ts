@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 /** A string or a number in a text of JSON. */
 export interface JsonToken {
   /** Where it stands in the text, quotes included. */
@@ -16,9 +17,6 @@ const SPACES: Readonly<Record<string, string>> = { '\\n': '\n\n', '\\r': '\n\n',
 export function withLines(json: string): string {
   return json.includes('\\') ? json.replace(ESCAPE, (pair) => SPACES[pair] ?? pair) : json;
 }
-
-/** Deeper, a text is not taken apart. */
-const DEPTH_MAX = 256;
 
 const SPACE = /[\t\n\r ]*/y;
 const WORD = /true|false|null/y;
@@ -93,7 +91,7 @@ export function* jsonTokens(text: string): Generator<JsonToken, boolean> {
       open.pop();
       wants = 'more';
     } else if (sign === '{' || sign === '[') {
-      if (open.length === DEPTH_MAX) return false;
+      if (open.length === limits.filtered_levels_max) return false;
       open.push(sign === '{' ? new Set() : undefined);
       wants = sign === '{' ? 'name or end' : 'value or end';
     } else {

@@ -104,8 +104,6 @@ function extTexts<E extends Ext | MessageExt | RequestExt>(ext: E, field: string
   return rest === ext.rest ? ext : { ...ext, rest };
 }
 
-// ---------------------------------------------------------------- the conversation
-
 function messageTexts(messages: Message[], rules: TextRules): Message[] {
   let run = 0;
   return mapEntries(messages, (message, i) => {

@@ -18,7 +18,7 @@ export function settled(
   text: string,
   find: (text: string) => Finding[],
   filters: readonly Acting[],
-  seen?: (reading: Redacted) => void,
+  seen: (reading: Redacted) => void,
 ): Finding[] {
   const found = find(text);
   if (found.length === 0) return found;
@@ -27,7 +27,7 @@ export function settled(
   let redactions = merged(found.filter(redacts));
   for (let round = 0; round < ROUNDS_MAX && redactions.length > 0; round += 1) {
     const reading = new Redacted(text, redactions, filters);
-    seen?.(reading);
+    seen(reading);
     const more = find(reading.text).flatMap((finding) => reading.original(finding) ?? []);
     const isTold = amongOf(told);
     const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { fileTexts } from './file-texts.ts';
 
@@ -19,9 +20,6 @@ export interface Place {
 
 /** Told every text in its place; gives the text that is to stand there, most often the same. */
 export type Visit = (text: string, place: Place) => string;
-
-/** Deeper, a value is not taken apart. */
-const DEPTH_MAX = 256;
 
 /** Fields whose values are words of a wire. */
 const WORD_FIELDS = new Set(
@@ -172,7 +170,7 @@ export function freeTexts(value: JsonValue, field: string, visit: Visit, depth =
   if (typeof value === 'string') return visit(value, place);
   if (typeof value === 'number') return numberText(String(value), value, place, visit);
   if (isRaw(value)) return numberText(value.rawJSON, value as unknown as JsonObject, place, visit);
-  if (value === null || typeof value === 'boolean' || depth > DEPTH_MAX) return value;
+  if (value === null || typeof value === 'boolean' || depth > limits.filtered_levels_max) return value;
   const inside = (member: JsonValue) => freeTexts(member, field, visit, depth + 1);
   if (Array.isArray(value)) return mapEntries(value, inside);
   return mapKeys(value, (name) => visit(name, place), inside);
@@ -198,7 +196,7 @@ export function jsonTexts(text: string, field: string, visit: Visit, run?: numbe
 /** A JSON Schema: what it says in words, and the names of properties wherever they stand. */
 export function schemaTexts(value: JsonValue, field: string, visit: Visit, depth = 0): JsonValue {
   if (typeof value === 'string') return visit(value, { field, kind: 'text' });
-  if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return value;
+  if (typeof value !== 'object' || value === null || depth > limits.filtered_levels_max) return value;
   const inside = (member: JsonValue) => schemaTexts(member, field, visit, depth + 1);
   if (Array.isArray(value)) return mapEntries(value, inside);
   return mapMembers(value, (key, member) => {
@@ -238,8 +236,8 @@ export function mapFields<T extends object>(
 }
 
 /** An object of a wire, of which only some fields are known. */
-export function wireTexts(given: JsonValue, field: string, visit: Visit, key = '', depth = 0): JsonValue {
-  return wireValue(given, { field, visit, key, owner: undefined, depth });
+export function wireTexts(given: JsonValue, field: string, visit: Visit, key = ''): JsonValue {
+  return wireValue(given, { field, visit, key, owner: undefined, depth: 0 });
 }
 
 interface WireContext {
@@ -255,7 +253,7 @@ function wireValue(value: JsonValue, context: WireContext): JsonValue {
   if (typeof value === 'string') return wireText(value, context);
   if (typeof value !== 'object' || value === null || isRaw(value)) return value;
   const { field, visit, key, depth } = context;
-  if (depth > DEPTH_MAX) return value;
+  if (depth > limits.filtered_levels_max) return value;
   if (Array.isArray(value)) return mapEntries(value, (entry) => wireValue(entry, { ...context, depth: depth + 1 }));
   if (FREE.has(key)) return freeTexts(value, field, visit, depth);
   if (SCHEMAS.has(key)) return schemaTexts(value, field, visit, depth);

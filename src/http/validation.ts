@@ -278,7 +278,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     compiled ??= Compile(schema);
     const value = converts ? readIntegers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
-    const violations = explain(schema as SchemaNode, value, '').slice(0, 20);
+    const violations = explain(schema as SchemaNode, value, '').slice(0, limits.violations_max);
     if (violations.length === 0) {
       // A keyword that `explain` does not know (format, multipleOf): the compiled validator's own words.
       for (const error of compiled.Errors(value)[1]) {

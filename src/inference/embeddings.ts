@@ -40,8 +40,6 @@ interface PreparedEmbeddings extends Prepared {
   batches: Batch[];
 }
 
-// ---------------------------------------------------------------- what goes in
-
 /** The inputs as messages: what the flow reads of every call alike. Tokens have no text. */
 export function messagesOf(inputs: readonly EmbeddingInput[]): Message[] {
   return inputs.map((input) => {
@@ -95,8 +93,6 @@ export function divide(
   batches.push(last);
   return batches;
 }
-
-// ---------------------------------------------------------------- one endpoint
 
 /** Fields of the client's own that only one wire may know. */
 function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): Report[] {
@@ -264,8 +260,6 @@ async function send(prepared: PreparedEmbeddings, line: Line): Promise<Vector[]>
   if (failures.length > 0) throw worstOf(failures);
   return answers.flat();
 }
-
-// ---------------------------------------------------------------- the call
 
 function embeddingModel(id: string, catalog: ModelSource): Model {
   const model = catalog.find(id);

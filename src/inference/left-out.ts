@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
+import { NO_FIELD } from '../providers/reports.ts';
 import type { ChatRequest, FunctionTool, Native, Wire } from '../schemas/inner.ts';
 
 /** Kept as they were said for upstreams of the client's own wire; the request says the same in the inner language's words. */
@@ -24,12 +25,11 @@ export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   if (ext.client === 'messages' && mustCallUnknown(request)) {
     throw new GatewayError(400, "tool_choice: this model's provider does not know the tool that must be called.");
   }
-  const reason = 'this upstream has no such parameter';
   const betas = ext.betas === undefined ? [] : ['anthropic-beta'];
   return [...Object.keys(ext.rest), ...betas]
     .filter((field) => !SAID_ANYWAY.has(field))
     .slice(0, limits.reports_max)
-    .map((field) => ({ kind: 'dropped', field, reason }));
+    .map((field) => ({ kind: 'dropped', field, reason: NO_FIELD }));
 }
 
 /** Whether the client demands a call of one of the tools that only its own wire knows. */

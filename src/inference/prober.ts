@@ -6,7 +6,7 @@ import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { EndpointStatistics } from '../routing/endpoint-statistics.ts';
 import type { Health } from '../routing/health.ts';
-import { windowEnd } from '../schemas/budget.ts';
+import { DAY_MS, windowEnd } from '../schemas/budget.ts';
 import { isPriced } from '../schemas/prices.ts';
 import type { Inference } from './answer.ts';
 import { type Call, type Clock, createCancellation } from './call.ts';
@@ -38,7 +38,6 @@ export interface Prober {
   stop(): Promise<void>;
 }
 
-const DAY_MS = 86_400_000;
 const UNTOLD = { http_referer: null, title: 'Health probe', categories: [], user_agent: null };
 
 interface Target {

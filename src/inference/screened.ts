@@ -100,7 +100,7 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
   }
 
   /** Tells what was found, in the call and in the metrics. */
-  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare = false): void {
+  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare: boolean): void {
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
     const stages = filterStages(set, findings, refusal?.filter);

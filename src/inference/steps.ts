@@ -154,7 +154,7 @@ export function createSteps(
 
   function planned(came: Call, wanted: Wanted): Planned | Promise<Planned> {
     if (!recorder.admits()) {
-      throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again later', {
+      throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
       });
     }

@@ -255,11 +255,6 @@ export class ToolTurn {
     return this.#step.accumulator.result(0);
   }
 
-  /** How many of the gateway's tools the turn calls. */
-  get server_calls(): number {
-    return this.#step.server.size;
-  }
-
   /** Another turn follows. */
   goOn(): void {
     const step = this.#step;

@@ -38,8 +38,6 @@ export function estimateSound(duration_ms: number): TokenClasses {
   return { audio_ms: duration_ms, in_audio: Math.ceil((duration_ms / 1000) * TOKENS_PER_SECOND), estimated: true };
 }
 
-// ---------------------------------------------------------------- what it may cost
-
 /** The length that is paid for: providers round up to seconds, and some bill no less than a few. */
 function paidMs(duration_ms: number, { quirks: { transcription_seconds_min = 0 } }: DialectEndpoint): number {
   return Math.max(duration_ms, transcription_seconds_min * 1000);
@@ -101,8 +99,6 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
     }),
   );
 }
-
-// ---------------------------------------------------------------- one endpoint
 
 function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: Candidate): PreparedTranscription {
   const dialect = transcriptionDialectOf(candidate.provider);
@@ -196,8 +192,6 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
     }
   }
 }
-
-// ---------------------------------------------------------------- the call
 
 function modelOf(id: string, catalog: ModelSource): Model {
   const model = catalog.find(id);

@@ -62,8 +62,6 @@ export function outputFor(exposure: Exposure, granted_nano: number): number {
   return low;
 }
 
-// ---------------------------------------------------------------- the prompt
-
 /** Data that goes upstream as base64: priced by what it shows, not by its length. */
 function dataOf(part: InnerPart): string | undefined {
   switch (part.type) {
@@ -361,8 +359,6 @@ export function textBytes({ payload }: PreparedAttempt, media: Media): number {
 export function textOf({ payload, encoded }: PreparedAttempt, media: Media): string {
   return media.data.length === 0 ? payload : jsonWithout(encoded.body, media.data);
 }
-
-// ---------------------------------------------------------------- the price
 
 /** The dearest that a text token may be on its way in. */
 function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): number {

@@ -1,6 +1,6 @@
 import type { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type Budget, type BudgetInterval, windowEnd, windowStart } from '../schemas/budget.ts';
+import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../schemas/budget.ts';
 import type { Ask, Hold, HoldLine, Preview } from './hold.ts';
 import { freeOf, type Lease, LeaseBook } from './lease-book.ts';
 import { budgetRefusal, storeRefusal } from './refusal.ts';
@@ -332,7 +332,7 @@ export class Leases {
   #startOf(interval: BudgetInterval, now: number): string {
     if (interval === 'never') return '';
     const known = this.#starts.get(interval);
-    if (known !== undefined && now < known.until && now >= known.until - 86_400_000) return known.start;
+    if (known !== undefined && now < known.until && now >= known.until - DAY_MS) return known.start;
     const start = windowStart(interval, now);
     // Known until the end of the day: a clock that is set back by more is noticed.
     this.#starts.set(interval, { start, until: windowEnd('daily', now) ?? 0 });

@@ -45,6 +45,11 @@ const OFFICE: readonly [string, string][] = [
 /** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
 const PDF_MARK_BYTES = 1024;
 
+/** Whether bytes are a PDF. */
+export function isPdf(bytes: Buffer): boolean {
+  return bytes.subarray(0, PDF_MARK_BYTES).includes('%PDF-');
+}
+
 /**
  * What bytes are, by themselves; undefined where they do not tell. `declared` is believed only in which text a text is, since
  * all of them are read alike.
@@ -65,7 +70,7 @@ function binaryType(bytes: Buffer): string | undefined {
     return BRANDS.find(([pattern]) => pattern.test(brand))?.[1] ?? 'video/mp4';
   }
   if (head.startsWith('\x1a\x45\xdf\xa3')) return head.includes('webm') ? 'video/webm' : 'video/x-matroska';
-  if (bytes.subarray(0, PDF_MARK_BYTES).includes('%PDF-')) return 'application/pdf';
+  if (isPdf(bytes)) return 'application/pdf';
   if (head.startsWith('PK\x03\x04')) return OFFICE.find(([part]) => bytes.includes(part))?.[1];
   return soundType(bytes);
 }

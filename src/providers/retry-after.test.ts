@@ -39,7 +39,6 @@ describe('the wait that an upstream asks for', () => {
     ['may be an RFC 3339 time', { 'anthropic-ratelimit-requests-reset': '2026-01-01T12:00:04Z' }, 4_000],
     ['prefers retry-after to rate limits', { 'retry-after': '1', 'x-ratelimit-reset-requests': '9s' }, 1_000],
   ])('%s', (_rule, headers, expected) => {
-    expect(retryAfterMs(headers, now)).toBe(expected);
     expect(retryAfterMs({ date, ...headers })).toBe(expected);
   });
 

@@ -4,11 +4,11 @@ export type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /**
  * How long the upstream asks us to wait, in milliseconds, from 0 to `retry_after_ms_max`; undefined when it does not say.
- * A date counts from `now_ms`, or without it from the answer's own `date` header, so that a pure reader needs no clock.
+ * A date counts from the answer's own `date` header, so that a pure reader needs no clock.
  * Header names are lower case, as undici gives them.
  */
-export function retryAfterMs(headers: ResponseHeaders, now_ms?: number): number | undefined {
-  const now = now_ms ?? dateMs(first(headers['date']));
+export function retryAfterMs(headers: ResponseHeaders): number | undefined {
+  const now = dateMs(first(headers['date']));
   const told = first(headers['retry-after-ms']);
   // `retry-after-ms` is OpenAI's and Azure's finer form of `retry-after`.
   const wait = milliseconds(told, 1) ?? retryAfter(first(headers['retry-after']), now) ?? rateLimitReset(headers, now);

@@ -46,7 +46,7 @@ export function createServices(): Services {
     connections: limits.service_connections_per_origin_max,
     pipelining: 1,
     connect: { timeout: limits.service_connect_ms_max },
-    keepAliveTimeout: 10_000,
+    keepAliveTimeout: limits.unused_connection_ms_max,
   });
   return {
     async ask({ url, method = 'POST', headers = {}, body, bytes_max, timeout_ms, signal: caller }) {

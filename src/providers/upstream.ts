@@ -84,7 +84,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
     connect: { timeout: timeouts.upstream_connect_ms_max },
     headersTimeout: timeouts.upstream_headers_ms_max,
     bodyTimeout: timeouts.upstream_idle_ms_max,
-    keepAliveTimeout: 10_000,
+    keepAliveTimeout: limits.unused_connection_ms_max,
     maxResponseSize: -1,
   });
   const send = (request: UpstreamRequest): Exchange => {

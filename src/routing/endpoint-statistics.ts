@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { MINUTE_MS } from '../schemas/rate-limit.ts';
 import { Bucket, type BucketRow, type Sample } from './endpoint-bucket.ts';
 import {
   type Book,
@@ -6,7 +7,6 @@ import {
   type Figures,
   figuresOf,
   isCurrent,
-  MINUTE_MS,
   NOTHING,
   performanceOf,
   QUARTER,

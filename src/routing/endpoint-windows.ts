@@ -1,9 +1,9 @@
 import { limits } from '../limits.ts';
+import { MINUTE_MS } from '../schemas/rate-limit.ts';
 import { type Bucket, type BucketRow, type Counts, type SketchName, zeroCounts } from './endpoint-bucket.ts';
 import type { Percentiles, Performance } from './health.ts';
 import { Sketch } from './sketch.ts';
 
-export const MINUTE_MS = 60_000;
 /** What a day is counted in, in minutes: single ones would be many, and nobody asks that closely. */
 export const QUARTER = 15;
 const DAY = 24 * 60;

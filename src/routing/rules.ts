@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.ts';
+import { invalidField } from '../errors.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, pricesOf, tagOf } from './candidate.ts';
@@ -51,7 +51,7 @@ export interface Rule {
 /** USD per million tokens, or per unit, as pico-USD per token or unit. */
 function picoLimit(value: number | string, per_million: boolean): number {
   const usd = typeof value === 'number' ? value : Number(value);
-  if (!Number.isFinite(usd) || usd < 0) throw new GatewayError(400, 'provider.max_price must hold numbers of USD');
+  if (!Number.isFinite(usd) || usd < 0) throw invalidField('provider.max_price', 'must hold numbers of USD');
   return usd * (per_million ? 1e6 : 1e12);
 }
 

@@ -83,8 +83,8 @@ function cutAtLength(blocks: Block[], tokens_max: number): { blocks: Block[]; cu
   return { blocks: kept, cut: false };
 }
 
-function tokensIn(blocks: Block[], kind: Block['kind']): number {
-  return blocks.reduce((sum, block) => (block.kind === kind ? sum + block.pieces.length : sum), 0);
+function reasoningTokens(blocks: Block[]): number {
+  return blocks.reduce((sum, block) => (block.kind === 'reasoning' ? sum + block.pieces.length : sum), 0);
 }
 
 /** The answer to a prompt: the same prompt gives the same answer. */
@@ -114,7 +114,7 @@ export function answerTo(prompt: Prompt, behaviour: Behaviour, faults: Faults): 
     }
   }
   const { blocks: kept, cut } = cutAtLength(blocks, prompt.tokens_max);
-  const reasoning_tokens = tokensIn(kept, 'reasoning');
+  const reasoning_tokens = reasoningTokens(kept);
   const output_tokens = kept.reduce((sum, block) => sum + block.pieces.length, 0);
   let finish: Answer['finish'] = 'stop';
   if (cut) finish = 'length';

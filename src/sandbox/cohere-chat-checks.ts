@@ -26,8 +26,8 @@ const ranges: [string, number, number][] = [
 ];
 const stop_sequences_max = 5;
 
-function invalid(message: string, status = 400): Refusal {
-  return new Refusal(status, `invalid request: ${message}`);
+function invalid(message: string): Refusal {
+  return new Refusal(400, `invalid request: ${message}`);
 }
 
 function checkFields(body: JsonObject): void {

@@ -10,7 +10,7 @@ export const ReplayWish = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: limits.replay_requests_max,
-        description: 'The newest so many; default 100.',
+        description: `The newest so many; default ${limits.replay_requests_default}.`,
       }),
     ),
   },

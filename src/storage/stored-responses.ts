@@ -13,14 +13,14 @@ export interface StoredResponseRow {
 /** Responses that were asked to be stored, of workspaces. */
 export function storedResponseStore(queries: Queries) {
   /** Some at a time, so that no statement holds up others for long. */
-  const sweepWhere = async (before: string, compare: '<=' | '<'): Promise<void> => {
+  const sweepExpired = async (now: string): Promise<void> => {
     for (;;) {
       const { numDeletedRows } = await queries
         .deleteFrom('stored_responses')
         .where('id', 'in', ({ selectFrom }) =>
           selectFrom('stored_responses')
             .select('id')
-            .where('expires_at', compare, before)
+            .where('expires_at', '<=', now)
             .orderBy('expires_at')
             .limit(limits.stored_response_sweep_rows_max),
         )
@@ -88,7 +88,7 @@ export function storedResponseStore(queries: Queries) {
 
     /** Deletes what has expired, and the oldest beyond a length of all. */
     sweep: async (now: string, chars_max: number): Promise<void> => {
-      await sweepWhere(now, '<=');
+      await sweepExpired(now);
       await sweepChars(chars_max);
     },
   };

@@ -1,8 +1,9 @@
 import Type, { type Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { isStorable } from '../../schemas/text.ts';
@@ -36,7 +37,6 @@ const ActivityItem = Type.Object(
 
 type ActivityItem = Static<typeof ActivityItem>;
 
-const DAY_MS = 86_400_000;
 const dayOf = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
 /** The days asked for: the last completed ones, or the one that is named. Today can be named, and is not complete. */
@@ -48,12 +48,9 @@ function daysOf(date: string | undefined, now: number): { from: string; to: stri
   ] as const;
   if (date === undefined) return { from, to: yesterday };
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(date) && !Number.isNaN(Date.parse(date)) && dayOf(Date.parse(date)) === date;
-  if (!isDay) throw new GatewayError(400, 'date must be a UTC day such as 2026-01-31');
+  if (!isDay) throw invalidField('date', 'must be a UTC day such as 2026-01-31');
   if (date < from || date > today) {
-    throw new GatewayError(
-      400,
-      `date must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`,
-    );
+    throw invalidField('date', `must be one of the last ${limits.activity_days_max} UTC days, ${from} to ${today}`);
   }
   return { from: date, to: date };
 }

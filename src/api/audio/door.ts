@@ -1,5 +1,5 @@
 import { formatNamed, type SoundFormat, sniffSound, soundFormats, soundMs } from '../../audio/sound.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { explain, ValidationError } from '../../http/validation.ts';
 import { limits } from '../../limits.ts';
 import type { Sound, TranscriptionRequest } from '../../providers/transcription/dialect.ts';
@@ -17,12 +17,12 @@ export interface Transcription {
 /** Node passes over what is no base64: a text of which something was passed over is none. */
 function bytesOf(data: string): Buffer {
   if (data.startsWith('data:')) {
-    throw new GatewayError(400, 'input_audio.data must be base64 alone, not a data URI');
+    throw invalidField('input_audio.data', 'must be base64 alone, not a data URI');
   }
   const bytes = Buffer.from(data, 'base64');
   const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0;
   if (bytes.length !== Math.floor(((data.length - padding) * 3) / 4)) {
-    throw new GatewayError(400, 'input_audio.data must be base64');
+    throw invalidField('input_audio.data', 'must be base64');
   }
   return bytes;
 }
@@ -85,7 +85,7 @@ export function transcriptionOf(body: TranscriptionBody): Transcription {
   const { input_audio, response_format, timestamp_granularities, ...wishes } = body;
   const told = formatNamed(input_audio.format);
   if (told === undefined) {
-    throw new GatewayError(400, `input_audio.format must be one of ${soundFormats.join(', ')}`);
+    throw invalidField('input_audio.format', `must be one of ${soundFormats.join(', ')}`);
   }
   const sound = soundOf(bytesOf(input_audio.data), told, 'input_audio.format');
   const timestamps = timestamp_granularities ?? [];
@@ -97,7 +97,7 @@ function preferences(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new GatewayError(400, 'provider must be JSON');
+    throw invalidField('provider', 'must be JSON');
   }
   const found = explain(ProviderSchema as Parameters<typeof explain>[0], value, 'provider');
   if (found.length > 0) throw new ValidationError('body', found);
@@ -114,9 +114,9 @@ function toldBy({ filename, type }: TranscriptionForm['file']): SoundFormat | un
 /** Reads the form of OpenAI's clients. */
 export function transcriptionOfForm(form: TranscriptionForm): Transcription {
   const { file, model, language, temperature, prompt, response_format = 'json', provider } = form;
-  if (!Buffer.isBuffer(file.bytes)) throw new GatewayError(400, 'file must be a file');
+  if (!Buffer.isBuffer(file.bytes)) throw invalidField('file', 'must be a file');
   const degrees = temperature === undefined ? undefined : Number(temperature);
-  if (degrees !== undefined && degrees > 2) throw new GatewayError(400, 'temperature must be at most 2');
+  if (degrees !== undefined && degrees > 2) throw invalidField('temperature', 'must be at most 2');
   const times = form['timestamp_granularities[]'];
   return transcription(soundOf(file.bytes, toldBy(file), 'The name or type of file'), {
     model,

@@ -1,13 +1,12 @@
 import Type from 'typebox';
 import { parseCallback, parseChallenge } from '../../accounts/authorization-code.ts';
 import { parseExpiry } from '../../accounts/key.ts';
-import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import { AuthorizationCode, CreateAuthCodeBody } from '../../schemas/authorization-code.ts';
 import { errors } from '../../schemas/error.ts';
 import { toNano } from '../../schemas/money.ts';
-import { isStorable } from '../../schemas/text.ts';
+import { checkStorable } from '../../schemas/text.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf, type Work } from '../change.ts';
 import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
@@ -30,8 +29,7 @@ function readBody(
   const callback = parseCallback(body.callback_url);
   const challenge = parseChallenge(body);
   const { key_label = defaultLabel(callback), limit, usage_limit_type, expires_at } = body;
-  if (!isStorable(key_label))
-    throw new GatewayError(400, 'key_label must be text without NUL characters or lone surrogates');
+  checkStorable({ key_label });
   return ({ at }) => ({
     callback,
     ...challenge,

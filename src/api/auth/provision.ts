@@ -19,9 +19,9 @@ export interface ProvisionRules {
 const refuse = (why: string) => new GatewayError(403, why);
 
 /** What the store takes of a name that somebody else has written. */
-function short(text: string | undefined, chars_max: number): string | null {
+function short(text: string | undefined): string | null {
   if (text === undefined || !isStorable(text)) return null;
-  return [...text].slice(0, chars_max).join('');
+  return [...text].slice(0, limits.user_name_chars_max).join('');
 }
 
 /** Only an address that the issuer vouches for says anything. */
@@ -92,10 +92,10 @@ async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: Pr
   }
   if (provision === 'none') throw refuse('You are not known here; ask an administrator of this gateway to add you.');
   const made = {
-    name: short(identity.name ?? email ?? subject, limits.user_name_chars_max) ?? 'User',
+    name: short(identity.name ?? email ?? subject) ?? 'User',
     email: email ?? null,
-    first_name: short(identity.given_name, limits.user_name_chars_max),
-    last_name: short(identity.family_name, limits.user_name_chars_max),
+    first_name: short(identity.given_name),
+    last_name: short(identity.family_name),
     issuer,
     subject,
   };

@@ -9,11 +9,9 @@ import type { Server } from '../../http/server.ts';
 import { limits } from '../../limits.ts';
 import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
-import { isStorable } from '../../schemas/text.ts';
 import { byokStore } from '../../storage/byok.ts';
-import type { Queries } from '../../storage/database.ts';
-import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change } from '../change.ts';
+import { workspaceOfNew } from '../workspaces/found-workspace.ts';
 import { checkSettings } from './scope.ts';
 
 export interface CreateByokDependencies {
@@ -23,16 +21,6 @@ export interface CreateByokDependencies {
   /** The slug of a provider that this gateway knows, by slug or display name; also one that is off. */
   providerSlug: (slugOrName: string) => string | undefined;
   vault: Vault;
-}
-
-/** The workspace a new credential is filed under, which nobody deletes meanwhile. No 404 is declared here: a wrong id in a body is a wrong body. */
-async function workspaceOf(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
-  const organizations = organizationStore(tx);
-  const found = await (id === undefined
-    ? organizations.findDefaultWorkspace(organization_id)
-    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
-  if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
-  return found.id;
 }
 
 /** Serves `POST /byok`. The credential is sealed before it is stored; no answer and no log ever has it. */
@@ -59,7 +47,7 @@ export function createByok(
         const { organization_id } = actor;
         const { provider: _, workspace_id: wanted, ...rest } = body;
         const settings = await checkSettings(rest, { tx, organization_id, catalog: wholeCatalog() });
-        const workspace_id = await workspaceOf(tx, organization_id, wanted);
+        const workspace_id = await workspaceOfNew(tx, organization_id, wanted);
         const store = byokStore(tx);
         if ((await store.count(workspace_id)) >= limits.byok_credentials_max) {
           throw new GatewayError(

@@ -5,10 +5,10 @@ import type { Server } from '../../http/server.ts';
 import { ByokCredential } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
-import { isStorable } from '../../schemas/text.ts';
 import type { ByokStore } from '../../storage/byok.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
+import { workspaceAsked } from '../workspaces/found-workspace.ts';
 
 export interface ListByokDependencies {
   byok: ByokStore;
@@ -36,11 +36,7 @@ export function listByok(server: Server, { byok, organizations, providerSlug }: 
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { workspace_id, provider } = request.query;
-      if (workspace_id !== undefined) {
-        const found =
-          isStorable(workspace_id) && (await organizations.findWorkspace({ organization_id, id: workspace_id }));
-        if (!found) throw new GatewayError(404, 'workspace_id: workspace not found');
-      }
+      if (workspace_id !== undefined) await workspaceAsked(organizations, organization_id, workspace_id);
       const slug = provider === undefined ? undefined : providerSlug(provider);
       if (provider !== undefined && slug === undefined) {
         throw new GatewayError(400, `provider ${provider} is not known to this gateway`);

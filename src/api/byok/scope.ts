@@ -1,9 +1,9 @@
 import { isCredential, type StoredByok } from '../../accounts/byok.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { UpdateByokBody } from '../../schemas/byok.ts';
 import { resolveEntries } from '../../schemas/entries.ts';
-import { isStorable } from '../../schemas/text.ts';
+import { checkStorable, isStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
@@ -25,15 +25,9 @@ export async function checkSettings(
   { tx, organization_id, catalog, before }: Known,
 ): Promise<CheckedSettings> {
   const { key, ...settings } = body;
-  for (const [field, text] of [
-    ['key', key],
-    ['name', settings.name],
-  ] as const) {
-    if (!isStorable(text ?? ''))
-      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
-  }
+  checkStorable({ key, name: settings.name });
   if (key !== undefined && !isCredential(key)) {
-    throw new GatewayError(400, 'key must be JSON text, or visible ASCII characters without spaces or line breaks');
+    throw invalidField('key', 'must be JSON text, or visible ASCII characters without spaces or line breaks');
   }
   const keys = new Set<string>();
   for (const hash of settings.allowed_api_key_hashes ?? []) {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
@@ -87,7 +87,7 @@ export function listModels(
 function isOn(field: string, text: string | undefined): boolean {
   if (text === undefined || /^(?:false|0|no)?$/i.test(text)) return false;
   if (/^(?:true|1|yes)$/i.test(text)) return true;
-  throw new GatewayError(400, `${field} must be true or false`);
+  throw invalidField(field, 'must be true or false');
 }
 
 /** One path for all that ask for the same feed, however they put it. */

@@ -5,6 +5,7 @@ import type { Vault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { ContentKeeper } from '../../inference/logged.ts';
 import { limits } from '../../limits.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { ContentPlace, LoggedContentRow, LoggedContentStore } from '../../storage/logged-contents.ts';
@@ -124,7 +125,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   async function insert(batch: readonly Waiting[]): Promise<void> {
-    const expires_at = at(now_ms() + retention_days * 86_400_000);
+    const expires_at = at(now_ms() + retention_days * DAY_MS);
     const rows = await Promise.all(
       batch.map(async ({ json, ...row }): Promise<LoggedContentRow> => {
         return { ...row, sealed: await sealed(vault, { ...row, json }), expires_at };

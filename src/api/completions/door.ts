@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { CompletionBody } from '../../schemas/completions.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
@@ -31,7 +31,7 @@ function promptsOf({ prompt, suffix, best_of, echo, logprobs }: CompletionReques
     throw new GatewayError(400, `prompt: at most ${limits.completion_prompts_max} prompts a request`);
   }
   if (suffix) throw new GatewayError(400, 'suffix is not supported: models are asked to continue, not to insert');
-  if (best_of != null && best_of > 1) throw new GatewayError(400, 'best_of must be 1: each prompt is answered once');
+  if (best_of != null && best_of > 1) throw invalidField('best_of', 'must be 1: each prompt is answered once');
   if (echo && logprobs != null) {
     throw new GatewayError(400, 'logprobs cannot be told with echo: nobody tells those of the prompt');
   }

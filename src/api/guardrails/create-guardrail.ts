@@ -1,27 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
-import { GatewayError } from '../../errors.ts';
 import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
 import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateGuardrailBody, Guardrail } from '../../schemas/guardrail.ts';
-import { isStorable } from '../../schemas/text.ts';
-import type { Queries } from '../../storage/database.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
-import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change } from '../change.ts';
+import { workspaceOfNew } from '../workspaces/found-workspace.ts';
 import { type NameSources, namesOf } from './found-guardrail.ts';
-
-/** The workspace a new guardrail is filed under, which nobody deletes meanwhile. No 404 is declared here: a wrong id in a body is a wrong body. */
-async function workspaceOf(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
-  const organizations = organizationStore(tx);
-  const found = await (id === undefined
-    ? organizations.findDefaultWorkspace(organization_id)
-    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
-  if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
-  return found.id;
-}
 
 /** Serves `POST /guardrails`. Until it is assigned, it holds for nobody. */
 export function createGuardrail(server: Server, { change, ...sources }: { change: Change } & NameSources): void {
@@ -46,7 +33,7 @@ export function createGuardrail(server: Server, { change, ...sources }: { change
           ...settings,
           name,
           organization_id,
-          workspace_id: await workspaceOf(tx, organization_id, workspace_id),
+          workspace_id: await workspaceOfNew(tx, organization_id, workspace_id),
           created_at: at,
         });
         const after = describeGuardrail(stored);

@@ -1,14 +1,13 @@
 import Type from 'typebox';
-import { GatewayError } from '../../errors.ts';
 import { describeGuardrail } from '../../guardrails/guardrail.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { Guardrail } from '../../schemas/guardrail.ts';
 import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
-import { isStorable } from '../../schemas/text.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
+import { workspaceAsked } from '../workspaces/found-workspace.ts';
 
 export interface ListGuardrailsDependencies {
   guardrails: GuardrailStore;
@@ -34,12 +33,9 @@ export function listGuardrails(server: Server, { guardrails, organizations }: Li
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { workspace_id: id } = request.query;
-      const workspace = await (id === undefined
-        ? organizations.findDefaultWorkspace(organization_id)
-        : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
-      if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+      const workspace_id = await workspaceAsked(organizations, organization_id, id);
       const page = pageOf(request.query);
-      const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id: workspace.id }, page);
+      const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id }, page);
       return { data: data.map(describeGuardrail), total_count };
     },
   });

@@ -22,7 +22,6 @@ export interface ReplaySources {
   clock: Clock;
 }
 
-const REQUESTS = 100;
 const EVER = '1970-01-01T00:00:00.000Z';
 
 /**
@@ -43,7 +42,11 @@ export async function replayGuardrail(
   const set = filterSetOf([guardrail], phone_regions?.());
   if (set === undefined) throw invalidField('guardrail', 'must have a filter: others look at no content');
   const since = wish.since === undefined ? EVER : new Date(wish.since).toISOString();
-  const found = contents.list({ workspace_id: workspace.id, since, limit: wish.limit ?? REQUESTS });
+  const found = contents.list({
+    workspace_id: workspace.id,
+    since,
+    limit: wish.limit ?? limits.replay_requests_default,
+  });
   const until_ms = clock.monotonic_ms() + limits.replay_ms_max;
   const requests = async function* () {
     for await (const { id, content } of found) yield { id, request: content.request };

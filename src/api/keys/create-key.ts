@@ -6,38 +6,19 @@ import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { CreateKeyBody, Key } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
-import { isStorable } from '../../schemas/text.ts';
+import { checkStorable } from '../../schemas/text.ts';
+import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
-import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
+import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf } from '../change.ts';
+import { workspaceOfNew } from '../workspaces/found-workspace.ts';
 
 export interface CreateKeyDependencies {
   change: Change;
 }
 
-function checkText(body: CreateKeyBody): void {
-  for (const field of ['name', 'creator_user_id', 'workspace_id'] as const) {
-    if (!isStorable(body[field] ?? ''))
-      throw new GatewayError(400, `${field} must be text without NUL characters or lone surrogates`);
-  }
-}
-
-type Owned<T> = { organizations: OrganizationStore; organization_id: string } & T;
-
-/**
- * The workspace a new key belongs to, which nobody deletes meanwhile. The specification lists no 404 here: a wrong id in a
- * body is a wrong body.
- */
-async function workspaceOf({ organizations, organization_id, id }: Owned<{ id: string | undefined }>): Promise<string> {
-  const workspace = await (id === undefined
-    ? organizations.findDefaultWorkspace(organization_id)
-    : organizations.lockWorkspace({ organization_id, id }));
-  if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
-  return workspace.id;
-}
-
-async function creatorOf({ organizations, organization_id, user_id }: Owned<{ user_id: string }>): Promise<string> {
-  const member = await organizations.findMember({ organization_id, user_id });
+async function creatorOf(tx: Queries, organization_id: string, user_id: string): Promise<string> {
+  const member = await organizationStore(tx).findMember({ organization_id, user_id });
   if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
   return user_id;
 }
@@ -60,20 +41,18 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
     },
     handler: async (request, reply) => {
       const { body } = request;
-      checkText(body);
+      const { name, creator_user_id, workspace_id } = body;
+      checkStorable({ name, creator_user_id, workspace_id });
       const { organization_id, user_id } = principalOf(request);
       const { secret, hash, label } = createSecret();
       const key = await change(actorOf(request), async ({ tx, at, audit }) => {
-        const owned = { organizations: organizationStore(tx), organization_id };
         const made = await keyStore(tx).insert({
           hash,
           label,
           organization_id,
-          workspace_id: await workspaceOf({ ...owned, id: body.workspace_id }),
-          creator_user_id: body.creator_user_id
-            ? await creatorOf({ ...owned, user_id: body.creator_user_id })
-            : user_id,
-          name: body.name,
+          workspace_id: await workspaceOfNew(tx, organization_id, workspace_id),
+          creator_user_id: creator_user_id ? await creatorOf(tx, organization_id, creator_user_id) : user_id,
+          name,
           is_management: false,
           disabled: false,
           limit_nano: typeof body.limit === 'number' ? toNano(body.limit) : null,

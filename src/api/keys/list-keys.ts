@@ -1,16 +1,15 @@
 import Type from 'typebox';
 import { describeKey, UNUSED, windowStarts } from '../../accounts/key.ts';
-import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key } from '../../schemas/key.ts';
 import { PageQuery, pageOf } from '../../schemas/page.ts';
-import { isStorable } from '../../schemas/text.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
+import { workspaceAsked } from '../workspaces/found-workspace.ts';
 
 export interface ListKeysDependencies {
   keys: KeyStore;
@@ -46,16 +45,11 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { include_disabled = '', workspace_id: id } = request.query;
-      const workspace =
-        id === undefined
-          ? await organizations.findDefaultWorkspace(organization_id)
-          : isStorable(id) && (await organizations.findWorkspace({ organization_id, id }));
-      if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+      const { include_disabled = '', workspace_id } = request.query;
       const found = await keys.listBy(
         {
           organization_id,
-          workspace_id: workspace.id,
+          workspace_id: await workspaceAsked(organizations, organization_id, workspace_id),
           is_management: false,
           disabled: NO.includes(include_disabled.toLowerCase()) ? false : undefined,
         },

@@ -1,13 +1,12 @@
 import Type from 'typebox';
 import { describeKey, keyState, windowStarts } from '../../accounts/key.ts';
-import { GatewayError } from '../../errors.ts';
 import { checkVersion, setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { Key, UpdateKeyBody } from '../../schemas/key.ts';
 import { toNano } from '../../schemas/money.ts';
-import { isStorable } from '../../schemas/text.ts';
+import { checkStorable } from '../../schemas/text.ts';
 import { type KeyStore, keyStore } from '../../storage/keys.ts';
 import { actorOf, type Change } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
@@ -36,8 +35,7 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
     },
     handler: async (request, reply) => {
       const { limit, ...settings } = request.body;
-      if (!isStorable(settings.name ?? ''))
-        throw new GatewayError(400, 'name must be text without NUL characters or lone surrogates');
+      checkStorable({ name: settings.name });
       const limited = limit === undefined ? {} : { limit_nano: limit === null ? null : toNano(limit) };
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const which = { organization_id: actor.organization_id, hash: request.params.hash };

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { OWN_BLOCK } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
@@ -127,7 +127,7 @@ function refuse(given: Record<string, unknown>): void {
   }
   const geo = given['inference_geo'];
   if (geo != null && geo !== 'global') {
-    throw new GatewayError(400, 'inference_geo must be global: choose where a model runs with provider.only');
+    throw invalidField('inference_geo', 'must be global: choose where a model runs with provider.only');
   }
 }
 

@@ -10,6 +10,7 @@ import type { Principal } from '../../http/principal.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { Room } from '../../providers/room.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
@@ -197,7 +198,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         await room?.take(json.length * limits.body_copies);
         const { workspace_id } = principal;
         const sealed = vault.seal(await pack(json), placeOf(id, principal));
-        const expires_at = at(now_ms() + retention_days * 86_400_000);
+        const expires_at = at(now_ms() + retention_days * DAY_MS);
         await insert({ id, workspace_id, sealed, expires_at });
         return true;
       } catch (err) {

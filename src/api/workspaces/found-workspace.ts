@@ -1,9 +1,11 @@
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { resolveEntries } from '../../schemas/entries.ts';
+import { isStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
+import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
 import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
 
 /** What `ask` finds under an id or a slug of the caller's organization, or 404. */
@@ -14,6 +16,32 @@ export async function foundWorkspace(
   const stored = await ask(which);
   if (stored === undefined) throw new GatewayError(404, 'Workspace not found');
   return stored;
+}
+
+/**
+ * The workspace that something new belongs to, which nobody deletes meanwhile; the default one where the body names none. A
+ * wrong id in a body is a wrong body: a 400, since the specification lists no 404 there.
+ */
+export async function workspaceOfNew(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
+  const organizations = organizationStore(tx);
+  const found = await (id === undefined
+    ? organizations.findDefaultWorkspace(organization_id)
+    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
+  if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
+  return found.id;
+}
+
+/** The workspace that a query asks about, or 404; the default one where it names none. */
+export async function workspaceAsked(
+  organizations: OrganizationStore,
+  organization_id: string,
+  id: string | undefined,
+): Promise<string> {
+  const found = await (id === undefined
+    ? organizations.findDefaultWorkspace(organization_id)
+    : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+  if (!found) throw new GatewayError(404, 'workspace_id: workspace not found');
+  return found.id;
 }
 
 /** Runs a write that may take a slug which somebody else took a moment ago. A taken slug is a 400: the specification declares no 409 for it. */

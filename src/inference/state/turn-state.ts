@@ -96,8 +96,6 @@ export function needsKeeping({ reasoning_details, tool_calls = [], ext }: Messag
   return Boolean(reasoning_details?.length) || ext !== undefined || tool_calls.some((call) => call.ext);
 }
 
-// ---------------------------------------------------------------- putting it back
-
 /** The message as it was made, by what its client sent back with a seal. Undefined where it is another message by now. */
 export function restoreSealed(message: Message, turn: SealedTurn): { message: Message; is_whole: boolean } | undefined {
   const content = contentOf(message, turn.c);
@@ -215,8 +213,6 @@ function orderOf(
   const calls = kept.filter(({ kind }) => kind === 'call').length;
   return calls === tool_calls.length ? kept : undefined;
 }
-
-// ---------------------------------------------------------------- state of another account
 
 /** The message without details that only their issuer understands; itself where it has none. */
 export function withoutBoundState(message: Message): Message {

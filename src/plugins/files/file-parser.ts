@@ -11,7 +11,7 @@ import { limits } from '../../limits.ts';
 import { readDataUrl } from '../../providers/data-url.ts';
 import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/fetch-media.ts';
-import { mediaTypeOf } from '../../providers/media-type.ts';
+import { isPdf, mediaTypeOf } from '../../providers/media-type.ts';
 import { decodeText } from '../../providers/text-file.ts';
 import { takesInput } from '../../routing/needs.ts';
 import { contentsOf } from '../../schemas/contents.ts';
@@ -39,8 +39,6 @@ export interface FileParser {
 const WEB_URL = /^https?:\/\//i;
 /** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
 const PDF_BASE64 = 'JVBERi';
-/** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
-const PDF_MARK_BYTES = 1024;
 
 /** Which files are read. */
 interface Wish {
@@ -190,7 +188,7 @@ class CallFiles {
     const { part, field } = file;
     const content = contentOf(part, reading.media);
     if (content === undefined) return;
-    const is_pdf = content.bytes.subarray(0, PDF_MARK_BYTES).includes('%PDF-');
+    const is_pdf = isPdf(content.bytes);
     this.#looked.add(part);
     if (is_pdf) this.#pdfs.add(part);
     if (!this.#isWished(part, wish) && (is_pdf || !isCalledPdf(part, content))) return;

@@ -1,6 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { classOfStatus } from '../failure-class.ts';
 import { asObject } from '../json-shape.ts';
 import { retryAfterMs } from '../retry-after.ts';
 
@@ -88,30 +89,6 @@ function isStateRefusal(message: string): boolean {
     );
   }
   return /invalid.{0,20}`?(signature|encrypted_(content|index|stdout))`?/i.test(message);
-}
-
-function classOfStatus(status: number): FailureClass {
-  switch (status) {
-    case 401:
-    case 403:
-      return 'credential';
-    case 402:
-      return 'payment';
-    case 404:
-      return 'not_found';
-    case 408:
-    case 504:
-      return 'timeout';
-    case 409:
-    case 425:
-      return 'conflict';
-    case 429:
-      return 'rate_limited';
-    case 529:
-      return 'overloaded';
-    default:
-      return status >= 400 && status < 500 ? 'invalid_request' : 'unavailable';
-  }
 }
 
 function readBody(body: string): { type: string | null; message: string | undefined } | undefined {

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import { spokenToGateway } from '../gateway-fields.ts';
+import { reportInto, reportUnread } from '../reports.ts';
 import { hashUser } from '../user-hash.ts';
 import { allowedBetas } from './betas.ts';
 import { limitBreakpoints } from './caching.ts';
@@ -57,14 +57,9 @@ export function encodeRequest(
     own,
     strip_state,
     media,
-    report(kind, field, reason) {
-      if (report.length < limits.reports_max) report.push({ kind, field, reason });
-    },
+    report: reportInto(report),
   };
-  for (const field in request) {
-    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
-    encoding.report('dropped', field, 'this upstream has no such parameter');
-  }
+  reportUnread(request, READ, encoding.report);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }

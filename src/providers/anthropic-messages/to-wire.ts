@@ -11,9 +11,10 @@ import type {
 import type { JsonObject } from '../../schemas/json.ts';
 import { parseArguments } from '../arguments.ts';
 import { readDataUrl } from '../data-url.ts';
-import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
+import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
+import type { TellReport } from '../reports.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
 import { decodeText } from '../text-file.ts';
 import type { ToolNames } from './names.ts';
@@ -43,7 +44,7 @@ export interface Encoding {
   strip_state: boolean;
   /** What was fetched, where the upstream reads no addresses. */
   media: Media;
-  report(kind: Report['kind'], field: string, reason: string): void;
+  report: TellReport;
 }
 
 /** A part of a user, system or tool message as a block; undefined when it says nothing or has no place here. */
@@ -111,7 +112,7 @@ function encodeText(
   text: string,
   cache_control: CacheControl | undefined,
   { own }: Encoding,
-  rest: JsonObject = {},
+  rest: JsonObject,
 ): WireBlock | undefined {
   // A block that is a text to other wires alone.
   if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cache_control, own) };

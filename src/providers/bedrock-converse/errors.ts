@@ -1,6 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, type Frame, UpstreamError } from '../dialect.ts';
+import { classOfStatus } from '../failure-class.ts';
 import { asObject } from '../json-shape.ts';
 import { retryAfterMs } from '../retry-after.ts';
 
@@ -27,6 +28,9 @@ const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>>
   InternalServerException: { failure: 'unavailable', status: 500 },
   ServiceUnavailableException: { failure: 'overloaded', status: 503 },
 };
+
+/** Statuses that stand for something else here than elsewhere. */
+const OWN_STATUSES: Readonly<Record<number, FailureClass>> = { 424: 'unavailable', 503: 'overloaded' };
 
 /** Reads an answer that is no 200: the service's own error body, or whatever a proxy in between wrote. Never throws. */
 export function decodeError(
@@ -63,7 +67,7 @@ export function exceptionInside({ event, data }: Frame): UpstreamError {
 
 function classify(status: number, type: string | null, message: string): FailureClass {
   const known = type === null ? undefined : TYPES[type];
-  const failure = known?.failure ?? classOfStatus(status);
+  const failure = known?.failure ?? OWN_STATUSES[status] ?? classOfStatus(status);
   // An account that cannot be charged is refused as one that may not.
   if (failure === 'credential' && /payment instrument|payment method|billing/i.test(message)) return 'payment';
   if (failure !== 'invalid_request') return failure;
@@ -86,33 +90,6 @@ function isStateRefusal(message: string): boolean {
     /thinking|reasoning/i.test(message) &&
     /signature|invalid `?data`?|cannot be modified|but found|could not be (verified|decrypted)|redacted/i.test(message)
   );
-}
-
-function classOfStatus(status: number): FailureClass {
-  switch (status) {
-    case 401:
-    case 403:
-      return 'credential';
-    case 402:
-      return 'payment';
-    case 404:
-      return 'not_found';
-    case 408:
-    case 504:
-      return 'timeout';
-    case 409:
-    case 425:
-      return 'conflict';
-    case 429:
-      return 'rate_limited';
-    case 424:
-      return 'unavailable';
-    case 503:
-    case 529:
-      return 'overloaded';
-    default:
-      return status >= 400 && status < 500 ? 'invalid_request' : 'unavailable';
-  }
 }
 
 /** `ValidationException:http://…`, `com.amazon.coral.validate#ValidationException`, or the name alone. */

@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { effortOf, planThinking } from '../anthropic-messages/thinking.ts';
+import { NO_FIELD } from '../reports.ts';
 import type { Encoding } from './encoding.ts';
 
 /** How the model is asked to think: by fields of its own, and for Claude by the effort that the wire has a name for. */
@@ -25,7 +26,7 @@ export function planReasoning(
   const { family, report } = encoding;
   const bound = max_tokens ?? most ?? limits.output_tokens_default;
   if (family === 'claude') return planClaude(request, max_tokens, bound, encoding);
-  if (request.verbosity != null) report('dropped', 'verbosity', 'this upstream has no such parameter');
+  if (request.verbosity != null) report('dropped', 'verbosity', NO_FIELD);
   const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens };
   const wish = effortWish(request, bound);
   if (wish === undefined) return none;

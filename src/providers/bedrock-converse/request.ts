@@ -6,8 +6,8 @@ import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
 import { createToolNames } from '../anthropic-messages/names.ts';
 import { sampling, stopSequences } from '../anthropic-messages/request.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import { spokenToGateway } from '../gateway-fields.ts';
 import type { Quirks } from '../provider.ts';
+import { reportInto, reportUnread } from '../reports.ts';
 import { hashUser } from '../user-hash.ts';
 import { cachePoint, limitCachePoints } from './caching.ts';
 import type { Encoding } from './encoding.ts';
@@ -63,14 +63,9 @@ export function encodeRequest(
     media,
     input_modalities: endpoint.input_modalities,
     documents: new Set(),
-    report(kind, field, reason) {
-      if (report.length < limits.reports_max) report.push({ kind, field, reason });
-    },
+    report: reportInto(report),
   };
-  for (const field in request) {
-    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
-    encoding.report('dropped', field, 'this upstream has no such parameter');
-  }
+  reportUnread(request, READ, encoding.report);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import { constrainSchema } from '../anthropic-messages/schema.ts';
 import { asObject } from '../json-shape.ts';
+import { NO_FIELD } from '../reports.ts';
 import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';
 import { type Family, isNova } from './family.ts';
@@ -44,7 +45,7 @@ export function planTools(
     encoding.report('changed', 'tools', 'this upstream wants the tools of former calls declared');
   }
   if (request.parallel_tool_calls === false && tools.length > 0) {
-    encoding.report('dropped', 'parallel_tool_calls', 'this upstream has no such parameter');
+    encoding.report('dropped', 'parallel_tool_calls', NO_FIELD);
   }
   const output = planOutput(request.response_format ?? undefined, tools, encoding);
   if (output.shim !== undefined && choice === undefined) {

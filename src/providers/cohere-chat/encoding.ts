@@ -1,5 +1,5 @@
-import { limits } from '../../limits.ts';
 import type { DialectEndpoint, Report } from '../dialect.ts';
+import { reportOnce, type TellReport } from '../reports.ts';
 import { fitToolName } from '../tool-ids.ts';
 
 /** What the steps of one encoding share. */
@@ -12,7 +12,7 @@ export interface Encoding {
   toolName(name: string): string;
   /** Name as sent -> name as the client knows it, for the tools that had to be renamed. */
   renamed: Record<string, string>;
-  tell(kind: Report['kind'], field: string, reason: string): void;
+  tell: TellReport;
 }
 
 /** Makes the shared part of one encoding. */
@@ -29,9 +29,6 @@ export function createEncoding(endpoint: DialectEndpoint, takesThinking: boolean
       if (sent !== name) renamed[sent] = name;
       return sent;
     },
-    tell(kind, field, reason) {
-      if (report.length >= limits.reports_max) return;
-      if (!report.some((told) => told.field === field && told.kind === kind)) report.push({ kind, field, reason });
-    },
+    tell: (...told) => reportOnce(report, ...told),
   };
 }

@@ -1,6 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { classOfStatus } from '../failure-class.ts';
 import { asObject, asText } from '../json-shape.ts';
 import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
 
@@ -39,20 +40,8 @@ function classify(status: number, message: string): FailureClass {
   switch (status) {
     case 400:
       return NO_MODEL.test(message) ? 'not_found' : 'invalid_request';
-    case 401:
-    case 403:
-      return 'credential';
-    case 402:
-      return 'payment';
-    case 404:
     case 501:
       return 'not_found';
-    case 408:
-    case 504:
-      return 'timeout';
-    case 409:
-    case 425:
-      return 'conflict';
     case 429:
       // A trial key's monthly allowance does not come back by waiting.
       return SPENT.test(message) ? 'payment' : 'rate_limited';
@@ -60,12 +49,10 @@ function classify(status: number, message: string): FailureClass {
       return BLOCKED.test(message) ? 'content_filter' : 'credential';
     case 499:
       return 'unavailable';
-    case 529:
-      return 'overloaded';
-    default:
-      if (status >= 500) return /overload/i.test(message) ? 'overloaded' : 'unavailable';
-      return status >= 400 ? 'invalid_request' : 'invalid_response';
   }
+  if (status < 400) return 'invalid_response';
+  const failure = classOfStatus(status);
+  return failure === 'unavailable' && /overload/i.test(message) ? 'overloaded' : failure;
 }
 
 function readBody(body: string): { message: string; code: string | null } {

@@ -2,8 +2,8 @@ import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
-import { spokenToGateway } from '../gateway-fields.ts';
 import { asObject } from '../json-shape.ts';
+import { reportUnread } from '../reports.ts';
 import { createEncoding, type Encoding } from './encoding.ts';
 import { encodeConversation } from './messages.ts';
 import { planThinking, thinkingWish } from './thinking.ts';
@@ -44,10 +44,7 @@ export function encodeRequest(
 ): EncodedRequest {
   const thinks = endpoint.quirks.replay_reasoning === 'thinking_part' && thinkingWish(request) !== 'off';
   const encoding = createEncoding(endpoint, thinks && !strip_state);
-  for (const field in request) {
-    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
-    encoding.tell('dropped', field, 'this upstream has no such parameter');
-  }
+  reportUnread(request, READ, encoding.tell);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }

@@ -1,6 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
 import { allowedMode, allowedTools } from '../allowed-tools.ts';
 import { asArray, asObject } from '../json-shape.ts';
+import { NO_FIELD } from '../reports.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireRequest, WireTool } from './wire.ts';
 
@@ -15,7 +16,7 @@ export function planTools(
   const offered = only === undefined ? declared : declared.filter(({ name }) => only.includes(name));
   if (offered.length === 0) return {};
   if (request.parallel_tool_calls === false) {
-    encoding.tell('dropped', 'parallel_tool_calls', 'this upstream has no such parameter');
+    encoding.tell('dropped', 'parallel_tool_calls', NO_FIELD);
   }
   return {
     tools: offered.map((definition) => toolOf(definition, encoding)),

@@ -10,7 +10,7 @@ import type { Media, Report } from '../dialect.ts';
 import { bodyOf, countOf } from './answer.ts';
 import { cohereBatch, cohereBody, readCohere } from './cohere.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
-import { imageBytes, imagesToFetch, isTokens, textsOnly } from './parts.ts';
+import { imageBytes, imagesToFetch, requireNoTokens, textsOnly } from './parts.ts';
 import { readVector } from './vector.ts';
 
 const COHERE = /cohere\.embed/;
@@ -20,7 +20,7 @@ const TITAN_TEXT = /titan-embed/;
 /** Titan's model of text and images takes at most one of each, which make one vector. */
 function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { inputText: input };
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   const body: JsonObject = {};
   for (const part of input) {
     const name = part.type === 'text' ? 'inputText' : 'inputImage';

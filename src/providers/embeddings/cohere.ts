@@ -6,7 +6,7 @@ import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { BatchBounds, EmbeddingAnswer, EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
-import { imageBytes, imagesToFetch, isTokens } from './parts.ts';
+import { imageBytes, imagesToFetch, isTokens, requireNoTokens } from './parts.ts';
 import { type Purpose, wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
@@ -24,7 +24,7 @@ const isJoint = (upstream_model: string) => !/embed-[a-z-]*v?[23](?:\D|$)/.test(
 
 function contentOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   return {
     content: input.map((part) => {
       if (part.type === 'text') return { type: 'text', text: part.text };

@@ -1,13 +1,12 @@
 /** Gemini's embeddings (https://ai.google.dev/api/embeddings, https://ai.google.dev/gemini-api/docs/embeddings). */
 
-import { GatewayError } from '../../errors.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
-import { imageBytes, imagesToFetch, isTokens } from './parts.ts';
+import { imageBytes, imagesToFetch, requireNoTokens } from './parts.ts';
 import { type Purpose, purposeOf, wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
@@ -46,7 +45,7 @@ export const NORMALISED: Report = {
 
 function partsOf(input: EmbeddingInput, prefix: string, media: Media): JsonObject[] {
   if (typeof input === 'string') return [{ text: prefix + input }];
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   return input.map((part) => {
     if (part.type === 'text') return { text: prefix + part.text };
     const { media_type, base64 } = imageBytes(part.image_url.url, media);

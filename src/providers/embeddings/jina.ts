@@ -5,7 +5,7 @@ import { readDataUrl } from '../data-url.ts';
 import type { Report } from '../dialect.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
-import { isTokens } from './parts.ts';
+import { requireNoTokens } from './parts.ts';
 import { type Purpose, wordFor } from './purpose.ts';
 
 const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
@@ -30,7 +30,7 @@ const HAS_TASKS = /embeddings-v[3-9]|clip-v2|code-embeddings/;
 
 function inputOf(input: EmbeddingInput, is_mixed: boolean): JsonValue {
   if (typeof input === 'string') return is_mixed ? { text: input } : input;
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   const [only, ...others] = input;
   if (only === undefined || others.length > 0) {
     throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');

@@ -10,7 +10,7 @@ import { gatewayFields } from '../gateway-fields.ts';
 import type { Quirks } from '../provider.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect } from './dialect.ts';
-import { isTokens } from './parts.ts';
+import { isTokens, requireNoTokens } from './parts.ts';
 import { purposeOf } from './purpose.ts';
 
 /** 2048 inputs and 300,000 tokens a request (OpenAI); 256 inputs and 16,384 tokens (Mistral, measured by others). */
@@ -33,9 +33,7 @@ export const openaiEmbeddings: EmbeddingDialect = {
     if (inputs.some((input) => typeof input !== 'string' && !isTokens(input))) {
       throw new GatewayError(400, 'This endpoint does not take images');
     }
-    if (quirks.embedding_texts_only && inputs.some(isTokens)) {
-      throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
-    }
+    if (quirks.embedding_texts_only) inputs.forEach(requireNoTokens);
     const body: JsonObject = { ...rest, model: upstream_model, input: inputs as JsonValue };
     if (!quirks.embedding_texts_only) body['encoding_format'] = encoding_format;
     if (dimensions !== undefined) body[quirks.dimensions_field ?? 'dimensions'] = dimensions;

@@ -7,7 +7,7 @@ import type { EmbeddingInput } from './dialect.ts';
 export function textsOnly(inputs: readonly EmbeddingInput[]): string[] {
   return inputs.map((input) => {
     if (typeof input === 'string') return input;
-    if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+    requireNoTokens(input);
     throw new GatewayError(400, 'This endpoint does not take images');
   });
 }
@@ -15,6 +15,11 @@ export function textsOnly(inputs: readonly EmbeddingInput[]): string[] {
 /** Whether an input is tokens. */
 export function isTokens(input: EmbeddingInput): input is number[] {
   return typeof input !== 'string' && typeof input[0] === 'number';
+}
+
+/** Throws a 400 for an input of tokens, on a wire that takes none. */
+export function requireNoTokens(input: EmbeddingInput): asserts input is Exclude<EmbeddingInput, number[]> {
+  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
 }
 
 /** What must be fetched for a wire that takes bytes alone. */

@@ -10,7 +10,7 @@ import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
 import { isUnnormalised, NORMALISED, TASKS } from './gemini.ts';
-import { imageBytes, imagesToFetch, isTokens, textsOnly } from './parts.ts';
+import { imageBytes, imagesToFetch, requireNoTokens, textsOnly } from './parts.ts';
 import { wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
@@ -19,7 +19,7 @@ const MULTIMODAL = /multimodalembedding/;
 /** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
 function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { text: input };
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   const [only, ...others] = input;
   if (only === undefined || others.length > 0) {
     throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');

@@ -2,13 +2,12 @@
  * Voyage AI's embeddings of texts (https://docs.voyageai.com/reference/embeddings-api), and of texts and images together
  * (https://docs.voyageai.com/reference/multimodal-embeddings-api).
  */
-import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readDataUrl } from '../data-url.ts';
 import type { Report } from '../dialect.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
-import { isTokens, textsOnly } from './parts.ts';
+import { requireNoTokens, textsOnly } from './parts.ts';
 import { purposeOf } from './purpose.ts';
 
 const MULTIMODAL = /multimodal/;
@@ -23,7 +22,7 @@ function tokensMax(upstream_model: string): number {
 
 function contentOf(input: EmbeddingInput): JsonObject {
   if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
-  if (isTokens(input)) throw new GatewayError(400, 'This endpoint does not take inputs of tokens');
+  requireNoTokens(input);
   return {
     content: input.map((part) => {
       if (part.type === 'text') return { type: 'text', text: part.text };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
-import type { Media, Report } from '../dialect.ts';
+import type { Media } from '../dialect.ts';
+import type { TellReport } from '../reports.ts';
 import type { ModelFacts } from './model-facts.ts';
 
 /** What the parts of one request's encoding share. */
@@ -11,7 +12,7 @@ export interface Encoding {
   media: Media;
   names: ToolNames;
   strip_state: boolean;
-  report(kind: Report['kind'], field: string, reason: string): void;
+  report: TellReport;
 }
 
 /** Names of functions as the wire takes them, and the way back. One request, one table. */

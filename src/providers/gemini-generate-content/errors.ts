@@ -1,6 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
+import { classOfStatus } from '../failure-class.ts';
 import { asArray, asObject, asText } from '../json-shape.ts';
 import { retryAfterMs } from '../retry-after.ts';
 
@@ -23,6 +24,9 @@ const STATUSES: Readonly<Record<string, { failure: FailureClass; status: number 
   UNAVAILABLE: { failure: 'overloaded', status: 503 },
   DEADLINE_EXCEEDED: { failure: 'timeout', status: 504 },
 };
+
+/** Statuses that stand for something else here than elsewhere. */
+const OWN_STATUSES: Readonly<Record<number, FailureClass>> = { 499: 'unavailable', 503: 'overloaded' };
 
 interface Fault {
   message: string;
@@ -77,7 +81,7 @@ function classify(status: number, fault: Fault | undefined, message: string): Fa
   const known = name === null ? undefined : STATUSES[name];
   // The name is finer than the status where both agree; a proxy may have changed either.
   if (known !== undefined && Math.floor(known.status / 100) === Math.floor(status / 100)) return known.failure;
-  return classOfStatus(status);
+  return OWN_STATUSES[status] ?? classOfStatus(status);
 }
 
 /**
@@ -86,31 +90,6 @@ function classify(status: number, fault: Fault | undefined, message: string): Fa
  */
 function isStateRefusal(message: string): boolean {
   return /thought[ _]?signature/i.test(message);
-}
-
-function classOfStatus(status: number): FailureClass {
-  switch (status) {
-    case 401:
-    case 403:
-      return 'credential';
-    case 402:
-      return 'payment';
-    case 404:
-      return 'not_found';
-    case 408:
-    case 504:
-      return 'timeout';
-    case 409:
-    case 425:
-      return 'conflict';
-    case 429:
-      return 'rate_limited';
-    case 503:
-    case 529:
-      return 'overloaded';
-    default:
-      return status >= 400 && status < 499 ? 'invalid_request' : 'unavailable';
-  }
 }
 
 function readBody(body: string): Fault | undefined {

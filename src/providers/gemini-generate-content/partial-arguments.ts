@@ -1,8 +1,6 @@
+import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../json-shape.ts';
-
-/** No list of a call's arguments is longer: an index above it is no index. */
-const INDEX_MAX = 100_000;
 
 /** The arguments of a call that come value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
 export interface PartialArguments {
@@ -60,7 +58,7 @@ function write(at: JsonObject | JsonValue[], step: string | number, value: JsonV
     at[step] = value;
     return true;
   }
-  if (typeof step !== 'number' || step > INDEX_MAX) return false;
+  if (typeof step !== 'number' || step > limits.argument_index_max) return false;
   while (at.length < step) at.push(null);
   at[step] = value;
   return true;

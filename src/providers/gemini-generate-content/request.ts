@@ -1,8 +1,7 @@
-import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import { spokenToGateway } from '../gateway-fields.ts';
 import { asText } from '../json-shape.ts';
+import { NO_FIELD, reportInto, reportUnread } from '../reports.ts';
 import { encodeConversation } from './contents.ts';
 import { createToolNames, type Encoding } from './encoding.ts';
 import { modelFacts } from './model-facts.ts';
@@ -55,14 +54,9 @@ export function encodeRequest(
     media,
     names,
     strip_state,
-    report(kind, field, reason) {
-      if (report.length < limits.reports_max) report.push({ kind, field, reason });
-    },
+    report: reportInto(report),
   };
-  for (const field in request) {
-    if (request[field] == null || READ.has(field) || spokenToGateway.has(field)) continue;
-    encoding.report('dropped', field, 'this upstream has no such parameter');
-  }
+  reportUnread(request, READ, encoding.report);
   if (hasCacheHints(request)) {
     encoding.report('dropped', 'cache_control', 'this upstream caches prompts by itself');
   }
@@ -177,7 +171,7 @@ function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationCon
     ...(asText(image_size) === '' ? {} : { imageSize: asText(image_size) }),
   };
   if (Object.keys(imageConfig).length > 0) config.imageConfig = imageConfig;
-  for (const name in others) report('dropped', `image_config.${name}`, 'this upstream has no such parameter');
+  for (const name in others) report('dropped', `image_config.${name}`, NO_FIELD);
   return config;
 }
 
@@ -188,7 +182,7 @@ const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
 function labelsOf({ metadata }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'labels'> {
   if (metadata == null) return {};
   if (!is_cloud) {
-    report('dropped', 'metadata', 'this upstream has no such parameter');
+    report('dropped', 'metadata', NO_FIELD);
     return {};
   }
   const labels: Record<string, string> = {};

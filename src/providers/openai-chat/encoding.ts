@@ -1,7 +1,7 @@
-import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodeOptions, Report } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
+import { reportOnce, type TellReport } from '../reports.ts';
 
 /** What the steps of one encoding share. */
 export interface Encoding {
@@ -15,9 +15,6 @@ export interface Encoding {
 }
 
 /** Tells once that a field could not be carried as sent, up to a bound. */
-export function tell(encoding: Encoding, kind: Report['kind'], field: string, reason: string): void {
-  if (encoding.report.length >= limits.reports_max) return;
-  if (!encoding.report.some((told) => told.field === field && told.kind === kind)) {
-    encoding.report.push({ kind, field, reason });
-  }
+export function tell(encoding: Encoding, ...told: Parameters<TellReport>): void {
+  reportOnce(encoding.report, ...told);
 }

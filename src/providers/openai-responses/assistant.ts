@@ -93,8 +93,6 @@ function isCall({ type }: WireItem): boolean {
   return type === 'function_call' || type === 'custom_tool_call';
 }
 
-// ---------------------------------------------------------------- text
-
 function addText(part: InnerPart, rest: JsonObject, field: string, encoding: Encoding, items: WireItem[]): void {
   if (part.type === 'native' && part.wire === WIRE) items.push(part.block as WireItem);
   else if (part.type !== 'text')
@@ -151,8 +149,6 @@ function ownId(value: unknown, type: string): string | undefined {
   return id.startsWith(ID_PREFIX[type] ?? '') && id !== '' ? id : undefined;
 }
 
-// ---------------------------------------------------------------- calls, pictures
-
 function encodeCall(call: ToolCall, call_id: string, isNameless: boolean, encoding: Encoding): WireItem {
   const { id: told, ...rest } = restOf(call.ext);
   const type = rest['type'] === 'custom_tool_call' ? 'custom_tool_call' : 'function_call';
@@ -180,8 +176,6 @@ function pictureItem(message: Message, at: number, rest: JsonObject): WireItem |
   if (rest['type'] !== 'image_generation_call' || comma === -1) return undefined;
   return { ...rest, type: 'image_generation_call', result: url.slice(comma + 1) };
 }
-
-// ---------------------------------------------------------------- reasoning
 
 interface ReasoningPlan {
   /** The items, each by its first detail. */

@@ -28,7 +28,7 @@ const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image',
  * The conversation in this wire's shape: each call answered directly after its turn. A client of this very API (`is_own`) has its
  * results where it put them, answered or not: the upstream's own refusal tells it more than a silent change would.
  */
-export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own = false): Input {
+export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own: boolean): Input {
   const pairs = pairResults(messages);
   const call_ids: string[] = [];
   const callIds = is_own ? ownIds(messages, call_ids) : nameCalls(messages, fitId, call_ids);

@@ -7,6 +7,7 @@ import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
 import { asArray, asObject, asText } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
 import { effortOf, nearestOf } from '../reasoning-effort.ts';
+import { NO_FIELD, reportInto } from '../reports.ts';
 import { fitToolName } from '../tool-ids.ts';
 import { hashUser } from '../user-hash.ts';
 import { encodeInput } from './input.ts';
@@ -90,9 +91,7 @@ export function encodeRequest(
       if (sent !== name) renamed[sent] = name;
       return sent;
     },
-    report(kind, field, reason) {
-      if (report.length < limits.reports_max) report.push({ kind, field, reason });
-    },
+    report: reportInto(report),
   };
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
@@ -158,9 +157,7 @@ function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpo
   return fields;
 }
 
-const NO_FIELD = 'this upstream has no such parameter';
-
-function withoutReserved(told: JsonObject, drop: (name: string) => void = () => {}): JsonObject {
+function withoutReserved(told: JsonObject, drop: (name: string) => void): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(told)) {
     if (reserved.has(name)) drop(name);
