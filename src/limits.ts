@@ -644,6 +644,9 @@ export const limits = {
   /** Log lines are written when so much has gathered, or after this time. */
   log_gather_chars: 64 * 1024,
   log_gather_ms_max: 100,
+  /** Lines that wait while standard output takes none, more are lost; and how long a process that ends tries to write its last to a slow reader. */
+  log_waiting_chars_max: 8 * 1024 * 1024,
+  log_stop_ms_max: 2_000,
 
   /** A conversation that was silent for so long may go elsewhere; so many are remembered by a process; so much of a message tells them apart. */
   sticky_ms: 600_000,

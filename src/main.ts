@@ -117,6 +117,9 @@ function failureText(error: unknown): string {
   }
 }
 
+// Where it cannot be written either, that is no fault to be told there: it would be told for ever, and nobody served meanwhile.
+process.stderr.on('error', () => {});
+
 // A fault that escapes everything else is told and does not end the process: other requests are under way.
 for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
   process.on(event, (reason: unknown) => {

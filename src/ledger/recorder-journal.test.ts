@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
@@ -167,6 +167,28 @@ describeStores('the files of the recorder', ({ open }) => {
     await expect.poll(() => stored(database)).toMatchObject([{ id: 'left behind' }]);
     await stop(next);
     store.settle = whole.settle;
+  });
+
+  test('a folder of slots that cannot be read is told once, and keeps no node from its clean stop', async () => {
+    const database = await open();
+    const store = ledgerStore(database.queries, database.engine);
+    const data_dir = freshDir();
+    const told: string[] = [];
+    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void told.push(message) };
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const recorder = await start(store, data_dir, { log });
+      const slots = join(data_dir, 'slots');
+      renameSync(slots, join(data_dir, 'away'));
+      writeFileSync(slots, 'no folder');
+      await vi.advanceTimersByTimeAsync(2 * limits.slots_look_ms);
+      await recorder.outcome(generation({ id: 'g1' }), noHold());
+      await stop(recorder);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(told.filter((message) => message.includes('could not be looked for'))).toHaveLength(1);
+    expect(await stored(database)).toHaveLength(1);
   });
 
   test('a damaged journal stops the start with its name and offset, and frees the slot', async () => {

@@ -119,8 +119,8 @@ class Adopter {
   readonly #options: RecorderOptions;
   readonly #timer: Timer;
   #adopting: Promise<void> | undefined;
-  /** Slots whose journal cannot be replayed: told once. */
-  readonly #told = new Map<number, string>();
+  /** Slots whose journal cannot be replayed, and what is wrong where they cannot be looked for: told once. */
+  readonly #told = new Map<number | 'all', string>();
 
   constructor(own: Slot, options: RecorderOptions) {
     this.#own = own;
@@ -147,8 +147,8 @@ class Adopter {
   }
 
   async #adoptAll(matters: (dir: string) => boolean): Promise<void> {
-    const { data_dir, log } = this.#options;
-    for (const index of otherSlots(data_dir, this.#own.index)) {
+    const { data_dir } = this.#options;
+    for (const index of this.#others()) {
       let slot: Slot | undefined;
       try {
         if (!matters(slotDir(data_dir, index))) continue;
@@ -157,11 +157,27 @@ class Adopter {
         this.#told.delete(index);
       } catch (error) {
         slot?.release();
-        if (this.#told.get(index) === String(error)) continue;
-        this.#told.set(index, String(error));
-        log.error({ err: error, slot: index }, 'the journal of a gateway that is gone could not be replayed');
+        this.#tell(index, error, 'the journal of a gateway that is gone could not be replayed');
       }
     }
+  }
+
+  /** None where the folder cannot be read, as where the process has no file descriptor left: the next look comes. */
+  #others(): number[] {
+    try {
+      const others = otherSlots(this.#options.data_dir, this.#own.index);
+      this.#told.delete('all');
+      return others;
+    } catch (error) {
+      this.#tell('all', error, 'journals of gateways that are gone could not be looked for');
+      return [];
+    }
+  }
+
+  #tell(slot: number | 'all', error: unknown, message: string): void {
+    if (this.#told.get(slot) === String(error)) return;
+    this.#told.set(slot, String(error));
+    this.#options.log.error({ err: error, slot }, message);
   }
 }
 

@@ -2,6 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Kysely, sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parseInteger, postgresDialect } from './postgres-dialect.ts';
+import { isUnavailable } from './unavailable.ts';
 
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 
@@ -74,4 +75,18 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     expect(await one()).toBe(1);
     expect(pairs).toHaveLength(2);
   });
+
+  test.each(['alone', 'in a transaction'])(
+    'a connection to a server that only reads is given up after a write that failed %s',
+    async (where) => {
+      const make = (over = queries) => sql`CREATE TEMPORARY TABLE made (id int)`.execute(over);
+      await sql`SET default_transaction_read_only = on`.execute(queries);
+      const written = where === 'alone' ? make() : queries.transaction().execute((tx) => make(tx));
+      const error = await written.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ message: 'cannot execute CREATE TABLE in a read-only transaction' });
+      expect(isUnavailable(error)).toBe(true);
+      await make();
+      expect(pairs).toHaveLength(2);
+    },
+  );
 });

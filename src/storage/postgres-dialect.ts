@@ -27,17 +27,24 @@ const parsers = {
   },
 };
 
+/** PostgreSQL, appendix A: read_only_sql_transaction. */
+const READ_ONLY = '25006';
+
 /**
  * A connection that does not answer in time is closed: it may be dead without either end having been told, and would be
  * handed out again and again, each time for the whole timeout.
  */
 class MortalClient extends Client {
+  /** The server only reads, as a standby does that was reached after a failover: another connection may lead to the one that writes. */
+  only_reads = false;
+
   // The driver asks in one way only: by configuration, for a promise.
   override query(...question: unknown[]): never {
     const ask = super.query as (...question: unknown[]) => Promise<unknown>;
     return ask.apply(this, question).catch(async (error: unknown) => {
       // The text of pg's client.js, which has no code for it.
       if (error instanceof Error && error.message === 'Query read timeout') await this.#die();
+      if ((error as { code?: unknown }).code === READ_ONLY) this.only_reads = true;
       throw error;
     }) as never;
   }
@@ -70,6 +77,10 @@ export function postgresDialect(url: string, onError: (error: Error) => void, st
   pool.on('error', onError);
   // One that breaks while it is in use tells its query; without a listener its event would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
+  // Before the pool looks whether it can be handed out again, and after the end of its transaction.
+  pool.on('release', (_error, client) => {
+    if (client instanceof MortalClient && client.only_reads) void client.end();
+  });
   return new PostgresDialect({
     pool: {
       connect: () =>

@@ -11,6 +11,11 @@ test.each<[string, unknown, boolean]>([
   ['SQLite: a broken uniqueness rule', failed('UNIQUE', { code: 'ERR_SQLITE_ERROR', errcode: 2067 }), false],
   ['PostgreSQL: a statement that took too long', failed('canceling statement', { code: '57014' }), true],
   ['PostgreSQL: a server that shuts down', failed('terminating connection', { code: '57P01' }), true],
+  [
+    'PostgreSQL: a server that only reads',
+    failed('cannot execute INSERT in a read-only transaction', { code: '25006' }),
+    true,
+  ],
   ['PostgreSQL: too many connections', failed('sorry, too many clients already', { code: '53300' }), true],
   ['PostgreSQL: a broken uniqueness rule', failed('duplicate key', { code: '23505' }), false],
   ['PostgreSQL: a wrong statement', failed('syntax error', { code: '42601' }), false],

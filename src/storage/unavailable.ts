@@ -5,9 +5,9 @@ export class StoreUnavailable extends Error {
 
 // Primary result codes BUSY, LOCKED, IOERR and FULL (https://www.sqlite.org/rescode.html).
 const SQLITE: ReadonlySet<number> = new Set([5, 6, 10, 13]);
-// Connection exceptions, insufficient resources, a statement that timed out, a server that shuts down or starts
-// (PostgreSQL, appendix A).
-const POSTGRES = /^(?:08...|53...|57014|57P0[123])$/;
+// Connection exceptions, a server that only reads, insufficient resources, a statement that timed out, a server that shuts
+// down or starts (PostgreSQL, appendix A).
+const POSTGRES = /^(?:08...|25006|53...|57014|57P0[123])$/;
 /** What Node and pg say of a connection that broke under a statement; the texts of pg's client.js have no code. */
 const BROKEN = /^(?:ECONNRESET|ETIMEDOUT|EPIPE)$/;
 const BROKEN_TEXT = /^(?:Query read timeout|Connection terminated|Client has encountered a connection error)/;

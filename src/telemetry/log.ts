@@ -1,3 +1,4 @@
+import { write, writeSync } from 'node:fs';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { limits } from '../limits.ts';
 
@@ -46,29 +47,65 @@ interface Destination {
   write(line: string): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /**
- * Standard output, a piece at a time. The stream below would measure what has gathered anew with every line, and call the
- * system for every few.
+ * Standard output, a piece at a time, so that the system is called seldom. Where it takes nothing (a file on a full disk, a
+ * reader that is slow), lines wait, up to a bound, and nothing else does. pino's own destination would never end the process then.
  */
 function gatheredOutput(): Destination {
-  const output = pino.destination({ fd: 1, sync: false });
   let lines = '';
+  /** What is being written, or was not taken yet. */
+  let piece: Buffer = NOTHING;
+  let writing = false;
+  let gone = false;
   let timer: NodeJS.Timeout | undefined;
+  const later = () => {
+    timer ??= setTimeout(flush, limits.log_gather_ms_max).unref();
+  };
+  const take = () => {
+    piece = piece.length === 0 ? Buffer.from(lines) : Buffer.concat([piece, Buffer.from(lines)]);
+    lines = '';
+  };
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (lines !== '') output.write(lines);
-    lines = '';
+    if (writing) return;
+    take();
+    if (piece.length === 0) return;
+    writing = true;
+    write(1, piece, (error, written) => {
+      writing = false;
+      if (error?.code === 'EPIPE') {
+        gone = true;
+        piece = NOTHING;
+        lines = '';
+        return;
+      }
+      piece = piece.subarray(error ? 0 : written);
+      if (piece.length === 0 && lines.length >= limits.log_gather_chars) flush();
+      else if (piece.length > 0 || lines !== '') later();
+    });
   };
   process.on('exit', () => {
-    flush();
-    output.flushSync();
+    // What is being written already is the system's.
+    if (writing) piece = NOTHING;
+    take();
+    const until = performance.now() + limits.log_stop_ms_max;
+    for (let done = 0; done < piece.length; ) {
+      try {
+        done += writeSync(1, piece, done);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || performance.now() > until) return;
+      }
+    }
   });
   return {
     write(line) {
+      if (gone || piece.length + lines.length > limits.log_waiting_chars_max) return;
       lines += line;
-      if (lines.length >= limits.log_gather_chars) flush();
-      else timer ??= setTimeout(flush, limits.log_gather_ms_max).unref();
+      if (lines.length >= limits.log_gather_chars && piece.length === 0) flush();
+      else later();
     },
   };
 }

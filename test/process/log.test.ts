@@ -1,9 +1,12 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { chat, makeKey, serve, stop, until } from './gateway-process.ts';
+import { limits } from '../../src/limits.ts';
+import { chat, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const PROMPT = 'the-words-of-the-prompt';
 const ANSWER = 'the-words-of-the-answer';
@@ -131,4 +134,18 @@ test('a request id that could break the log is replaced', async () => {
     expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   }
   await stop(gateway);
+});
+
+test('where neither output nor errors can be written, as on a full disk, requests are served and the end is clean', async () => {
+  const node = join(freshDir(), 'node');
+  writeFileSync(node, `#!/bin/sh\nexec "${process.execPath}" "$@" >/dev/full 2>&1\n`, { mode: 0o755 });
+  const gateway = await serve({ node });
+  const { key } = await makeKey(gateway);
+  for (let calls = 0; calls < 3; calls += 1) {
+    const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
+    expect(answer.status).toBe(200);
+    await answer.text();
+    await sleep(2 * limits.log_gather_ms_max);
+  }
+  expect(await stop(gateway)).toBe(0);
 });
