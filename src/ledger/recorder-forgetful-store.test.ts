@@ -195,6 +195,32 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(ids);
   });
 
+  test('nor is it taken for a life of the node that the store forgot', async () => {
+    const { database, store, data_dir, recorder } = await setUp();
+    for (const id of ['g1', 'g2']) {
+      await recorder.outcome(generation({ id }), noHold());
+      await recorder.flush();
+    }
+    await stop(recorder);
+    const before = await database.queries.selectFrom('ledger_nodes').selectAll().executeTakeFirstOrThrow();
+    const running = await start(store, data_dir);
+    await running.outcome(generation({ id: 'g3' }), noHold());
+    await running.flush();
+    await database.queries.deleteFrom('ledger_generations').where('id', '=', 'g3').execute();
+    await database.queries.updateTable('usage_days').set({ usage_nano: 1_338_000, requests: 2 }).execute();
+    await database.queries
+      .updateTable('ledger_nodes')
+      .set({ ...before, seen_at: 0 })
+      .execute();
+    await ledgerOperations(database.queries, database.engine).release(before.id, Date.now());
+    for (const id of ['g4', 'g5']) {
+      await running.outcome(generation({ id }), noHold());
+      await running.flush();
+    }
+    const all = ['g1', 'g2', 'g3', 'g4', 'g5'];
+    await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual(all);
+  });
+
   test('a life of the node whose journal a power loss took is none that its store forgot', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);

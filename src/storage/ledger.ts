@@ -47,10 +47,13 @@ export function clockOf(engine: Database['engine'], at: number) {
 const text = (value: string) => sql`CAST(${value} AS TEXT)`;
 const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
 
-/** The number is the guard of everything in a batch: it passes once, in order, in its own epoch. */
+/**
+ * The number is the guard of everything in a batch: it passes once, in order, in its own epoch. Nothing passes in the epoch
+ * of a release: in a store that was set back before, a node may have registered that one.
+ */
 function passQuery(engine: Database['engine']) {
   return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${clockOf(engine, 0)}
-    WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} RETURNING seen_at`;
+    WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> '' RETURNING seen_at`;
 }
 
 /** Its parameters; the clock of PostgreSQL is none. */
@@ -67,11 +70,11 @@ async function refusalOf(
 ): Promise<Exclude<SettleAnswer, { is: 'applied' }> | undefined> {
   const node = await tx
     .selectFrom('ledger_nodes')
-    .select(['epoch', 'batch', clockOf(engine, batch.at).as('now')])
+    .select(['epoch', 'batch', 'instance', clockOf(engine, batch.at).as('now')])
     .where('id', '=', batch.node)
     .executeTakeFirst();
-  const { epoch, batch: number, now } = node ?? { epoch: 0, batch: 0, now: batch.at };
-  if (epoch > batch.epoch) return { is: 'fenced', epoch };
+  const { epoch, batch: number, instance, now } = node ?? { epoch: 0, batch: 0, instance: '', now: batch.at };
+  if (epoch > batch.epoch || (epoch === batch.epoch && instance === '')) return { is: 'fenced', epoch };
   if (epoch === batch.epoch && number === batch.number - 1) return undefined;
   if (epoch !== batch.epoch || number < batch.number) return { is: 'behind', epoch, batch: number };
   return { is: 'already_applied', leases: await leasesOf(tx, batch.node), now };

@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LOSABLE_STEP } from './steps.ts';
 import { SOURCES } from './subject.ts';
 import type { RunOptions } from './world.ts';
 
@@ -216,8 +217,14 @@ export const FAULTS: Fault[] = [
   {
     name: 'return before the outcome that freed the money is in a batch',
     paper: '71 %',
-    is_slow: true,
-    options: { small: true, requests: 3000 },
+    options: {
+      journal_sync: 'group',
+      set_backs: false,
+      small: false,
+      bursts: true,
+      aim: LOSABLE_STEP,
+      requests: 2_500,
+    },
     edits: [{ file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' }],
   },
   {
@@ -419,6 +426,15 @@ export const FAULTS: Fault[] = [
     is_slow: true,
     options: { journal_sync: 'os', small: true },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
+  },
+  {
+    name: 'batches pass in the epoch of a release',
+    paper: 'not in it',
+    options: { set_backs: true },
+    edits: [
+      { file: STORE, text: " AND instance <> '' RETURNING", replacement: ' RETURNING' },
+      { file: STORE, text: " || (epoch === batch.epoch && instance === '')", replacement: '' },
+    ],
   },
   {
     name: 'what the store is owed is forgotten in a crash',

@@ -42,13 +42,18 @@ export class MemoryDisk {
     this.#onRename = onRename;
   }
 
-  /** Some of the unsynced changes of names survive, and some of the unsynced bytes; of these the last line may be torn or damaged. */
-  losePower(): void {
+  /** What a power loss could take. */
+  unsynced(): string {
+    return [...this.#names.values()].map(({ bytes, synced, used }) => bytes.subarray(synced, used).toString()).join('');
+  }
+
+  /** Some of the unsynced changes of names survive, and some or none of the unsynced bytes; of these the last line may be torn or damaged. */
+  losePower(taken: 'some' | 'all'): void {
     this.#boots++;
     this.#names = new Map(this.#random.pick(this.#history));
     this.#history = [new Map(this.#names)];
     for (const file of this.#names.values()) {
-      const kept = this.#survivingOf(file);
+      const kept = taken === 'all' ? file.synced : this.#survivingOf(file);
       if (kept > file.synced && this.#random.chance(0.3)) this.#damage(file, kept);
       file.used = kept;
       file.synced = kept;

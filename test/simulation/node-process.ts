@@ -172,7 +172,7 @@ export class NodeProcess implements Actor {
       return;
     }
     world.counts.power_losses++;
-    this.machine.disk.losePower();
+    this.machine.disk.losePower(isAimed ? 'all' : 'some');
   }
 
   end(): void {

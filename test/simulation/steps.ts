@@ -26,4 +26,7 @@ export const FRESH: readonly Step[] = ['sent', 'money given back, answer on its 
 /** With slices there is one more. */
 export const SLICED_STEP = 'extension being written';
 
-export type Step = (typeof STEPS)[number] | typeof SLICED_STEP;
+/** Too rare to be hit by chance; for runs that are aimed at it. */
+export const LOSABLE_STEP = 'money given back, an outcome can be lost';
+
+export type Step = (typeof STEPS)[number] | typeof SLICED_STEP | typeof LOSABLE_STEP;

@@ -1,5 +1,6 @@
 import type { LedgerStore, SettleBatch } from '../../src/ledger/settle.ts';
 import type { NodeProcess } from './node-process.ts';
+import { LOSABLE_STEP, type Step } from './steps.ts';
 import type { World } from './world.ts';
 
 /** How messages fare. Probabilities, and milliseconds. */
@@ -72,6 +73,20 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
     return promise;
   }
 
+  /** Whether a power loss would now take an outcome that the store does not have, and no attempt, whose money makes up for it. */
+  function stepOfGiving(): Step {
+    const step = 'money given back, answer on its way';
+    if (world.plan.aim !== LOSABLE_STEP) return step;
+    const lines = process.machine.disk.unsynced().split('\n');
+    const isStored = (line: string) => {
+      const [, id = ''] = /"(gen-\d+)"/.exec(line) ?? [];
+      return world.database.all('SELECT id FROM ledger_generations WHERE id = ?', id).length > 0;
+    };
+    const isOfKind = (kind: string) => (line: string) => line.includes(`{"t":"${kind}"`);
+    const isAlone = !lines.some(isOfKind('A')) && !lines.filter(isOfKind('O')).every(isStored);
+    return isAlone ? LOSABLE_STEP : step;
+  }
+
   const clock = (at: number) => (world.plan.store_clock ? Math.floor(scheduler.now_ms) : at);
 
   return {
@@ -100,8 +115,8 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
             store.settle({ ...arrived, at: clock(arrived.at) }),
           );
           const isGiving = arrived.windows.some(({ returned }) => returned > 0);
-          const step = isGiving ? 'money given back, answer on its way' : 'batch applied, answer on its way';
-          if (answer.is === 'applied') void process.enter(undefined, step);
+          if (answer.is === 'applied')
+            void process.enter(undefined, isGiving ? stepOfGiving() : 'batch applied, answer on its way');
           if (answer.is === 'fenced') world.counts.fenced++;
           return answer;
         },

@@ -34,6 +34,8 @@ export interface Plan {
   lookups: boolean;
   /** Segments, batches and what a node remembers are small: files are full, put away and carried on all the time. */
   small: boolean;
+  /** Processes pause all the time, so that much ends at once, and tell the store of one outcome at a time. */
+  bursts: boolean;
   /** Processes end at this step more often than anywhere else, and lose their power there. */
   aim: Step | undefined;
   /** The part of the crashes that takes the power too. */
@@ -45,7 +47,16 @@ export interface Plan {
 export type RunOptions = Partial<
   Pick<
     Plan,
-    'mode' | 'journal_sync' | 'unknown_outcome' | 'requests' | 'clock_steps' | 'set_backs' | 'lookups' | 'small' | 'aim'
+    | 'mode'
+    | 'journal_sync'
+    | 'unknown_outcome'
+    | 'requests'
+    | 'clock_steps'
+    | 'set_backs'
+    | 'lookups'
+    | 'small'
+    | 'bursts'
+    | 'aim'
   >
 >;
 
@@ -77,16 +88,19 @@ const PROBE_MS = 3_000;
 const FIRST_REQUEST_MS = 300;
 /** How often traps are laid, and how often where they are aimed. */
 const TRAP_MS = 900;
-const AIMED_TRAP_MS = 200;
+const AIMED_TRAP_MS = 50;
 /** This part of the requests comes shortly before the day turns, or after it. */
 const AT_THE_TURN = 0.15;
+
+/** What `bursts` have in place of the bounds of `limits.ts`. */
+const ONE_BY_ONE = { flush_batch_records_max: 1 };
 
 /** What `small` runs have in place of the bounds of `limits.ts`. */
 const SMALL = {
   journal_segment_bytes_max: 6_000,
   journal_sweep_ms: 700,
   journal_carry_ms: 1_000,
-  flush_batch_records_max: 1,
+  ...ONE_BY_ONE,
   leases_remembered: 3,
 };
 
@@ -109,6 +123,7 @@ function planOf(seed: number, options: RunOptions): Plan {
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
     lookups: options.lookups ?? random.chance(0.4),
     small: options.small ?? random.chance(0.5),
+    bursts: options.bursts ?? false,
     aim: options.aim,
     power_loss: 0.35,
     requests,
@@ -217,16 +232,18 @@ export class World {
   #loseFor(machine: Machine, absence_ms: number): void {
     this.scheduler.after(1_000, 'release', undefined, () => {
       machine.is_released = true;
-      this.counts.releases++;
-      this.watcher.storeChanges();
-      void this.#release(machine.node).catch((error: unknown) =>
-        this.fail('I4', `the release of ${machine.node}: ${String(error)}`),
-      );
+      this.#giveUp(machine.node);
       this.scheduler.after(absence_ms, 'back again', undefined, () => {
         machine.is_released = false;
         this.#start(machine);
       });
     });
+  }
+
+  #giveUp(node: string): void {
+    this.counts.releases++;
+    this.watcher.storeChanges();
+    void this.#release(node).catch((error: unknown) => this.fail('I4', `the release of ${node}: ${String(error)}`));
   }
 
   /** As the operator's command does it, who has waited until the node was lost. */
@@ -255,6 +272,7 @@ export class World {
     const kept = new Map(tables.map((name) => [name, database.all<Row>(`SELECT * FROM ${name}`)]));
     this.scheduler.after(delay_ms, 'store set back', undefined, () => {
       this.counts.set_backs++;
+      const running = database.all<Row>('SELECT id, epoch FROM ledger_nodes');
       watcher.forgets(() => {
         for (const [name, rows] of kept) {
           database.all(`DELETE FROM ${name}`);
@@ -268,6 +286,12 @@ export class World {
         for (const { id, limit_nano } of this.budgets.values())
           database.all('UPDATE ledger_budgets SET limit_nano = ? WHERE id = ?', limit_nano, id);
       });
+      // What runs may look lost in what the store has now, above all under an epoch that it does not know any more.
+      const [risen] = database.all<{ id: string }>(
+        `SELECT n.id FROM ledger_nodes n JOIN json_each(?) e ON n.id = e.value ->> 'id' AND n.epoch < e.value ->> 'epoch'`,
+        JSON.stringify(running),
+      );
+      if (risen !== undefined) this.#giveUp(risen.id);
     });
   }
 
@@ -404,13 +428,14 @@ export class World {
     this.#often(aim ? AIMED_TRAP_MS : TRAP_MS, 'trap', until, () => {
       this.#trap = aim ?? random.pick(steps);
     });
+    const { bursts } = this.plan;
     this.#often(
-      5_000,
+      bursts ? 300 : 5_000,
       'pause',
       until,
       some((process) => {
         this.counts.pauses++;
-        process.pause(random.longTailed(20, 1_500, 6_000));
+        process.pause(bursts ? random.between(100, 1_500) : random.longTailed(20, 1_500, 6_000));
       }),
     );
     this.#often(
@@ -456,6 +481,7 @@ export class World {
   async run(): Promise<RunReport> {
     const { limits } = this.subject;
     const bounds = { ...limits };
+    if (this.plan.bursts) Object.assign(limits, ONE_BY_ONE);
     if (this.plan.small) Object.assign(limits, SMALL);
     try {
       return await this.#run();
