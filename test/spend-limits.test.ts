@@ -421,6 +421,28 @@ test.each([false, true])(
   },
 );
 
+test('what was done to a prompt that waited for another is told once', async () => {
+  const manage = (path: string, body: object) =>
+    strict.call('POST', path, body, { authorization: `Bearer ${strict.management_key}` }).then((made) => made.json());
+  const filters = [{ pattern: 'river', action: 'redact' }];
+  const { data: guardrail } = (await manage('/guardrails', { name: 'No rivers', content_filters: filters })) as {
+    data: { id: string };
+  };
+  const made = (await manage('/keys', { name: 'limited', limit: 0.08 })) as { key: string; data: { hash: string } };
+  await manage(`/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [made.data.hash] });
+  script = () => [{ wait: 30 }, ...answer(7)];
+  const response = await strict.call(
+    'POST',
+    '/completions',
+    { model: 'wire/chat', prompt: ['a river', 'b river', 'c river'], max_tokens: 50 },
+    { authorization: `Bearer ${made.key}`, 'x-gateway-experimental-metadata': 'enabled' },
+  );
+  const { generations } = (await response.json()) as {
+    generations: { gateway_metadata: { pipeline: { name: string }[] } }[];
+  };
+  expect(generations.map((one) => one.gateway_metadata.pipeline.length)).toEqual([1, 1, 1]);
+});
+
 describe('between attempts', () => {
   test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
     script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));

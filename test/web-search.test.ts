@@ -1,6 +1,7 @@
 /** Web search through the whole gateway, against a stand-in for the engines and an upstream that tells what it was asked. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
@@ -59,6 +60,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   for await (const part of request) parts.push(part as Buffer);
   const body = JSON.parse(Buffer.concat(parts).toString()) as Sent;
   sent.push(body);
+  if (body.messages.some(({ role, content }) => role === 'user' && content === 'slowly')) await sleep(300);
   // A model that may call tools calls each once, and then answers.
   const called = body.messages.some(({ role }) => role === 'tool');
   const tool_calls = called || request.url === '/messages' ? [] : callsOf(body);
@@ -193,6 +195,32 @@ describe('the plugin web', () => {
     expect(data.total_cost).toBeCloseTo(body.usage.cost, 9);
     expect(data.web_search_engine).toBe('exa');
   });
+
+  test.each([false, true])(
+    'is paid once for each of several prompts, whatever money is left (stream: %s)',
+    async (stream) => {
+      const headers = { authorization: `Bearer ${gateway.management_key}` };
+      // Two searches, and one answer at a time.
+      const made = await gateway.call('POST', '/keys', { name: 'limited', limit: 0.0222 }, headers);
+      const authorization = `Bearer ${((await made.json()) as { key: string }).key}`;
+      const asked = engines.asked.length;
+      const body = {
+        model: 'test/chat',
+        prompt: ['slowly', 'slowly'],
+        max_tokens: 10_000,
+        plugins: [{ id: 'web' }],
+        stream,
+      };
+      const response = await gateway.call('POST', '/completions', body, { authorization });
+      const told = await response.text();
+      expect([response.status, told.match(/(?<="finish_reason":")\w+/g)?.sort()]).toEqual([200, ['error', 'stop']]);
+      expect(engines.asked.length - asked).toBe(2);
+      const key = (await (await gateway.call('GET', '/key', undefined, { authorization })).json()) as {
+        data: { usage: number };
+      };
+      expect(key.data.usage).toBeCloseTo(0.01002, 9);
+    },
+  );
 
   test('what it found is cited where the answer links to it', async () => {
     for (const stream of [false, true]) {

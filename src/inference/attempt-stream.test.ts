@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { ChatDialect } from '../providers/dialect.ts';
+import { geminiGenerateContent } from '../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../providers/upstream.ts';
 import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
@@ -10,7 +12,11 @@ const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
 const FINISH = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`;
 
 /** Opens a stream of these reads, each of which is there at once. `take` is asked for room for what is large. */
-async function streamOf(reads: readonly string[], take?: () => Promise<void> | undefined): Promise<OpenStream> {
+async function streamOf(
+  reads: readonly string[],
+  take?: () => Promise<void> | undefined,
+  dialect: ChatDialect = openaiChat,
+): Promise<OpenStream> {
   const left = reads.map((read) => Buffer.from(read));
   const response: UpstreamResponse = {
     status: 200,
@@ -32,7 +38,7 @@ async function streamOf(reads: readonly string[], take?: () => Promise<void> | u
   const provider = { credential: 'x', base_url: 'http://upstream.example', headers: {}, abort_stops_billing: true };
   const prepared = {
     candidate: { provider, endpoint: { quirks: {} } },
-    dialect: openaiChat,
+    dialect,
     encoded: { path: '/chat/completions', headers: {}, body: {}, state: {} },
     payload: '{}',
   } as unknown as PreparedAttempt;
@@ -81,6 +87,17 @@ test('what waits for room comes once there is some, in its place, and a failure 
   expect(told.map((word) => word.slice(0, 20))).toEqual(['waits', LARGE.slice(0, 20), 'b', 'failed: broken']);
   const whole = await laterOf(await streamOf([said('a'), said(LARGE), said('b'), FINISH], () => Promise.resolve()));
   expect(whole.map((word) => word.slice(0, 3))).toEqual(['wai', 'xxx', 'wai', 'b']);
+});
+
+test('a failure with which an upstream ends its answer keeps the wait that it tells', async () => {
+  const error = {
+    code: 429,
+    status: 'RESOURCE_EXHAUSTED',
+    message: 'Quota.',
+    details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }],
+  };
+  const opened = streamOf([`data: ${JSON.stringify({ error })}`], undefined, geminiGenerateContent);
+  await expect(opened).rejects.toMatchObject({ failure: 'rate_limited', has_ended: true, retry_after_ms: 7_000 });
 });
 
 test('what there is no room for is not given out, and ends the stream', async () => {

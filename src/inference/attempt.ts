@@ -225,8 +225,9 @@ async function tailOf(coming: Promise<void>): Promise<void> {
 /** A failure that the end of a body is, where the upstream itself ended it. */
 function endedBy(error: unknown): unknown {
   if (!(error instanceof UpstreamError)) return error;
-  const { failure, message, status, native_code, raw } = error;
-  return new UpstreamError(failure, message, { status, native_code, raw, has_ended: true, cause: error });
+  const { failure, message, status, native_code, retry_after_ms, raw } = error;
+  const told = { status, native_code, retry_after_ms, raw };
+  return new UpstreamError(failure, message, { ...told, has_ended: true, cause: error });
 }
 
 /**

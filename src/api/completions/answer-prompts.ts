@@ -14,13 +14,34 @@ function failureOf(thrown: unknown, { cancellation }: Call): GatewayError {
   return error instanceof GatewayError ? error : internalError(error);
 }
 
-/**
- * Whether a prompt is refused only for what others in flight have set aside: asked again when one of its own request has ended, it
- * may be paid for. Not where an attempt was made of it, which is recorded.
- */
-function isHeldBeside(thrown: unknown): boolean {
-  if (!(thrown instanceof GatewayError) || thrown.status !== 402) return false;
-  return thrown.metadata?.['in_flight'] === true && thrown.metadata['previous_errors'] === undefined;
+/** A prompt as it is asked, perhaps once more. */
+interface Asked {
+  call: Call;
+  /**
+   * Whether it is refused only for what others in flight have set aside: asked again when one of its own request has ended, it may
+   * be paid for. Not where something of it was paid for: that is recorded, and a generation is recorded once.
+   */
+  isHeldBeside(thrown: unknown): boolean;
+}
+
+function askedOf(call: Call): Asked {
+  let is_recorded = false;
+  return {
+    call: {
+      ...call,
+      // What was done to it is told once.
+      stages: [...call.stages],
+      settled(record) {
+        is_recorded = true;
+        call.settled?.(record);
+      },
+    },
+    isHeldBeside: (thrown) =>
+      !is_recorded &&
+      thrown instanceof GatewayError &&
+      thrown.status === 402 &&
+      thrown.metadata?.['in_flight'] === true,
+  };
 }
 
 /** Answers each prompt, some at a time. Throws what the first one failed with where all of them failed. */
@@ -35,12 +56,13 @@ export async function completeAll(
   const ask = async (call: Call): Promise<PromptAnswer> => {
     for (;;) {
       running += 1;
-      const told = await inference.complete(call).then(
+      const asked = askedOf(call);
+      const told = await inference.complete(asked.call).then(
         (answer) => ({ answer }),
         (thrown: unknown) => ({ thrown }),
       );
       running -= 1;
-      if ('thrown' in told && running > 0 && isHeldBeside(told.thrown)) {
+      if ('thrown' in told && running > 0 && asked.isHeldBeside(told.thrown)) {
         await oneEnded.promise;
         continue;
       }
@@ -74,7 +96,7 @@ export async function* streamAll(
   inference: Pick<Inference, 'stream'>,
   calls: readonly Call[],
 ): AsyncGenerator<PromptEvent, void, undefined> {
-  const running = new Map<number, AsyncGenerator<StreamEvent, void, undefined>>();
+  const running = new Map<number, { asked: Asked; events: AsyncGenerator<StreamEvent, void, undefined> }>();
   const steps: Step[] = [];
   let wake = () => {};
   const failures: { index: number; failed: GatewayError }[] = [];
@@ -83,13 +105,13 @@ export async function* streamAll(
   let left = calls.map((_, index) => index);
   /** Until another has ended. */
   const held: number[] = [];
-  const advance = (index: number, events: AsyncGenerator<StreamEvent, void, undefined>) => {
+  const advance = (index: number, one: { asked: Asked; events: AsyncGenerator<StreamEvent, void, undefined> }) => {
     const arrive = (step: Step) => {
       steps.push(step);
       wake();
     };
-    running.set(index, events);
-    events.next().then(
+    running.set(index, one);
+    one.events.next().then(
       (result) => arrive({ index, result }),
       (thrown: unknown) => arrive({ index, thrown }),
     );
@@ -98,7 +120,8 @@ export async function* streamAll(
     for (;;) {
       while (left.length > 0 && running.size < limits.completion_prompts_at_once && gone === undefined) {
         const index = left.shift() as number;
-        advance(index, inference.stream(calls[index] as Call));
+        const asked = askedOf(calls[index] as Call);
+        advance(index, { asked, events: inference.stream(asked.call) });
       }
       if (running.size === 0) break;
       const step = steps.shift();
@@ -109,9 +132,9 @@ export async function* streamAll(
         continue;
       }
       const { index } = step;
-      const events = running.get(index);
+      const one = running.get(index);
       running.delete(index);
-      if ('thrown' in step && running.size > 0 && isHeldBeside(step.thrown)) {
+      if ('thrown' in step && running.size > 0 && one?.asked.isHeldBeside(step.thrown)) {
         held.push(index);
         continue;
       }
@@ -123,9 +146,9 @@ export async function* streamAll(
           failures.push({ index, failed: failureOf(step.thrown, call) });
           if (has_begun) yield* failures.splice(0);
         }
-      } else if (!step.result.done && events !== undefined) {
+      } else if (!step.result.done && one !== undefined) {
         // Asked for before this event is taken, so that no stream waits for another; one event each is held.
-        advance(index, events);
+        advance(index, one);
         has_begun = true;
         yield* failures.splice(0);
         yield { index, event: step.result.value };
@@ -135,6 +158,6 @@ export async function* streamAll(
     const [first] = failures.sort((a, b) => a.index - b.index);
     if (first !== undefined) throw first.failed;
   } finally {
-    await Promise.all([...running.values()].map((events) => events.return()));
+    await Promise.all([...running.values()].map(({ events }) => events.return()));
   }
 }

@@ -22,7 +22,10 @@ afterAll(() => gateway.stop());
 async function tried(body: object, status = 200) {
   const authorization = `Bearer ${gateway.management_key}`;
   const response = await gateway.call('POST', '/guardrails/test', body, { authorization });
-  const told = (await response.json()) as { data: Record<string, unknown>; error: { message: string } };
+  const told = (await response.json()) as {
+    data: Record<string, unknown>;
+    error: { message: string; metadata: object };
+  };
   expect(response.status, JSON.stringify(told)).toBe(status);
   return told;
 }
@@ -89,12 +92,15 @@ describe('a draft', () => {
 
   test('is checked as one that is stored, and so is the request', async () => {
     const text = 'x';
-    expect(
-      (await tried({ guardrail: { content_filters: [{ pattern: '(', action: 'block' }] }, text }, 400)).error.message,
-    ).toMatch(/^guardrail\.content_filters\[0\]\.pattern /);
-    expect((await tried({ guardrail: { allowed_models: ['no/model'] }, text }, 400)).error.message).toMatch(
-      /^guardrail\.allowed_models\[0\] /,
-    );
+    for (const [draft, path] of [
+      [{ content_filters: [{ pattern: '(', action: 'block' }] }, 'guardrail.content_filters[0].pattern'],
+      [{ content_filters: [{ pattern: 'a', action: 'block', label: '\u0000' }] }, 'guardrail.content_filters[0].label'],
+      [{ allowed_models: ['no/model'] }, 'guardrail.allowed_models[0]'],
+    ] as const) {
+      const { error } = await tried({ guardrail: draft, text }, 400);
+      expect(error.message.split(' ')[0]).toBe(path);
+      expect(error.metadata).toMatchObject({ violations: [{ path }] });
+    }
     expect((await tried({ guardrail: redact, request: { model: 'acme/m' } }, 400)).error.message).toContain('messages');
     expect(
       (await tried({ guardrail: redact, api: 'messages', request: { model: 'acme/m', messages: 1 } }, 400)).error

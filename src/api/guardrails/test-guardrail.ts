@@ -11,6 +11,7 @@ import type { Server } from '../../http/server.ts';
 import { explain, ValidationError } from '../../http/validation.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
+import { inClientsWords } from '../../inference/client-fields.ts';
 import { type DryRun, dryRun } from '../../inference/dry-run.ts';
 import type { Explanation } from '../../inference/explain.ts';
 import { clientField } from '../../inference/screened.ts';
@@ -155,13 +156,6 @@ function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
   };
 }
 
-/** What is wrong with a draft, which is a field of the body: such messages begin with the name of the draft's own. */
-function inDraft(error: unknown): unknown {
-  if (!(error instanceof GatewayError) || error.status !== 400) return error;
-  const { message, metadata } = error;
-  return new GatewayError(400, `guardrail.${message}`, metadata === undefined ? {} : { metadata });
-}
-
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
 export function testGuardrail(server: Server, options: TestGuardrailOptions): void {
   const { inference, guardrails, analyzer, timeout_ms, clock } = options;
@@ -179,7 +173,8 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       await checkGuardrail(draft, nextTurn);
       return { ...EMPTY, ...guardrailSettings(draft, namesOf(options)) };
     } catch (error) {
-      throw inDraft(error);
+      // A draft's fields are those of a field of the body.
+      throw error instanceof GatewayError ? inClientsWords(error, { fieldName: (name) => `guardrail.${name}` }) : error;
     }
   }
 

@@ -377,6 +377,7 @@ describe('what an answer rests on', () => {
     for (const events of [
       [event([{ text: 'So.' }]), event([{ text: '', thoughtSignature: 'c2ln' }], last)],
       [event([{ text: 'So.', thoughtSignature: 'c2ln' }], last)],
+      [event([{ text: 'So.', thoughtSignature: 'c2ln' }]), event([{ text: '' }], last)],
     ]) {
       const told = chunksOf(events, {}).flatMap(({ delta }) =>
         (['content', 'annotations', 'reasoning_details'] as const).filter((name) => delta[name] !== undefined),

@@ -216,7 +216,6 @@ export function createTurn(state: DecoderState): Turn {
   function takePart(part: JsonObject): ChatChunk[] | undefined {
     if (part['functionCall'] !== undefined) return takeCall(part);
     if (part['text'] !== undefined) {
-      if (part['text'] === '' && part['thoughtSignature'] === undefined) return [];
       const chunks = closeCall();
       append(chunks, part['thought'] === true ? takeThought(part) : takeText(part));
       return chunks;
@@ -231,6 +230,8 @@ export function createTurn(state: DecoderState): Turn {
     hasOutput: () => counts.slots > 0 || pcm.hasAny(),
     text: () => texts.join(''),
     take(part) {
+      // What says nothing does not end a text either.
+      if (part['text'] === '' && part['thoughtSignature'] === undefined && part['functionCall'] === undefined) return [];
       const before = endSignature();
       const chunks = takePart(part);
       return chunks === undefined || before.length === 0 ? chunks : [...before, ...chunks];

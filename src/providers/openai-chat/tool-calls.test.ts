@@ -203,6 +203,11 @@ describe('a name that comes in pieces', () => {
         { id: 'b', name: 'get', arguments: '{}' },
       ]);
     }
+    const reader = createCallReader('gen-1', [], (name) => name, long);
+    const opened = [f('get'), f('get_weather', '{}'), f('get')].flatMap((called, index) =>
+      reader.read([{ index, function: called }], false).map(({ ordinal }) => ordinal),
+    );
+    expect([...opened, ...reader.end().map(({ ordinal }) => ordinal)]).toEqual([0, 1, 0, 2]);
     // What is cut short is told as far as it came.
     expect(read([[{ index: 0, function: f('get_', '{}') }]], [], false, ['get_weather'])).toMatchObject([
       { name: 'get_' },

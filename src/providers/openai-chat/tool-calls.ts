@@ -90,11 +90,20 @@ export function createCallReader(
     return Object.keys(rest).length === 0 ? opens : { ...opens, rest };
   }
 
-  function step(entry: WireToolCall, is_whole: boolean, position: number): CallStep | undefined {
+  /** Another call begins: of those before it, a declared name is the whole one. Clients take calls in the order in which they come. */
+  function openFormer(steps: CallStep[]): void {
+    for (const call of calls) {
+      if (call.isOpen || !declared.includes(call.name)) continue;
+      steps.push({ ordinal: call.ordinal, opens: open(call, call.wireId), arguments: '' });
+    }
+  }
+
+  function step(entry: WireToolCall, is_whole: boolean, position: number, steps: CallStep[]): CallStep | undefined {
     const custom = textOf(entry.custom?.name) === undefined && !textOf(entry.custom?.input) ? undefined : entry.custom;
     const name = textOf(custom?.name) ?? textOf(entry.function?.name);
     let call = is_whole ? undefined : find(entry, name, position);
     if (call === undefined) {
+      openFormer(steps);
       call = {
         ordinal: calls.length,
         id: '',
@@ -136,7 +145,7 @@ export function createCallReader(
       for (let position = 0; position < entries.length; position += 1) {
         const entry = entries[position];
         if (typeof entry !== 'object' || entry === null || isNothing(entry)) continue;
-        const told = step(entry, is_whole, position);
+        const told = step(entry, is_whole, position, steps);
         if (told !== undefined) steps.push(told);
       }
       return steps;
