@@ -16,6 +16,7 @@ import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 import { roughPrompt } from './meter.ts';
 import type { Session, Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
+import { TryOrder } from './try-order.ts';
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
@@ -135,29 +136,9 @@ function openAttempt(
   return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold, least };
 }
 
-/**
- * Who is left to try after a refusal of the request itself: that is one model's word, and the client named others (api-facts 3.4).
- * Not a router's other choices: what one provider will not have is not shown to all of them unasked. Undefined: nobody.
- */
-function afterRefusal(
-  { names = [] }: Session,
-  order: readonly Candidate[],
-  at: number,
-  { ended }: Ended,
-): readonly Candidate[] | undefined {
-  const refused = order[at]?.model;
-  if (ended !== 'failed' || refused === undefined) return undefined;
-  const alike = names.filter(({ models }) => models.includes(refused));
-  const others = names.filter((name) => !alike.includes(name));
-  const isOther = ({ model }: Candidate) =>
-    others.some(({ models }) => models.includes(model)) || !alike.some(({ models }) => models.includes(model));
-  const left = order.filter((one, nth) => nth <= at || (one.model !== refused && isOther(one)));
-  return left.length > at + 1 ? left : undefined;
-}
-
-/** Whether the client gave the order: nothing that happens meanwhile changes it. */
-function isOrdered({ call }: Session): boolean {
-  return (call.request.provider?.order?.length ?? 0) > 0;
+/** Whether an endpoint would not have the state that the conversation carries: it may answer without. */
+function refusesState(error: unknown): boolean {
+  return error instanceof UpstreamError && error.failure === 'state_rejected';
 }
 
 export function createAttempts(
@@ -170,14 +151,52 @@ export function createAttempts(
   const { note } = settlement;
   const hedges = createHedges(options, admission, settlement, { openAttempt, failed });
 
-  /** Encodes for an endpoint, sets aside what the attempt may cost, and makes it durable. */
-  async function begin<P extends Prepared, T>(
+  async function tryEach<P extends Prepared, T>(
     session: Session,
-    candidate: Candidate,
-    strip_state: boolean,
+    candidates: readonly Candidate[],
     work: Work<P, T>,
-  ): Promise<P> {
+  ): Promise<Reached<P, T> | Ended> {
+    const order = new TryOrder(session, candidates);
+    while (order.next()) {
+      const { candidate } = order;
+      const turn = health.begin(healthId(candidate), clock.now_ms());
+      // Another call is just trying whether it is well again: until that is known, the others go before it.
+      if (turn === 'busy' && order.putOff()) continue;
+      // Twice at most: a second time without the state that it would not have.
+      for (let strip_state = false; ; strip_state = true) {
+        try {
+          const may_hedge = turn === 'open' && !strip_state;
+          return await attempt(session, order, work, strip_state, may_hedge);
+        } catch (error) {
+          const is_again = !strip_state && order.awaited === candidate && refusesState(error);
+          // Where it tells nothing of the endpoint, the next call may try it.
+          if (turn === 'trial' && !is_again) health.left(healthId(candidate));
+          const ended = session.is_sent ? afterSend(session, order, work, error) : beforeSend(session, order, error);
+          if (ended !== undefined) return ended;
+          if (!is_again) break;
+        }
+      }
+    }
+    // What providers said is told rather than why others were not asked, unless money was short for them.
+    const { refused } = order;
+    const is_refused = session.failed.length === 0 || refused?.status === 402;
+    return refused && is_refused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
+  }
+
+  /**
+   * Encodes for an endpoint, sets aside what the attempt may cost, makes it durable, and sends it: to a second one as well, where
+   * that may be and the first is late. What it set aside is the session's, for the next attempt too, until the call is settled.
+   */
+  async function attempt<P extends Prepared, T>(
+    session: Session,
+    order: TryOrder,
+    work: Work<P, T>,
+    strip_state: boolean,
+    may_hedge: boolean,
+  ): Promise<Reached<P, T>> {
     const { call } = session;
+    const { candidate } = order;
+    session.is_sent = false;
     const begun_ms = clock.monotonic_ms();
     const entering = session.passage.enter(candidate);
     if (entering !== undefined) await entering;
@@ -195,9 +214,9 @@ export function createAttempts(
     session.hold = hold;
     session.grant = grant;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    const attempt = openAttempt(session, candidate, admitted);
-    await recorder.attempt(attempt);
-    session.record = attempt.record;
+    const opened = openAttempt(session, candidate, admitted);
+    await recorder.attempt(opened);
+    session.record = opened.record;
     session.report = prepared.report;
     session.service_tier = prepared.service_tier;
     session.granted_nano = undefined;
@@ -207,74 +226,42 @@ export function createAttempts(
     session.waited_ms = session.sent_ms - begun_ms;
     session.is_sent = true;
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    return prepared;
+    const silence = call.request.stream === true ? listen(session, candidate) : undefined;
+    try {
+      const hedge = may_hedge ? hedges.plan(session, order, work) : undefined;
+      const reached =
+        hedge === undefined
+          ? { value: await work.send(prepared), prepared, candidate }
+          : await hedges.send(session, { candidate, prepared }, work, hedge, order);
+      const sent_ms = sentAt(session);
+      const answered = healthId(reached.candidate);
+      health.heard(answered, sent_ms);
+      if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
+      return reached;
+    } finally {
+      if (silence !== undefined) clearTimeout(silence);
+    }
   }
 
-  async function tryEach<P extends Prepared, T>(
+  /** What follows an attempt that something stood against before its send: the end of the call, or the next one's turn. */
+  function beforeSend(session: Session, order: TryOrder, error: unknown): Ended | undefined {
+    const { candidate } = order;
+    const step = stepPassed(error, candidate, session.plan);
+    if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
+    candidate.excluded = { step, reason: error.message };
+    order.refused = error;
+    return undefined;
+  }
+
+  /** What follows an attempt that was sent and did not answer: the end of the call, or another attempt. */
+  function afterSend<P extends Prepared, T>(
     session: Session,
-    candidates: readonly Candidate[],
+    order: TryOrder,
     work: Work<P, T>,
-  ): Promise<Reached<P, T> | Ended> {
-    let refused: GatewayError | undefined;
-    let order = candidates;
-    for (let at = 0; at < order.length; at += 1) {
-      const candidate = order[at] as Candidate;
-      const turn = health.begin(healthId(candidate), clock.now_ms());
-      // Another call is just trying whether it is well again: until that is known, the others go before it.
-      if (turn === 'busy' && at < candidates.length && at + 1 < order.length && !isOrdered(session)) {
-        order = [...order, candidate];
-        continue;
-      }
-      for (let strip_state = false; ; strip_state = true) {
-        session.is_sent = false;
-        /** Who is waited for: a hedge, perhaps, in the end. */
-        let last = candidate;
-        let silence: NodeJS.Timeout | undefined;
-        try {
-          const prepared = await begin(session, candidate, strip_state, work);
-          if (session.call.request.stream === true) silence = listen(session, candidate);
-          const hedge = turn === 'open' && !strip_state ? hedges.plan(session, order, at, work) : undefined;
-          const reached =
-            hedge === undefined
-              ? { value: await work.send(prepared), prepared, candidate }
-              : await hedges.send(session, { candidate, prepared }, work, hedge, (other) => {
-                  last = other;
-                  order = order.filter((one, nth) => nth <= at || one !== other);
-                });
-          const sent_ms = sentAt(session);
-          const answered = healthId(reached.candidate);
-          health.heard(answered, sent_ms);
-          if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
-          return reached;
-        } catch (error) {
-          const final = error instanceof Final ? error.ended : undefined;
-          const is_again =
-            last === candidate && error instanceof UpstreamError && error.failure === 'state_rejected' && !strip_state;
-          // Where it tells nothing of the endpoint, the next call may try it.
-          if (turn === 'trial' && !is_again) health.left(healthId(candidate));
-          if (!session.is_sent && final === undefined) {
-            const step = stepPassed(error, candidate, session.plan);
-            if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
-            candidate.excluded = { step, reason: error.message };
-            refused = error;
-            break;
-          }
-          const ended = final ?? failed(session, last, work, error);
-          if (ended !== undefined) {
-            const left = afterRefusal(session, order, at, ended);
-            if (left === undefined) return ended;
-            order = left;
-            break;
-          }
-          if (is_again) continue;
-          break;
-        } finally {
-          if (silence !== undefined) clearTimeout(silence);
-        }
-      }
-    }
-    const is_refused = session.failed.length === 0 || refused?.status === 402;
-    return refused && is_refused ? { ended: 'unsent', error: refused } : { ended: 'failed', error: undefined };
+    error: unknown,
+  ): Ended | undefined {
+    const ended = error instanceof Final ? error.ended : failed(session, order.awaited, work, error);
+    return ended?.ended === 'failed' && order.leaveModel() ? undefined : ended;
   }
 
   /** Notes an attempt that was sent and did not answer; what comes back ends the call. */

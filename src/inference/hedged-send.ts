@@ -11,6 +11,7 @@ import { abortStopsBilling, goneAs } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
 import type { Session, Settlement } from './settlement.ts';
+import type { TryOrder } from './try-order.ts';
 
 /** What a session knows of an attempt that was sent. */
 type UnderWay = Pick<
@@ -75,15 +76,10 @@ interface HedgePlan {
 
 /** Sends a call to a second endpoint where the first is late. */
 export interface Hedges {
-  /** Undefined: the call may not be sent to two. `order`: who is asked one after another, `at` just now. */
-  plan<P extends Prepared, T>(
-    session: Session,
-    order: readonly Candidate[],
-    at: number,
-    work: Work<P, T>,
-  ): HedgePlan | undefined;
+  /** Undefined: the call may not be sent to two. */
+  plan<P extends Prepared, T>(session: Session, order: TryOrder, work: Work<P, T>): HedgePlan | undefined;
   /**
-   * Who answers first, answers; the other is given up. `waitsFor` is told whose end is waited for. Throws what `send` of that one
+   * Who answers first, answers; the other is given up. `order` is told whose end is waited for. Throws what `send` of that one
    * throws, which is not noted yet, or `Final`.
    */
   send<P extends Prepared, T>(
@@ -91,7 +87,7 @@ export interface Hedges {
     sent: { candidate: Candidate; prepared: P },
     work: Work<P, T>,
     plan: HedgePlan,
-    waitsFor: (candidate: Candidate) => void,
+    order: TryOrder,
   ): Promise<Reached<P, T>>;
 }
 
@@ -105,8 +101,7 @@ export function createHedges(
 
   function plan<P extends Prepared, T>(
     session: Session,
-    order: readonly Candidate[],
-    at: number,
+    order: TryOrder,
     { discard }: Work<P, T>,
   ): HedgePlan | undefined {
     const { call, grant } = session;
@@ -116,11 +111,11 @@ export function createHedges(
     // A part of the answer that is not paid for yet is paid for by the last attempt that was let in.
     if (grant !== undefined && grant.paid_tokens < grant.output_tokens) return undefined;
     const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
-    const candidate = order[at];
-    if (candidate === undefined || !isFit(candidate)) return undefined;
-    const next = order.find(
-      (one, nth) => nth > at && one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one),
-    );
+    const { candidate } = order;
+    if (!isFit(candidate)) return undefined;
+    const next = order
+      .later()
+      .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
     const now_ms = clock.now_ms();
     if (next === undefined || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
     const after_ms = lateAfter(health, servedId(candidate), now_ms);
@@ -132,7 +127,7 @@ export function createHedges(
     { candidate, prepared }: { candidate: Candidate; prepared: P },
     work: Work<P, T>,
     { next, after_ms }: HedgePlan,
-    waitsFor: (candidate: Candidate) => void,
+    order: TryOrder,
   ): Promise<Reached<P, T>> {
     const { cancellation } = session.call;
     share.earn();
@@ -150,8 +145,8 @@ export function createHedges(
         if (tries > 0) await within(one.runner, limits.recall_ask_ms);
         const two = is_late() ? await beginBeside(session, one, next, work) : undefined;
         if (two === undefined) continue;
-        waitsFor(next);
-        return await firstOf(session, one, two, work, waitsFor);
+        order.waitFor(next);
+        return await firstOf(session, one, two, work, order);
       }
     }
     const { value } = orThrow(await one.runner.done);
@@ -214,7 +209,7 @@ export function createHedges(
     one: Beside<P, T>,
     two: Beside<P, T>,
     work: Work<P, T>,
-    waitsFor: (candidate: Candidate) => void,
+    order: TryOrder,
   ): Promise<Reached<P, T>> {
     const is_one = (await first(one.runner, two.runner)) === one.runner;
     const [early, late] = is_one ? [one, two] : [two, one];
@@ -230,7 +225,7 @@ export function createHedges(
       await giveUp(session, late, work, ended.ended === 'gone' ? goneAs(session.call) : undefined);
       throw new Final(ended);
     }
-    waitsFor(late.candidate);
+    order.waitFor(late.candidate);
     const last = await late.runner.done;
     Object.assign(session, late.under_way);
     return { value: orThrow(last).value, prepared: late.prepared, candidate: late.candidate };

@@ -10,7 +10,7 @@ import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Admission } from './admission.ts';
 import type { OpenStream, PreparedAttempt } from './attempt.ts';
-import { type Attempts, mayGoOn, type Reached } from './attempts.ts';
+import { type Attempts, type Ended, mayGoOn, type Reached } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
 import { type Citer, createCiter } from './citer.ts';
@@ -103,6 +103,15 @@ interface Surroundings {
   loop: ToolLoop;
 }
 
+/** How the call of a stream has ended whose end is this. */
+function outcomeOfStream(
+  call: Call,
+  failure: UpstreamError | ClientGone | undefined,
+): 'completed' | 'failed' | 'cancelled' {
+  const outcome = outcomeOfWhole(call);
+  return outcome === 'cancelled' || failure === undefined ? outcome : outcomeOf(failure, call);
+}
+
 /** Opens a call and streams the answer to it: see `Inference.stream`. */
 export function createStreaming({
   clock,
@@ -175,6 +184,22 @@ export function createStreaming({
     stream.close();
   }
 
+  /** Tells the last attempt, and the health of its endpoint, how the stream ended. A part of an answer with tools was told its own end. */
+  function noteEnd(
+    session: Session,
+    { answered: { attempt, candidate }, is_part }: Flow,
+    failure: UpstreamError | ClientGone | undefined,
+    has_tools: boolean,
+  ): void {
+    if (failure instanceof UpstreamError) {
+      if (!is_part || !has_tools) attempt.failure = failure.failure;
+      return;
+    }
+    if (is_part) return;
+    if (failure !== undefined && session.call.cancellation.stopped) attempt.failure = goneAs(session.call);
+    credit(session, candidate);
+  }
+
   /** Follows what is shown, where the answer may be continued. */
   function textOf({ request }: Call): ShownText | undefined {
     const is_wanted = request.provider?.continuation ?? continuation();
@@ -212,15 +237,10 @@ export function createStreaming({
       if (tools !== undefined && failure === undefined) failure = yield* withTools(session, tools, view, at);
       if (call.isWithheld?.() === true) at.finish_reason = 'content_filter';
       unfinished = undefined;
-      const is_stopped = failure instanceof ClientGone && call.cancellation.stopped;
-      const is_left = outcomeOfWhole(call) === 'cancelled';
-      const outcome = is_left ? 'cancelled' : failure ? outcomeOf(failure, call) : 'completed';
-      if (is_stopped && !at.flow.is_part) at.flow.answered.attempt.failure = goneAs(call);
-      if (failure instanceof UpstreamError) {
-        if (!at.flow.is_part || tools === undefined) at.flow.answered.attempt.failure = failure.failure;
-      } else if (!at.flow.is_part) credit(session, at.flow.answered.candidate);
+      noteEnd(session, at.flow, failure, tools !== undefined);
+      const outcome = outcomeOfStream(call, failure);
       const usage = await close(outcome);
-      if (failure instanceof ClientGone && !is_stopped) throw failure;
+      if (failure instanceof ClientGone && outcome === 'cancelled') throw failure;
       const { candidate } = at.flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error =
@@ -280,11 +300,8 @@ export function createStreaming({
       if (session.call.isWithheld?.() === true) return undefined;
       const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
       if ('ended' in tried) {
-        const { ended, error } = tried;
-        if (error instanceof ClientGone) return error;
-        if (ended === 'failed') return session.failed.at(-1)!.error;
-        const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
-        if (!is_unpaid || !tools.turn.has_text) throw error;
+        const failure = stepFailure(session, tools, tried);
+        if (failure !== undefined) return failure;
         at.finish_reason = 'length';
         const cut: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
         yield { type: 'chunks', chunks: view.cutShort(cut) };
@@ -296,6 +313,19 @@ export function createStreaming({
       const failure = yield* read(session, at.flow);
       if (failure !== undefined) return failure;
     }
+    return undefined;
+  }
+
+  /** Why nobody answered a further step; undefined: there is no money for it, and the answer ends with what text it has. Throws what is no endpoint's failure. */
+  function stepFailure(
+    session: Session,
+    { turn }: ToolAnswer,
+    { ended, error }: Ended,
+  ): UpstreamError | ClientGone | undefined {
+    if (error instanceof ClientGone) return error;
+    if (ended === 'failed') return session.failed.at(-1)!.error;
+    const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
+    if (!is_unpaid || !turn.has_text) throw error;
     return undefined;
   }
 
