@@ -95,6 +95,11 @@ describe('a draft', () => {
     expect((await tried({ guardrail: { allowed_models: ['no/model'] }, text }, 400)).error.message).toMatch(
       /^guardrail\.allowed_models\[0\] /,
     );
+    const rule = 'must be text without NUL characters or lone surrogates';
+    expect((await tried({ guardrail: { name: 'a\0' }, text }, 400)).error).toMatchObject({
+      message: `guardrail.name ${rule}`,
+      metadata: { violations: [{ path: 'guardrail.name', rule }] },
+    });
     expect((await tried({ guardrail: redact, request: { model: 'acme/m' } }, 400)).error.message).toContain('messages');
     expect(
       (await tried({ guardrail: redact, api: 'messages', request: { model: 'acme/m', messages: 1 } }, 400)).error

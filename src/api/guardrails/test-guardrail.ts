@@ -155,11 +155,15 @@ function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
   };
 }
 
-/** What is wrong with a draft, which is a field of the body: such messages begin with the name of the draft's own. */
+/** What is wrong with a draft, which is a field of the body: such messages and violations begin with the name of the draft's own. */
 function inDraft(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.status !== 400) return error;
   const { message, metadata } = error;
-  return new GatewayError(400, `guardrail.${message}`, metadata === undefined ? {} : { metadata });
+  const violations = metadata?.['violations'] as { path: string; rule: string }[] | undefined;
+  const placed = violations && {
+    violations: violations.map(({ path, rule }) => ({ path: `guardrail.${path}`, rule })),
+  };
+  return new GatewayError(400, `guardrail.${message}`, metadata && { metadata: { ...metadata, ...placed } });
 }
 
 /** Serves `POST /guardrails/test`: what a guardrail, or a draft of one, would do. Nothing is sent, charged, stored or logged. */
