@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+import { decodeText, wideForm } from '../schemas/text-file.ts';
 import type { Visit } from './wire-texts.ts';
 
 /** Types of which nothing is read here: pictures and sounds. What a PDF says is looked at where it is read (`Call.screening`). */
@@ -5,24 +7,34 @@ const UNREAD = /^(?:image\/(?!svg)|audio\/|video\/|font\/|application\/(?:pdf|zi
 /** Types that wires take for text, whatever their bytes are. */
 const TEXT = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)(?:[;,\s]|$))/i;
 const BASE64_HEAD = /;\s*base64\s*(?:;|$)/i;
+const CHARSET = /;\s*charset=[^;,]*/i;
 const KNOWN_HEAD = /^(?:data:[a-z]{1,20}\/[a-z+.-]{1,40}(?:;charset=utf-8)?(?:;base64)?,)?$/;
 const BASE64 = /^[\w+/=\s-]*$/;
 const BASE64_CHARS_MIN = 128;
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+/** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
+const PDF_MARK_BYTES = 1024;
+/** What no text of before Unicode has, and hardly any other file lacks: control characters, but for those that are letters on Windows. */
+const NO_OLD_TEXT = /[^\P{Cc}\t\n\v\f\r\x80-\x9f]/u;
 
-/** The text of bytes; undefined where they are none. */
-function textOf(bytes: Buffer): string | undefined {
-  // UTF-16 has a mark, or shows by letters of ASCII.
-  const [a, b, c, d] = bytes;
-  if ((a === 0xff && b === 0xfe) || (a && b === 0 && c && d === 0)) return new TextDecoder('utf-16le').decode(bytes);
-  if ((a === 0xfe && b === 0xff) || (a === 0 && b && c === 0 && d)) return new TextDecoder('utf-16be').decode(bytes);
-  if (bytes.includes(0) || bytes.subarray(0, 5).toString('latin1') === '%PDF-') return undefined;
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    // A text file of before Unicode: each byte is a character.
-    return undefined;
+/** Whether bytes are a text, by what is said of them or by themselves. */
+function isText(bytes: Buffer, text: string, type: string): boolean {
+  if (TEXT.test(type) || wideForm(bytes) !== undefined) return true;
+  if (bytes.includes(0) || bytes.subarray(0, 5).toString('latin1') === '%PDF-') return false;
+  return isUtf8(bytes) || !(NO_OLD_TEXT.test(text) || bytes.subarray(0, PDF_MARK_BYTES).includes('%PDF-'));
+}
+
+/** The letter of each byte: all are different. */
+const NARROW = new TextDecoder('windows-1252').decode(Uint8Array.from({ length: 256 }, (_, byte) => byte));
+
+/** A text a byte a letter, as `decodeText` reads what is no UTF-8, so that what was another encoding stays it; undefined where it has other letters. */
+function narrowBytes(text: string): Buffer | undefined {
+  const bytes = Buffer.alloc(text.length);
+  for (let at = 0; at < text.length; at += 1) {
+    const byte = text.charCodeAt(at) < 128 ? text.charCodeAt(at) : NARROW.indexOf(text[at]!);
+    if (byte === -1) return undefined;
+    bytes[at] = byte;
   }
+  return bytes;
 }
 
 function percentDecoded(text: string): string {
@@ -49,12 +61,21 @@ export function fileTexts(given: string, media_type: string | undefined, field: 
   if (is_base64 && (content.length < BASE64_CHARS_MIN || !BASE64.test(content)))
     visit(content, { field, kind: 'pinned' });
   if (UNREAD.test(type.trim()) && !(is_base64 && beginsAsText(content))) return given;
-  const text = is_base64 ? textOf(Buffer.from(content, 'base64')) : percentDecoded(content);
-  if (text === undefined) return latinFile(given, { head, content, is_text: TEXT.test(type.trim()) }, field, visit);
+  if (!is_base64) {
+    const text = percentDecoded(content);
+    const told = visit(text, { field, kind: 'text' });
+    return told === text ? given : head + encodeURIComponent(told);
+  }
+  const bytes = Buffer.from(content, 'base64');
+  // Read as it is for models: what filters take for other letters would pass them.
+  const text = decodeText(bytes);
+  if (!isText(bytes, text, type.trim())) return given;
   const told = visit(text, { field, kind: 'text' });
   if (told === text) return given;
-  if (!is_base64) return head + encodeURIComponent(told);
-  return head + Buffer.from(told, 'utf8').toString('base64');
+  const narrow =
+    wideForm(bytes) === undefined && !isUtf8(bytes) && !text.includes('\ufffd') ? narrowBytes(told) : undefined;
+  if (narrow !== undefined) return head + narrow.toString('base64');
+  return head.replace(CHARSET, ';charset=utf-8') + Buffer.from(told, 'utf8').toString('base64');
 }
 
 /** So much of a file tells whether it is a text. */
@@ -69,22 +90,4 @@ function beginsAsText(base64: string): boolean {
   // A character may be cut at the end.
   const read = new TextDecoder().decode(head.subarray(0, -3));
   return head.length > 3 && !NO_TEXT.test(read) && !read.startsWith('%PDF-');
-}
-
-/** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
-const PDF_MARK_CHARS = 1024;
-/** What no text of before Unicode has, and hardly any other file lacks: control characters, but for those that are letters on Windows. */
-const NO_OLD_TEXT = /[^\P{Cc}\t\n\v\f\r\x80-\x9f]/u;
-
-/** A file that is not UTF-8: each byte is a character where it is a text, by what is said of it or by its bytes. */
-function latinFile(
-  given: string,
-  { head, content, is_text }: { head: string; content: string; is_text: boolean },
-  field: string,
-  visit: Visit,
-): string {
-  const text = Buffer.from(content, 'base64').toString('latin1');
-  if (!is_text && (NO_OLD_TEXT.test(text) || text.slice(0, PDF_MARK_CHARS).includes('%PDF-'))) return given;
-  const told = visit(text, { field, kind: 'text' });
-  return told === text ? given : head + Buffer.from(told, 'latin1').toString('base64');
 }

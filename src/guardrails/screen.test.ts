@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
+import { decodeText } from '../schemas/text-file.ts';
 import type { Entity } from './analyzer.ts';
 import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
@@ -187,12 +188,12 @@ test('a text is read as what it is, whatever it is declared as', async () => {
 });
 
 describe('a file of before Unicode', () => {
-  const fileOf = async (type: string, bytes: Buffer) => {
+  const fileOf = async (type: string, bytes: Buffer, guardrail = emails) => {
     const file_data = `data:${type};base64,${bytes.toString('base64')}`;
     const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }];
-    const [message] = await messagesOf(messages, emails);
+    const [message] = await messagesOf(messages, guardrail);
     const { file } = (message!.content as { file: { file_data: string } }[])[0]!;
-    return Buffer.from(file.file_data.slice(file_data.indexOf(',') + 1), 'base64');
+    return Buffer.from(file.file_data.slice(file.file_data.indexOf(',') + 1), 'base64');
   };
   const said = `Z\xfcrich, ${EMAIL}, 5 \x80. ${'x'.repeat(200)}`;
   const latin = Buffer.from(said, 'latin1');
@@ -217,9 +218,18 @@ describe('a file of before Unicode', () => {
     expect((await fileOf('application/octet-stream', pdf)).equals(pdf)).toBe(true);
   });
 
+  test.each([
+    ['windows-1252', Buffer.from('Z\xfcrich, O\x92Brien', 'latin1')],
+    ['UTF-8 with a broken letter', Buffer.concat([Buffer.from('Zürich, O’Brien'), Buffer.from([0xff])])],
+  ])('of %s is read with the letters that models are told', async (_, bytes) => {
+    const names = ['Zürich', 'O’Brien'].map((pattern): CustomFilter => ({ pattern, action: 'redact', label: 'NAME' }));
+    const told = await fileOf('text/csv', bytes, guardrailOf([], names));
+    expect(decodeText(told)).toBe(decodeText(bytes).replace('Zürich', '[NAME]').replace('O’Brien', '[NAME]'));
+  });
+
   test('of UTF-16 without a mark is read', async () => {
     for (const wide of [Buffer.from(said, 'utf16le'), Buffer.from(said, 'utf16le').swap16()]) {
-      expect((await fileOf('text/csv', wide)).toString()).toBe(said.replace(EMAIL, '[EMAIL]'));
+      expect((await fileOf('text/csv;charset=utf-16', wide)).toString()).toBe(said.replace(EMAIL, '[EMAIL]'));
     }
   });
 });

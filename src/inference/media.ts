@@ -2,8 +2,8 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Media, MediaNeed } from '../providers/dialect.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../providers/fetch-media.ts';
-import { decodeText } from '../providers/text-file.ts';
 import type { InnerPart, Message } from '../schemas/inner.ts';
+import { decodeText } from '../schemas/text-file.ts';
 import type { Call } from './call.ts';
 import { ClientGone } from './exchange.ts';
 

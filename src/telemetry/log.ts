@@ -54,6 +54,8 @@ const NOTHING = Buffer.alloc(0);
  * reader that is slow), lines wait, up to a bound, and nothing else does. pino's own destination would never end the process then.
  */
 function gatheredOutput(): Destination {
+  // Node's stream makes a pipe one that refuses what it has no room for: a write that waits for room would keep the process from its end.
+  Reflect.get(process, 'stdout');
   let lines = '';
   /** What is being written, or was not taken yet. */
   let piece: Buffer = NOTHING;

@@ -1,11 +1,13 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
+import { describeStores } from '../store-variants.ts';
 import { chat, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const PROMPT = 'the-words-of-the-prompt';
@@ -148,4 +150,23 @@ test('where neither output nor errors can be written, as on a full disk, request
     await sleep(2 * limits.log_gather_ms_max);
   }
   expect(await stop(gateway)).toBe(0);
+});
+
+describeStores('a pipe that nobody reads', ({ freshUrl }) => {
+  test('keeps no request waiting, and no gateway from its end', async () => {
+    const folder = freshDir();
+    const [node, pipe] = [join(folder, 'node'), join(folder, 'pipe')];
+    execFileSync('mkfifo', [pipe]);
+    const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      writeFileSync(node, `#!/bin/sh\nexec "${process.execPath}" "$@" >${pipe}\n`, { mode: 0o755 });
+      const url = await freshUrl();
+      const gateway = await serve({ node, environment: url === undefined ? {} : { DATABASE_URL: url } });
+      // More than the 64 KiB that a pipe holds.
+      for (let calls = 0; calls < 600; calls += 1) await (await gateway.call('GET', '/models/count')).text();
+      expect(await stop(gateway)).toBe(0);
+    } finally {
+      closeSync(reader);
+    }
+  });
 });

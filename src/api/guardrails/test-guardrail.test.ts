@@ -96,6 +96,7 @@ describe('a draft', () => {
       [{ content_filters: [{ pattern: '(', action: 'block' }] }, 'guardrail.content_filters[0].pattern'],
       [{ content_filters: [{ pattern: 'a', action: 'block', label: '\u0000' }] }, 'guardrail.content_filters[0].label'],
       [{ allowed_models: ['no/model'] }, 'guardrail.allowed_models[0]'],
+      [{ name: 'a\0' }, 'guardrail.name'],
     ] as const) {
       const { error } = await tried({ guardrail: draft, text }, 400);
       expect(error.message.split(' ')[0]).toBe(path);

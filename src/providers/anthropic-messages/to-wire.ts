@@ -9,6 +9,7 @@ import type {
   ToolCall,
 } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { decodeText } from '../../schemas/text-file.ts';
 import { parseArguments } from '../arguments.ts';
 import { readDataUrl } from '../data-url.ts';
 import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
@@ -16,7 +17,6 @@ import { asArray, asObject } from '../json-shape.ts';
 import type { Quirks } from '../provider.ts';
 import type { TellReport } from '../reports.ts';
 import { detailsOf, orderOf } from '../slot-order.ts';
-import { decodeText } from '../text-file.ts';
 import type { ToolNames } from './names.ts';
 import {
   ANTHROPIC_FORMAT,

@@ -2,8 +2,8 @@ import { GatewayError } from '../../errors.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { decodeText } from '../../schemas/text-file.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
-import { decodeText } from '../text-file.ts';
 import { type Encoding, tell } from './encoding.ts';
 
 const WEB_URL = /^https?:\/\//i;

@@ -19,6 +19,10 @@ test('a UTF-8 text that is cut in a character loses that one alone', () => {
   expect(decodeText(Buffer.from('Zürich ist schön').subarray(0, -2))).toBe('Zürich ist sch\ufffd');
 });
 
+test('a replacement character that was written as one stays it', () => {
+  expect(decodeText(Buffer.from('caf\ufffd'))).toBe('caf\ufffd');
+});
+
 test('nothing is nothing', () => {
   expect(decodeText(Buffer.alloc(0))).toBe('');
 });
