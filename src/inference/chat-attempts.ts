@@ -62,9 +62,7 @@ function meteredCompletion(completion: ChatCompletion): MeteredCompletion {
   return { completion, meter };
 }
 
-function meteredStream(stream: OpenStream): MeteredStream {
-  const meter = createMeter();
-  for (const chunk of stream.first) meter.chunk(chunk);
+function meteredStream(stream: OpenStream, meter: Meter): MeteredStream {
   try {
     requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
   } catch (error) {
@@ -150,10 +148,26 @@ class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCo
 
 class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
   readonly goes_on = true;
+  /** What endpoints told that they had made, of answers that ended before anything of it was shown. */
+  #unshown: Map<Candidate, TokenClasses> | undefined = undefined;
 
-  send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
+  async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
-    return attemptStream(prepared, this.parts.contextOf(this.session, cancellation)).then(meteredStream);
+    const meter = createMeter();
+    try {
+      const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
+      return meteredStream(stream, meter);
+    } catch (error) {
+      // What the provider itself calls an error is not billed.
+      const is_told = error instanceof UpstreamError && error.status !== null && error.status >= 400;
+      const used = is_told ? null : meter.usage(prepared.request);
+      if (used !== null) this.#unshown = (this.#unshown ?? new Map()).set(prepared.candidate, used);
+      throw error;
+    }
+  }
+
+  used(candidate: Candidate): TokenClasses | null {
+    return this.#unshown?.get(candidate) ?? null;
   }
 
   discard({ stream, meter }: MeteredStream, { request }: PreparedAttempt): TokenClasses | null {
