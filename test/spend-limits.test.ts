@@ -51,12 +51,14 @@ async function start(ledger: object, more: object = {}): Promise<TestGateway> {
       chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
       messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
       bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
+      thinks: { name: 'Thinks', dialect: 'gemini-generate-content', base_url: wire.url, abort_stops_billing: false },
       closed: { name: 'Closed', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9' },
     },
     models: {
       'wire/chat': model(endpoint('chat')),
       'wire/messages': model(endpoint('messages')),
       'wire/bills': model(endpoint('bills')),
+      'wire/thinks': model(endpoint('thinks')),
       'wire/both': model(endpoint('chat'), endpoint('messages', { prompt: 0, completion: 1001 })),
       'wire/closed-first': model(endpoint('closed'), endpoint('messages', { prompt: 0, completion: 1001 })),
       'wire/priced-prompt': model(endpoint('chat', { prompt: 1000, completion: 1000 })),
@@ -576,11 +578,22 @@ describe('while an answer flows', () => {
 
     script = () => [
       chunked,
-      httpChunk(told(40) + 'data: {"error":{"message":"Broken","code":500}}\n\n'),
+      httpChunk(`${told(40)}data: {"error":{"message":"Broken","code":500}}\n\n`),
       httpChunk(''),
     ];
     await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
     expect(await usedBy(strict, key)).toBe(47.007);
+  });
+
+  test.each([
+    [0, 0],
+    [40, 40],
+  ])('a whole answer that holds nothing and tells of %i tokens costs them', async (tokens, cost) => {
+    const usageMetadata = { promptTokenCount: 10, thoughtsTokenCount: tokens, totalTokenCount: 10 + tokens };
+    script = () => [json, JSON.stringify({ candidates: [{ content: { role: 'model' } }], usageMetadata }), 'END'];
+    const key = await keyOf(strict, 5_000);
+    expect((await ask(strict, key, { model: 'wire/thinks', max_tokens: 100 })).status).toBe(502);
+    expect(await usedBy(strict, key)).toBe(cost);
   });
 
   test('so does one whose end is that of its connection alone', async () => {

@@ -154,7 +154,9 @@ describe('what is charged for', () => {
     meter.chunk(told({ in_uncached: 11, out_reasoning: 5 }));
     expect(meter.is_void).toBe(true);
     expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
-    meter.chunk({ delta: {}, finish_reason: 'error' });
+    meter.chunk({ delta: {}, finish_reason: 'error', native_finish_reason: null });
+    expect(meter.usage(request)).toEqual({ in_uncached: 11, out_reasoning: 5 });
+    meter.chunk({ delta: {}, finish_reason: 'error', native_finish_reason: 'FAILED' });
     expect(meter.usage(request)).toBeNull();
   });
 

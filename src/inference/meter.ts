@@ -30,7 +30,7 @@ export interface Meter {
   /**
    * What to charge for: the upstream's own count, or ours, marked estimated, where that finds more and the answer went on after
    * the upstream's; else our count when anything was produced; else null, which costs nothing. So does what `is_void`, but for
-   * tokens that are told to have come out of what has no end.
+   * tokens that are told to have come out where no end is told.
    */
   usage(request: ChatRequest): TokenClasses | null;
   /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
@@ -248,7 +248,7 @@ class AnswerMeter implements Meter {
 
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
-    if (this.is_void && (this.finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
+    if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
     if (reported && isComplete(reported, this.produced)) return this.#is_outrun ? this.#most(reported) : reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
