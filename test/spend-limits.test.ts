@@ -51,12 +51,14 @@ async function start(ledger: object, more: object = {}): Promise<TestGateway> {
       chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
       messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
       bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
+      thinks: { name: 'Thinks', dialect: 'gemini-generate-content', base_url: wire.url, abort_stops_billing: false },
       closed: { name: 'Closed', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9' },
     },
     models: {
       'wire/chat': model(endpoint('chat')),
       'wire/messages': model(endpoint('messages')),
       'wire/bills': model(endpoint('bills')),
+      'wire/thinks': model(endpoint('thinks')),
       'wire/both': model(endpoint('chat'), endpoint('messages', { prompt: 0, completion: 1001 })),
       'wire/closed-first': model(endpoint('closed'), endpoint('messages', { prompt: 0, completion: 1001 })),
       'wire/priced-prompt': model(endpoint('chat', { prompt: 1000, completion: 1000 })),
@@ -100,7 +102,13 @@ const chunk = (delta: object, finish_reason: string | null = null) =>
 const words = (count: number) => Array.from({ length: count }, (_, nth) => chunk({ content: word(nth) })).join('');
 const usageChunk = (tokens: number) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage: usageOf(tokens) })}\n\ndata: [DONE]\n\n`;
+/** The same usage before the end. */
+const told = (tokens: number) => usageChunk(tokens).replace('data: [DONE]\n\n', '');
 const sse = responseHead(200, 'text/event-stream');
+const chunked = responseHead(200, 'text/event-stream', {
+  connection: 'keep-alive',
+  'transfer-encoding': 'chunked',
+});
 const json = responseHead(200, 'application/json');
 
 /** A whole answer of the chat wire that tells so many tokens. */
@@ -542,13 +550,9 @@ describe('while an answer flows', () => {
   );
 
   test.each([
-    ['told', usageChunk(12).replace('data: [DONE]\n\n', ''), 12],
+    ['told', told(12), 12],
     ['counted', '', 10],
   ])('where the upstream itself ends it unfinished, what was %s is charged', async (_, usage, tokens) => {
-    const chunked = responseHead(200, 'text/event-stream', {
-      connection: 'keep-alive',
-      'transfer-encoding': 'chunked',
-    });
     script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -562,6 +566,56 @@ describe('while an answer flows', () => {
     const empty = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
     expect(empty.status).toBe(502);
     expect(await usedBy(strict, key)).toBe(tokens);
+  });
+
+  test.each(['wire/bills', 'wire/chat'])(
+    'a count told before the last words is no bound of what is charged: %s',
+    async (model) => {
+      script = () => [chunked, httpChunk(told(1) + words(10)), { wait: 20 }, httpChunk('')];
+      const key = await keyOf(strict, 5_000);
+      const answered = await ask(strict, key, { model, max_tokens: 100, stream: true });
+      expect(chunksOf(answered).at(-1)!.usage!.completion_tokens).toBe(10);
+      expect(await usedBy(strict, key)).toBe(10);
+    },
+  );
+
+  test('what an endpoint tells that it made is charged, though it ended with nothing to show and another answered', async () => {
+    const empty = [chunked, httpChunk(told(40)), httpChunk('')];
+    const texts = [
+      { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage: {} } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Yes.' } },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { input_tokens: 10, output_tokens: 7 } },
+      { type: 'message_stop' },
+    ];
+    const other = [
+      sse,
+      ...texts.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`),
+      'END' as const,
+    ];
+    script = (_, nth) => (nth === 0 ? empty : other);
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { ...both, max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage).toMatchObject({ completion_tokens: 7, cost: 0.007007 });
+    expect(await usedBy(strict, key)).toBe(47.007);
+
+    script = () => [
+      chunked,
+      httpChunk(`${told(40)}data: {"error":{"message":"Broken","code":500}}\n\n`),
+      httpChunk(''),
+    ];
+    await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, key)).toBe(47.007);
+  });
+
+  test.each([
+    [0, 0],
+    [40, 40],
+  ])('a whole answer that holds nothing and tells of %i tokens costs them', async (tokens, cost) => {
+    const usageMetadata = { promptTokenCount: 10, thoughtsTokenCount: tokens, totalTokenCount: 10 + tokens };
+    script = () => [json, JSON.stringify({ candidates: [{ content: { role: 'model' } }], usageMetadata }), 'END'];
+    const key = await keyOf(strict, 5_000);
+    expect((await ask(strict, key, { model: 'wire/thinks', max_tokens: 100 })).status).toBe(502);
+    expect(await usedBy(strict, key)).toBe(cost);
   });
 
   test('so does one whose end is that of its connection alone', async () => {

@@ -6,6 +6,7 @@ import type { Upstream, UpstreamResponse } from '../providers/upstream.ts';
 import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { createCancellation } from './call.ts';
 import type { AttemptContext } from './exchange.ts';
+import { createMeter } from './meter.ts';
 
 const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
 const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
@@ -42,13 +43,9 @@ async function streamOf(
     encoded: { path: '/chat/completions', headers: {}, body: {}, state: {} },
     payload: '{}',
   } as unknown as PreparedAttempt;
-  return attemptStream(prepared, {
-    upstream,
-    call,
-    attempt: 1,
-    first_token_ms_max: 1_000,
-    total_ms_max: 1_000,
-  } as unknown as AttemptContext);
+  const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
+  const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
+  return attemptStream(prepared, context, createMeter());
 }
 
 /** What comes after the first chunks, and what it failed with. */

@@ -23,7 +23,7 @@ import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { NO_MEDIA } from './media.ts';
-import { isMeaningful } from './meter.ts';
+import { isMeaningful, type Meter } from './meter.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {
@@ -366,10 +366,14 @@ class AnswerReader implements Source<ChatChunk[]> {
 }
 
 /**
- * Opens a stream and waits for something meaningful: until then any failure may still go to another endpoint. Throws
- * `UpstreamError`, or `ClientGone` when the client left first.
+ * Opens a stream and waits for something meaningful: until then any failure may still go to another endpoint. `meter` follows
+ * what comes until then. Throws `UpstreamError`, or `ClientGone` when the client left first.
  */
-export async function attemptStream(prepared: PreparedAttempt, context: AttemptContext): Promise<OpenStream> {
+export async function attemptStream(
+  prepared: PreparedAttempt,
+  context: AttemptContext,
+  meter: Pick<Meter, 'chunk'>,
+): Promise<OpenStream> {
   const held = start(outgoingOf(prepared, context.call), context);
   try {
     const response = await headersOf(prepared.dialect, held);
@@ -377,6 +381,7 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
     if (isJsonAnswer(response)) {
       const body = await readJson(prepared.dialect, response, context.call);
       const chunks = chunksOf(decodeWhole(prepared, response, body, context));
+      for (const chunk of chunks) meter.chunk(chunk);
       held.started();
       return { first: chunks, later: NOTHING_LATER, close: () => held.release() };
     }
@@ -391,6 +396,7 @@ export async function attemptStream(prepared: PreparedAttempt, context: AttemptC
         continue;
       }
       append(first, chunks);
+      for (const chunk of chunks) meter.chunk(chunk);
       if (chunks.some(({ delta }) => isMeaningful(delta))) break;
     }
     reader.begun();

@@ -32,8 +32,8 @@ export interface Work<P extends Prepared, T> {
   goes_on?: true;
   /** Closes an answer that is not wanted after all, and says what it has used. Absent: only one at a time may be sent. */
   discard?(value: T, prepared: P): TokenClasses | null;
-  /** What of an attempt that failed was answered all the same, and is billed. Absent: nothing ever is. */
-  used?(): TokenClasses | null;
+  /** What the last attempt at an endpoint was answered all the same, though it failed, and is billed for. Absent: nothing ever is. */
+  used?(candidate: Candidate): TokenClasses | null;
 }
 
 /** An endpoint that answered. */
@@ -273,7 +273,7 @@ export function createAttempts(
   ): Ended | undefined {
     if (error instanceof ClientGone) {
       const end = { status: null, failure: goneAs(session.call), is_unknown: error.may_be_billed };
-      note(session, candidate, { ...end, used: work.used?.() });
+      note(session, candidate, { ...end, used: work.used?.(candidate) });
       return { ended: 'gone', error };
     }
     if (!(error instanceof UpstreamError)) {
@@ -281,7 +281,7 @@ export function createAttempts(
       return { ended: 'internal', error };
     }
     const { status, failure } = error;
-    note(session, candidate, { status, failure, is_unknown: mayHaveAnswered(error), used: work.used?.() });
+    note(session, candidate, { status, failure, is_unknown: mayHaveAnswered(error), used: work.used?.(candidate) });
     session.failed.push({ provider: candidate.provider, own: candidate.own, error });
     if (failure !== 'state_rejected') blame(session, candidate, error);
     return fallsOver(failure) ? undefined : { ended: 'failed', error };

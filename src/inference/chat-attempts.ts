@@ -55,16 +55,13 @@ function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
   throw new UpstreamError('unavailable', message, { status: 200, native_code: meter.native_finish_reason });
 }
 
-function meteredCompletion(completion: ChatCompletion): MeteredCompletion {
-  const meter = createMeter();
+function meteredCompletion(completion: ChatCompletion, meter: Meter): MeteredCompletion {
   meter.completion(completion);
   requireSubstance(meter, completion.choices[0].error);
   return { completion, meter };
 }
 
-function meteredStream(stream: OpenStream): MeteredStream {
-  const meter = createMeter();
-  for (const chunk of stream.first) meter.chunk(chunk);
+function meteredStream(stream: OpenStream, meter: Meter): MeteredStream {
   try {
     requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
   } catch (error) {
@@ -93,6 +90,8 @@ abstract class ChatTries {
   /** What the attempt under way needs. */
   #media: Media = NO_MEDIA;
   #asked = 0;
+  /** As `used` says. */
+  #unshown: Map<Candidate, TokenClasses> | undefined = undefined;
 
   constructor(session: Session, parts: Parts, adapt?: Adapt) {
     this.measure = parts.measure;
@@ -134,6 +133,18 @@ abstract class ChatTries {
     return { ...prepared, report: [...fitted.report, ...prepared.report] };
   }
 
+  /** What the endpoint's last attempt told that it made, though it failed with nothing to show. */
+  used(candidate: Candidate): TokenClasses | null {
+    return this.#unshown?.get(candidate) ?? null;
+  }
+
+  /** Keeps what is billed of an attempt that failed. What the provider itself calls an error is not. */
+  protected failed(error: unknown, { candidate, request }: PreparedAttempt, meter: Meter): void {
+    if (error instanceof UpstreamError && error.status !== null && error.status >= 400) return;
+    const used = meter.usage(request);
+    if (used !== null) this.#unshown = (this.#unshown ?? new Map()).set(candidate, used);
+  }
+
   /** What is sent is shown to a client that asks for it. */
   protected echo({ candidate, encoded }: PreparedAttempt): void {
     if (this.#request.debug?.echo_upstream_body !== true) return;
@@ -142,18 +153,32 @@ abstract class ChatTries {
 }
 
 class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
-  send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
+  async send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
     this.echo(prepared);
-    return attemptWhole(prepared, this.parts.contextOf(this.session), meteredCompletion);
+    const meter = createMeter();
+    try {
+      const context = this.parts.contextOf(this.session);
+      return await attemptWhole(prepared, context, (completion) => meteredCompletion(completion, meter));
+    } catch (error) {
+      this.failed(error, prepared, meter);
+      throw error;
+    }
   }
 }
 
 class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
   readonly goes_on = true;
 
-  send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
+  async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
-    return attemptStream(prepared, this.parts.contextOf(this.session, cancellation)).then(meteredStream);
+    const meter = createMeter();
+    try {
+      const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
+      return meteredStream(stream, meter);
+    } catch (error) {
+      this.failed(error, prepared, meter);
+      throw error;
+    }
   }
 
   discard({ stream, meter }: MeteredStream, { request }: PreparedAttempt): TokenClasses | null {

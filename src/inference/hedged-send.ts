@@ -238,7 +238,8 @@ export function createHedges(
     work: Work<P, T>,
     failure = 'hedge_lost',
   ): Promise<void> {
-    const used = await runner.abandon((value) => work.discard?.(value, prepared) ?? null);
+    const answered = await runner.abandon((value) => work.discard?.(value, prepared) ?? null);
+    const used = answered ?? work.used?.(candidate);
     Object.assign(session, under_way);
     note(session, candidate, { status: null, failure, used });
   }

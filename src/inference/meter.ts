@@ -19,8 +19,8 @@ export interface Meter {
   /** Whether anything of the model's own has arrived. */
   readonly produced: boolean;
   /**
-   * Nothing is owed for it: nothing has arrived, and it ended in an error or not at all; or nobody said why it ended, and no
-   * token that came out was counted.
+   * It is no answer: nothing has arrived, and it ended in an error or not at all; or nobody said why it ended, and no token that
+   * came out was counted.
    */
   readonly is_void: boolean;
   readonly finish_reason: FinishReason | null;
@@ -28,8 +28,9 @@ export interface Meter {
   readonly service_tier: string | null;
   readonly upstream_id: string | null;
   /**
-   * What to charge for: the upstream's own count; else our count, marked estimated, when anything was produced; else
-   * null, which costs nothing, as what `is_void` does.
+   * What to charge for: the upstream's own count, or ours, marked estimated, where that finds more and the answer went on after
+   * the upstream's; else our count when anything was produced; else null, which costs nothing. So does what `is_void`, but for
+   * tokens that are told to have come out where no end is told.
    */
   usage(request: ChatRequest): TokenClasses | null;
   /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
@@ -129,6 +130,8 @@ class AnswerMeter implements Meter {
   readonly #reasoning_tokens = new TokenCount();
   #prompt_tokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
+  /** The answer went on after that was told. */
+  #is_outrun = false;
   /** Arguments of tools, by the index of the call. */
   #arguments: Map<number, string> | undefined = undefined;
 
@@ -139,7 +142,7 @@ class AnswerMeter implements Meter {
     if (chunk.service_tier) this.service_tier = chunk.service_tier;
     const response = chunk.ext?.response;
     if (response?.requestId !== undefined) this.upstream_id = response.requestId;
-    if (response?.usage) this.#reported = believable({ ...this.#reported, ...response.usage });
+    if (response?.usage) this.#report(response.usage);
   }
 
   completion({ choices: [choice], service_tier, ext }: ChatCompletion): void {
@@ -161,7 +164,7 @@ class AnswerMeter implements Meter {
     this.native_finish_reason = choice.native_finish_reason;
     this.service_tier = service_tier ?? null;
     this.upstream_id = ext.requestId ?? null;
-    this.#reported = ext.usage && believable(ext.usage);
+    if (ext.usage) this.#report(ext.usage);
   }
 
   get is_void(): boolean {
@@ -171,8 +174,17 @@ class AnswerMeter implements Meter {
     return this.native_finish_reason === null && (this.#reported === undefined || outputTokens(this.#reported) === 0);
   }
 
+  /** A count that has not grown with what came since is none of it, unless the answer has ended. */
+  #report(usage: TokenClasses): void {
+    const former = this.#reported;
+    this.#reported = believable({ ...former, ...usage });
+    if (this.#reported === undefined || former === undefined || this.finish_reason !== null) this.#is_outrun = false;
+    else if (outputTokens(this.#reported) > outputTokens(former)) this.#is_outrun = false;
+  }
+
   #delta(part: Delta): void {
     if (!this.produced && isMeaningful(part)) this.produced = true;
+    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#is_outrun = true;
     if (part.content) this.#text += part.content;
     if (part.refusal) this.#text += part.refusal;
     if (part.reasoning) this.#reasoning += part.reasoning;
@@ -200,18 +212,29 @@ class AnswerMeter implements Meter {
   }
 
   outputTokens(): number {
-    this.#count();
-    const counted = this.#text_tokens.total + this.#reasoning_tokens.total;
-    return this.#reported === undefined ? counted : Math.max(counted, outputTokens(this.#reported));
+    return outputTokens(this.#most(this.#reported ?? {}));
   }
 
   progress(request: ChatRequest): TokenClasses {
+    const reported = this.#reported;
+    const told = reported && isComplete(reported, this.produced) ? reported : this.#inputs(request);
+    return { out_text: 0, ...this.#most(told), estimated: true };
+  }
+
+  /** What was told, or our own count of what came out where that is more. */
+  #most(told: TokenClasses): TokenClasses {
     this.#count();
-    const out_reasoning = this.#reasoning_tokens.total;
+    const text = this.#text_tokens.total;
+    const reasoning = this.#reasoning_tokens.total;
+    const { out_text = 0, out_reasoning = 0 } = told;
+    // Thoughts that are told apart may never be shown; others are counted with the text, or not at all.
+    const is_apart = out_reasoning > 0;
+    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return told;
+    const most_reasoning = Math.max(reasoning, out_reasoning);
     return {
-      ...this.#inputs(request),
-      out_text: this.#text_tokens.total,
-      ...(out_reasoning === 0 ? {} : { out_reasoning }),
+      ...told,
+      out_text: is_apart ? Math.max(text, out_text) : text,
+      ...(most_reasoning === 0 ? {} : { out_reasoning: most_reasoning }),
       estimated: true,
     };
   }
@@ -225,8 +248,8 @@ class AnswerMeter implements Meter {
 
   usage(request: ChatRequest): TokenClasses | null {
     const reported = this.#reported;
-    if (this.is_void) return null;
-    if (reported && isComplete(reported, this.produced)) return reported;
+    if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
+    if (reported && isComplete(reported, this.produced)) return this.#is_outrun ? this.#most(reported) : reported;
     if (!this.produced) return reported ?? null;
     return this.progress(request);
   }

@@ -14,7 +14,7 @@ import { WIRE } from './wire.ts';
 /** Turns the wire's events, each a whole `GenerateContentResponse`, into chunks. A whole answer is one event. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
-  /** A body that came whole is an answer also where it tells no reason to stop. */
+  /** A body that came whole has ended also where it tells no reason to stop: in an error, where nothing is in it. */
   end(isBody?: boolean): ChatChunk[];
   /** The reason to stop was told: only counts may still come. */
   isWhole(): boolean;
@@ -171,7 +171,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     isWhole: () => reason !== undefined || blocked !== undefined,
     end(isBody = false) {
       if (isEnded) return [];
-      if (reason !== undefined || blocked !== undefined || (isBody && turn.hasOutput())) return finish();
+      if (reason !== undefined || blocked !== undefined || (isBody && isStarted)) return finish();
       if (!isStarted) throw invalid('The provider sent no answer.', undefined);
       throw new UpstreamError('unavailable', "The provider's stream ended before its answer did.");
     },
