@@ -231,7 +231,8 @@ export function createTurn(state: DecoderState): Turn {
     text: () => texts.join(''),
     take(part) {
       // What says nothing does not end a text either.
-      if (part['text'] === '' && part['thoughtSignature'] === undefined && part['functionCall'] === undefined) return [];
+      if (part['text'] === '' && part['thoughtSignature'] === undefined && part['functionCall'] === undefined)
+        return [];
       const before = endSignature();
       const chunks = takePart(part);
       return chunks === undefined || before.length === 0 ? chunks : [...before, ...chunks];
