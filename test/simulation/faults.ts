@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LOSABLE_STEP } from './steps.ts';
+import { LAST_MONEY_STEP, LOSABLE_STEP, UNSAFE_STEP } from './steps.ts';
 import { SOURCES } from './subject.ts';
 import type { RunOptions } from './world.ts';
 
@@ -379,7 +379,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'an older attempt is carried on behind a newer one',
     paper: 'not in it',
-    options: { small: true },
+    options: { small: true, retries: true },
     edits: [
       {
         file: 'ledger/journal.ts',
@@ -391,8 +391,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'another file is synced than the attempt is in',
     paper: 'not in it',
-    is_slow: true,
-    options: { small: true },
+    options: { journal_sync: 'group', small: true, aim: UNSAFE_STEP },
     edits: [
       {
         file: 'ledger/journal.ts',
@@ -404,7 +403,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'segments put away out of order',
     paper: 'not in it',
-    options: { small: true },
+    options: { small: true, retries: true, requests: 1_500 },
     edits: [
       {
         file: SEGMENTS,
@@ -423,8 +422,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'a file is read that goes on from what a power loss took',
     paper: 'not in it',
-    is_slow: true,
-    options: { journal_sync: 'os', small: true },
+    options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
   },
   {

@@ -10,6 +10,9 @@ interface MemoryFile {
   modified_at: number;
 }
 
+/** What a power loss takes: some of what was not synced, all of it, or of each file the outcomes that it ends with. */
+export type Loss = 'some' | 'all' | 'last outcomes';
+
 const NEWLINE = 10;
 
 /** How long a sync takes: at least, mostly, at most. */
@@ -48,8 +51,12 @@ export class MemoryDisk {
   }
 
   /** Some of the unsynced changes of names survive, and some or none of the unsynced bytes; of these the last line may be torn or damaged. */
-  losePower(taken: 'some' | 'all'): void {
+  losePower(taken: Loss): void {
     this.#boots++;
+    if (taken === 'last outcomes') {
+      this.#loseLastOutcomes();
+      return;
+    }
     this.#names = new Map(this.#random.pick(this.#history));
     this.#history = [new Map(this.#names)];
     for (const file of this.#names.values()) {
@@ -57,6 +64,16 @@ export class MemoryDisk {
       if (kept > file.synced && this.#random.chance(0.3)) this.#damage(file, kept);
       file.used = kept;
       file.synced = kept;
+    }
+  }
+
+  #loseLastOutcomes(): void {
+    this.#history = [new Map(this.#names)];
+    for (const file of this.#names.values()) {
+      const lastAttempt = file.bytes.subarray(0, file.used).lastIndexOf('{"t":"A"');
+      const from = file.bytes.indexOf('{"t":"O"', Math.max(lastAttempt, file.synced));
+      if (from !== -1 && from < file.used) file.used = from;
+      file.synced = file.used;
     }
   }
 

@@ -2,7 +2,7 @@ import type { Slot } from '../../src/ledger/slot.ts';
 import type { MemoryDisk } from './memory-disk.ts';
 import { lookupOf, type Request, serve } from './requests.ts';
 import { type Actor, clockOf } from './scheduler.ts';
-import { FRESH, type Step } from './steps.ts';
+import { AIMED_LOSS, FRESH, type Step } from './steps.ts';
 import { wayToStore } from './store-way.ts';
 import type { SubjectNode } from './subject.ts';
 import type { World } from './world.ts';
@@ -85,6 +85,11 @@ export class NodeProcess implements Actor {
       this.requests.delete(request);
       if (this.draining && this.requests.size === 0) void this.#stop();
     });
+  }
+
+  /** No message comes through. */
+  get isCutOff(): boolean {
+    return this.machine.cut_until > this.#world.scheduler.now_ms;
   }
 
   /** Takes no more requests, and stops when the last has ended. */
@@ -172,7 +177,7 @@ export class NodeProcess implements Actor {
       return;
     }
     world.counts.power_losses++;
-    this.machine.disk.losePower(isAimed ? 'all' : 'some');
+    this.machine.disk.losePower(isAimed ? (AIMED_LOSS[aim] ?? 'all') : 'some');
   }
 
   end(): void {

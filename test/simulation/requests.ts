@@ -1,10 +1,11 @@
 import type { Ask, Hold } from '../../src/ledger/hold.ts';
+import { freeOf } from '../../src/ledger/lease-book.ts';
 import type { Lookup } from '../../src/ledger/lookup.ts';
 import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
 import type { Budget, BudgetMode } from '../../src/schemas/budget.ts';
 import { generation } from '../generation-fixture.ts';
 import type { NodeProcess } from './node-process.ts';
-import { SLICED_STEP, type Step } from './steps.ts';
+import { LAST_MONEY_STEP, SLICED_STEP, type Step, UNSAFE_STEP } from './steps.ts';
 import type { SentAttempt } from './upstream.ts';
 import type { World } from './world.ts';
 
@@ -31,6 +32,9 @@ export interface Request {
   /** Recorded by a gateway that lived to tell. */
   is_told: boolean;
 }
+
+/** A lease that has no more than this is as good as used up. */
+const LAST_NANO = 1_000;
 
 interface Answer {
   is: 'complete' | 'refused' | 'broken';
@@ -73,6 +77,20 @@ export function lookupOf(world: World, process: NodeProcess): Lookup {
   };
 }
 
+/** Whether a power loss would now take the attempt, or money that it was given; looked at where a run is aimed at it. */
+function stepOfSending(
+  { plan }: World,
+  { machine, isCutOff }: NodeProcess,
+  { id, attempts }: Request,
+  { lines }: Hold,
+): Step {
+  const isLast = () => isCutOff && lines.some(({ lease }) => freeOf(lease) < LAST_NANO);
+  if (plan.aim === LAST_MONEY_STEP) return isLast() ? LAST_MONEY_STEP : 'sent';
+  if (plan.aim !== UNSAFE_STEP) return 'sent';
+  const isIts = (line: string) => line.includes(`{"t":"A","attempt":${attempts},`) && line.includes(`"${id}"`);
+  return machine.disk.unsynced().split('\n').some(isIts) ? UNSAFE_STEP : 'sent';
+}
+
 /** Sends one attempt and waits for what comes of it; the provider goes its own way, whatever becomes of the gateway. */
 function send(world: World, process: NodeProcess, request: Request, asked: Ask, hold: Hold): Promise<Answer> {
   const { scheduler, random, upstream, plan } = world;
@@ -99,9 +117,11 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
     answer(2 * way, { is: 'refused', cost_nano: 0 });
     return promise;
   }
-  const length_ms = random.longTailed(20, 1_500, 12_000);
+  const isFirst = request.attempts === 1;
+  const usual_ms = random.longTailed(20, 1_500, 12_000);
+  const length_ms = plan.retries ? (isFirst ? usual_ms / 5 : 2_000 + usual_ms) : usual_ms;
   scheduler.after(way, 'arrived upstream', undefined, () => {
-    if (!process.dead && request.step === 'sent') void process.enter(request, 'upstream at work');
+    if (!process.dead && request.step.startsWith('sent')) void process.enter(request, 'upstream at work');
   });
   const share = random.chance(0.25) ? 1 : random.next();
   const overrun = plan.overruns && request.mode === 'soft' && random.chance(0.2) ? random.between(1, 1.3) : share;
@@ -110,7 +130,7 @@ function send(world: World, process: NodeProcess, request: Request, asked: Ask, 
     1,
     Math.floor(bound * (plan.mode === 'sliced' ? random.between(0.2, 5) : overrun)),
   );
-  const breaks = random.chance(0.08);
+  const breaks = random.chance(plan.retries && isFirst ? 1 : 0.08);
   if (plan.mode === 'sliced' && isLimited) {
     void stream(world, process, request, { hold, sent, total, breaks }).then(resolve);
     return promise;
@@ -224,7 +244,7 @@ export async function serve(world: World, process: NodeProcess, request: Request
     await process.enter(request, 'attempt durable');
     if (random.chance(0.5)) await process.nextTurn();
     const answered = send(world, process, request, asked, hold);
-    await process.enter(request, 'sent');
+    await process.enter(request, stepOfSending(world, process, request, hold));
     const answer = await answered;
     await process.enter(request, 'answered');
     if (answer.is === 'complete') {

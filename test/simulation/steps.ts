@@ -1,3 +1,5 @@
+import type { Loss } from './memory-disk.ts';
+
 /** Every place of the protocol at which a process can end. */
 export const STEPS = [
   'asked',
@@ -29,4 +31,18 @@ export const SLICED_STEP = 'extension being written';
 /** Too rare to be hit by chance; for runs that are aimed at it. */
 export const LOSABLE_STEP = 'money given back, an outcome can be lost';
 
-export type Step = (typeof STEPS)[number] | typeof SLICED_STEP | typeof LOSABLE_STEP;
+/** A provider has an attempt that a power loss would take: with `group` only where the journal is wrong. */
+export const UNSAFE_STEP = 'sent, and not on the disk';
+
+/** A node that does not reach the store has given an attempt the last of its money, some of which outcomes have freed. */
+export const LAST_MONEY_STEP = 'sent with the last money, store out of reach';
+
+/** What the power loss takes that is aimed at a step: all that was not synced, unless this says otherwise. */
+export const AIMED_LOSS: Partial<Record<Step, Loss>> = { [LAST_MONEY_STEP]: 'last outcomes' };
+
+export type Step =
+  | (typeof STEPS)[number]
+  | typeof SLICED_STEP
+  | typeof LOSABLE_STEP
+  | typeof UNSAFE_STEP
+  | typeof LAST_MONEY_STEP;

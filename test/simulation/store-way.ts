@@ -33,7 +33,7 @@ export function wayToStore(world: World, process: NodeProcess): LedgerStore {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const { weather } = world;
     const delay = () => random.longTailed(0.2, weather.typical_ms, weather.most_ms);
-    const isCut = () => process.machine.cut_until > scheduler.now_ms;
+    const isCut = () => process.isCutOff;
     const lose = () => {
       process.disturbed();
       world.counts.lost++;

@@ -7,7 +7,7 @@ import { type Machine, NodeProcess } from './node-process.ts';
 import { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { Scheduler } from './scheduler.ts';
-import { FRESH, SLICED_STEP, STEPS, type Step } from './steps.ts';
+import { FRESH, LAST_MONEY_STEP, SLICED_STEP, STEPS, type Step } from './steps.ts';
 import { CALM, STORM, type Weather } from './store-way.ts';
 import type { Subject } from './subject.ts';
 import { Upstream } from './upstream.ts';
@@ -36,6 +36,8 @@ export interface Plan {
   small: boolean;
   /** Processes pause all the time, so that much ends at once, and tell the store of one outcome at a time. */
   bursts: boolean;
+  /** Every first attempt breaks off soon, and what comes after it takes long. */
+  retries: boolean;
   /** Processes end at this step more often than anywhere else, and lose their power there. */
   aim: Step | undefined;
   /** The part of the crashes that takes the power too. */
@@ -56,6 +58,7 @@ export type RunOptions = Partial<
     | 'lookups'
     | 'small'
     | 'bursts'
+    | 'retries'
     | 'aim'
   >
 >;
@@ -97,7 +100,7 @@ const ONE_BY_ONE = { flush_batch_records_max: 1 };
 
 /** What `small` runs have in place of the bounds of `limits.ts`. */
 const SMALL = {
-  journal_segment_bytes_max: 6_000,
+  journal_segment_bytes_max: 2_500,
   journal_sweep_ms: 700,
   journal_carry_ms: 1_000,
   ...ONE_BY_ONE,
@@ -124,6 +127,7 @@ function planOf(seed: number, options: RunOptions): Plan {
     lookups: options.lookups ?? random.chance(0.4),
     small: options.small ?? random.chance(0.5),
     bursts: options.bursts ?? false,
+    retries: options.retries ?? false,
     aim: options.aim,
     power_loss: 0.35,
     requests,
@@ -439,7 +443,7 @@ export class World {
       }),
     );
     this.#often(
-      8_000,
+      aim === LAST_MONEY_STEP ? 1_500 : 8_000,
       'cut off',
       until,
       some(({ machine, dead }) => {
