@@ -652,7 +652,7 @@ export const limits = {
   sticky_ms: 600_000,
   sticky_conversations_max: 50_000,
   conversation_chars_max: 4_096,
-  /** Patterns of models in the plugin `auto-router` (api-facts 2.4). */
+  /** Patterns of models in the plugin `auto-router`, as at the public service. */
   model_patterns_max: 1_024,
   model_pattern_chars_max: 1_024,
   model_patterns_chars_max: 65_536,

@@ -7,7 +7,7 @@ import { describeStores } from './store-variants.ts';
 
 /**
  * Which models and endpoints a caller's guardrails leave: of its key, of the member who owns it and of its workspace, all
- * at once (api-facts 8.1), for every operation that calls a model.
+ * at once, as at the public service, for every operation that calls a model.
  */
 
 const VENDORS = ['anthropic', 'openai', 'google', 'acme'] as const;

@@ -69,6 +69,19 @@ test('where the first endpoint is late the second is asked as well, and answers;
   });
 });
 
+test('tokens that an endpoint told before it was given up are paid for beside the answer', async () => {
+  const told = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
+  site.scripts['a'] = () => [wire.head, wire.event([], { usage: told }), { wait: 10_000 }];
+  const seen = await site.stream(wanted);
+  expect(seen.text).toBe('From b');
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', failure: 'hedge_lost', cost: (10 * 1 + 40 * 1000) / 1e6 },
+    { provider: 'B', failure: null, hedges: true },
+  ]);
+  const generation = await site.generation(seen.id);
+  expect(generation.total_cost).toBeCloseTo((10 * 1 + 40 * 1000 + 10 * 2 + 2 * 2000) / 1e6, 12);
+});
+
 test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
   site.scripts['a'] = answersAfter('a', 800);
   site.scripts['b'] = silent;

@@ -161,6 +161,16 @@ test('no word stands in the sources that promises something later', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
+test('no source cites a document that does not come with the project', () => {
+  const cites = /\b(?:api-facts|rivals-and-pitfalls|DESIGN\.md|model-gateway-api)\b/;
+  const tests = globSync('test/**/*.ts', { cwd: root }).map((file) => ({
+    file,
+    text: readFileSync(join(root, file), 'utf8'),
+  }));
+  const wrong = [...sources, ...tests].filter(({ file, text }) => file !== 'test/tidy.test.ts' && cites.test(text));
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
 // V8 gives an object whose getters are closures a shape of its own: two microseconds each, and garbage that only a full
 // collection finds. A class has its getters once.
 test('getters stand in classes, not in objects that a function makes', () => {

@@ -113,7 +113,7 @@ function architecture(model: Model): PublicModel['architecture'] {
   };
 }
 
-/** Prices as clients read them. "-1" is how the public service says that a price is not fixed (api-facts 9.4). */
+/** Prices as clients read them. "-1" is how the public service says that a price is not fixed. */
 function pricingText(prices: Prices): Pricing {
   const text: Pricing = {
     prompt: prices.prompt === undefined ? '-1' : usdText(prices.prompt),

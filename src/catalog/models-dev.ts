@@ -13,7 +13,7 @@ import {
 } from './listing.ts';
 import { identify, knownModels, ownAuthor } from './recognise.ts';
 
-/** Tokenizer groups (api-facts 2.1) by the normalised name; the first that fits. */
+/** The public service's tokenizer groups, by the normalised name; the first that fits. */
 const tokenizerGroups: [RegExp, string][] = [
   [/^openai\//, 'GPT'],
   [/^anthropic\//, 'Claude'],

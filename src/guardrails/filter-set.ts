@@ -49,7 +49,7 @@ export interface FilterSet {
   readonly context_chars: number;
 }
 
-/** The labels of refusals and the placeholders of the public service (api-facts 8.4). */
+/** The labels of refusals and the placeholders of the public service. */
 const BUILTINS: Readonly<Record<FilterSlug, { label: string; placeholder: string }>> = {
   email: { label: 'Email address', placeholder: '[EMAIL]' },
   phone: { label: 'Phone number', placeholder: '[PHONE]' },

@@ -71,7 +71,7 @@ export interface Names {
   provider(name: string): string | undefined;
 }
 
-/** The vendors that have a field of their own, with the two names it goes by (api-facts 0.3). */
+/** The vendors that have a field of their own, with the two names it goes by at the public service. */
 const vendors = [
   ['enforce_zdr_vendor_a', 'enforce_zdr_anthropic'],
   ['enforce_zdr_vendor_b', 'enforce_zdr_openai'],

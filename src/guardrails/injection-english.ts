@@ -33,7 +33,7 @@ const SO =
 const NOT_OF_OTHERS =
   '(?! (?:of|in|on|for|from|at|when|while) (?!(?:the |this |your )?(?:model|ai|llm|assistant|chatgpt|openai|system|chat|conversation|session|response|me|my)))';
 
-/** What attempts to take a model over say in English; families as in api-facts 8.5, phrases of our own. */
+/** What attempts to take a model over say in English; families as the public service names them, phrases of our own. */
 export const ENGLISH_PHRASES: readonly PhraseDraft[] = [
   {
     pattern: 'ignore_previous_instructions',

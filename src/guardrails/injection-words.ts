@@ -87,7 +87,7 @@ const OTHERS =
 /** The words that are known, as they are read (see `folded`). */
 export const KNOWN_WORDS: ReadonlySet<string> = new Set([...maskByWord.keys(), ...folded(OTHERS).split(' ')]);
 
-/** Those of the specification whose scrambled forms give an attempt away by themselves where two stand together (api-facts 8.5). */
+/** Those of the specification whose scrambled forms give an attempt away by themselves where two stand together. */
 export const TELLING_WORDS: ReadonlySet<string> = new Set(
   'ignore bypass override reveal delete system prompt instructions'.split(' '),
 );

@@ -25,7 +25,7 @@ export interface RestrictedEndpoint {
   keeps_nothing: boolean;
 }
 
-/** The reasons that the public service tells, and those that follow from them (api-facts 7.3). */
+/** The reasons that the public service tells, and those that follow from them. */
 export const restrictionReasons = [
   'model-not-allowed-by-guardrail',
   'model-ignored-by-guardrail',

@@ -25,7 +25,7 @@ export function filterName({ slug }: Pick<ActiveFilter, 'slug'>): string {
   return slug ?? 'custom';
 }
 
-/** What a client is told of a refusal (api-facts 8.4): which filter and where, never what was found. */
+/** What a client is told of a refusal, as by the public service: which filter and where, never what was found. */
 export function refusalTold({ filter, field, patterns, is_pinned }: Refusal): {
   message: string;
   metadata: JsonObject;

@@ -52,7 +52,7 @@ export function fitRequest(
       report.push({ kind: 'clamped', field, reason: `the endpoint makes at most ${max} tokens` });
     }
   }
-  // The public service, too, goes on without the tier at an endpoint that does not have it (api-facts 3.6).
+  // The public service, too, goes on without the tier at an endpoint that does not have it.
   if (typeof request.service_tier === 'string' && !offersTier(endpoint, request.service_tier)) {
     delete own().service_tier;
     report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });

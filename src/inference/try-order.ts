@@ -57,7 +57,7 @@ export class TryOrder {
 
   /**
    * Leaves those to try who are not of the model that refused the request itself: that is one model's word, and the client named
-   * others (api-facts 3.4). Not a router's other choices: what one provider will not have is not shown to all of them unasked.
+   * others, as the public service documents it. Not a router's other choices: what one provider will not have is not shown to all of them unasked.
    * False: nobody is left.
    */
   leaveModel(): boolean {

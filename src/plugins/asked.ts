@@ -9,7 +9,7 @@ export const WEB_SEARCH = 'gateway:web_search';
 export const WEB_FETCH = 'gateway:web_fetch';
 export const DATETIME = 'gateway:datetime';
 
-/** Every name that clients call them by; those without a prefix are the public service's shorthands (api-facts 2.5). */
+/** Every name that clients call them by; those without a prefix are the public service's shorthands. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   [WEB_SEARCH, WEB_SEARCH],
   ['openrouter:web_search', WEB_SEARCH],

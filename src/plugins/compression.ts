@@ -98,7 +98,7 @@ function isTextModel({ model }: Candidate): boolean {
   return model.output_modalities.includes('text');
 }
 
-/** Shortens prompts for endpoints that have no room for them, by the plugin's rules (api-facts 4.6). */
+/** Shortens prompts for endpoints that have no room for them, by the plugin's rules at the public service. */
 export function createCompression(tokenizer: Pick<Tokenizer, 'count'>): Adapter {
   return (call) => {
     const wish = compressionOf(call.request);

@@ -53,7 +53,7 @@ describe('the provider table', () => {
     expect(providerRow.get(slug)?.name).toBe(name);
   });
 
-  // api-facts 4.4
+  // As the public service documents it.
   test.each([
     [
       'stops billing',

@@ -7,7 +7,7 @@ import type { TranscriptionWire } from './transcription/dialect.ts';
 /** A provider that the gateway knows without a configuration file: data, no code. */
 export interface ProviderRow {
   slug: string;
-  /** Display name, as in `provider_name` (api-facts 2.3). */
+  /** Display name, as the public service has it in `provider_name`. */
   name: string;
   dialect: Wire;
   /** How it is asked for embeddings, where its chat wire does not tell. */
@@ -46,7 +46,7 @@ export interface ProviderRow {
   /** What endpoints of this provider take before the facts of the model are applied. */
   parameters: readonly EndpointParameter[];
   quirks: Quirks;
-  /** Where unsaid: no, so that what a provider may still bill is read and metered (api-facts 4.4). */
+  /** Where unsaid: no, so that what a provider may still bill is read and metered; of most, the public service documents it. */
   abort_stops_billing?: true;
 }
 
@@ -71,7 +71,7 @@ const chat: readonly Parameter[] = [
   'reasoning',
   'reasoning_effort',
 ];
-/** Hosts of open models run vLLM, SGLang or their like, which take these as well (rivals-and-pitfalls 6.8). */
+/** Hosts of open models run vLLM, SGLang or their like, which take these as well. */
 const openHost: readonly Parameter[] = [...chat, 'top_k', 'min_p', 'repetition_penalty'];
 const openAi: readonly EndpointParameter[] = [...chat, 'verbosity', 'prediction'];
 // https://docs.claude.com/en/api/messages

@@ -184,7 +184,7 @@ function alike(candidates: readonly Candidate[], asked: Asked, context: OrderCon
   return [...chosen, ...by_rank.filter((candidate) => !places.has(candidate))];
 }
 
-/** A request for the priority tier goes to endpoints that have it first (api-facts 3.6). */
+/** A request for the priority tier goes to endpoints that have it first, as at the public service. */
 function tiersFirst(candidates: Candidate[], { request: { service_tier } }: Asked): Candidate[] {
   if (service_tier == null || !PRIORITY_TIERS.includes(service_tier)) return candidates;
   const in_tier = candidates.filter(({ tier }) => tier !== undefined);

@@ -211,7 +211,7 @@ function orderContext(request: ChatRequest, context: PlanContext): OrderContext 
   const said = sortOf(request);
   const is_one_list = isUnparted(request);
   const tier = request.service_tier ?? undefined;
-  /** Endpoints in a tier that is asked for have an order of their own (api-facts 3.6). */
+  /** Endpoints in a tier that is asked for have an order of their own, as at the public service. */
   const in_tier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
   return {
     health,

@@ -36,7 +36,7 @@ export interface Constraint {
 
 /** One rule that leaves endpoints out. */
 export interface Rule {
-  /** As the routing funnel names it (api-facts 7.3, where the public service has the step as well). */
+  /** As the routing funnel names it, where the public service has the step as well. */
   step: string;
   /** What a caller is told when it leaves nothing. Absent: the reasons of the endpoints. */
   message?: string;

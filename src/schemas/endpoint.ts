@@ -32,7 +32,7 @@ export const parameters = [
 export const Parameter = Type.Enum(parameters);
 export type Parameter = (typeof parameters)[number];
 
-/** What an endpoint may take; `prediction` came after the public enumeration was closed (api-facts 2.1). */
+/** What an endpoint may take; `prediction` came after the public enumeration was closed. */
 export const endpointParameters = [...parameters, 'prediction'] as const;
 export type EndpointParameter = (typeof endpointParameters)[number];
 
@@ -57,7 +57,7 @@ export type Quantization = (typeof quantizations)[number];
 
 const Price = Type.String({ description: 'USD per single unit, as a plain decimal.' });
 
-/** What an endpoint asks: USD per token, request, image, search or second of transcribed sound, as decimal strings (api-facts 9.4). */
+/** What an endpoint asks: USD per token, request, image, search or second of transcribed sound, as decimal strings. */
 export const Pricing = Type.Object(
   {
     prompt: Price,

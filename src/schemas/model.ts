@@ -32,7 +32,7 @@ export const categories = [
 ] as const;
 export type Category = (typeof categories)[number];
 
-/** Tokenizer groups (api-facts 2.1). */
+/** The public service's tokenizer groups. */
 export const tokenizers = [
   'Router',
   'Media',

@@ -83,7 +83,7 @@ export const messagesFields = {
   betas: { value: ['x'], goes: 'to the gateway' },
 } satisfies Record<keyof MessageCreateParamsBase | keyof BetaParams, RequestRow>;
 
-/** What the public service adds to it (`api-facts.md` 11.2). */
+/** What the public service adds to it. */
 export const messagesAdditions = {
   temperature: { value: 0.5, goes: 'on', other: ['temperature', 0.5] },
   top_p: { value: 0.5, goes: 'on', other: ['top_p', 0.5] },

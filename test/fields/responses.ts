@@ -96,7 +96,7 @@ export const responsesFields = {
   prompt: { value: { id: 'pmpt_1' }, goes: 'back', says: /prompt/ },
 } satisfies Record<keyof ResponseCreateParamsBase, RequestRow>;
 
-/** What the public service adds to it (`api-facts.md` 5.1). */
+/** What the public service adds to it. */
 export const responsesAdditions = {
   models: { value: ['a/b', 'c/d'], goes: 'to the gateway', inner: ['models', ['a/b', 'c/d']] },
   provider: { value: { only: ['p'] }, goes: 'to the gateway', inner: ['provider', { only: ['p'] }] },

@@ -1,4 +1,4 @@
-/** Attempts to take a model over, of our own making, by what they try; families of api-facts 8.5. */
+/** Attempts to take a model over, of our own making, by what they try; families as the public service names them. */
 export const ATTACKS: Readonly<Record<string, readonly string[]>> = {
   // Written before the rules were read that should find them.
   'of others': [

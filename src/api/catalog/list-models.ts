@@ -12,7 +12,7 @@ import { RetrievedModel } from './retrieve-model.ts';
 
 const nullableId = Type.Union([Type.String(), Type.Null()]);
 
-/** What lists of models answer: all in one page, which the SDKs of the public service (api-facts 10), OpenAI and Anthropic want to be told. */
+/** What lists of models answer: all in one page, which the SDKs of the public service, OpenAI and Anthropic want to be told. */
 export const ModelList = Type.Object({
   data: Type.Array(RetrievedModel),
   total_count: Type.Integer({ description: 'How many there are in all.' }),

@@ -57,7 +57,7 @@ export function listedRouters(catalog: Catalog, { auto_models, free_models }: Ro
   return routers.filter(({ model }) => catalog.find(model.id) === undefined);
 }
 
-/** A price of "-1" is not fixed (api-facts 9.4). */
+/** A price of "-1" is not fixed. */
 function listedRouter(id: string, name: string, does: string, price: string, among: readonly Model[]): ListedModel[] {
   if (among.length === 0) return [];
   const together = (of: (model: Model) => readonly string[]) => [...new Set(among.flatMap(of))];

@@ -8,7 +8,7 @@ import { listedModels } from './listed-models.ts';
 import { isWanted, type ModelQuery } from './model-query.ts';
 import { retrieved } from './retrieve-model.ts';
 
-/** What the public service sends for its catalog (api-facts 10). */
+/** What the public service sends for its catalog. */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
 export const jsonContentType = 'application/json; charset=utf-8';
 

@@ -16,7 +16,7 @@ export interface FeedPlace {
 
 /**
  * Models as RSS 2.0 (https://www.rssboard.org/rss-specification), in the order given, which is newest first. What an item
- * holds is what the public service's feed does (api-facts 10).
+ * holds is what the public service's feed does.
  */
 export function modelFeed(models: readonly Model[], { origin, path, chat_links }: FeedPlace): string {
   const items = models.map((model) => {
