@@ -14,7 +14,8 @@ import type { SpendBound } from './fit-request.ts';
 import { openRecord, priceAttempt } from './generation.ts';
 import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 import { roughPrompt } from './meter.ts';
-import type { Session, Settlement } from './settlement.ts';
+import type { Session } from './session.ts';
+import type { Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
 import { TryOrder } from './try-order.ts';
 

@@ -12,7 +12,7 @@ import type { SpendBound } from './fit-request.ts';
 import { Fitting, type FittingOptions } from './fitting.ts';
 import { NO_MEDIA } from './media.ts';
 import { createMeter, type Meter } from './meter.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 import { servedBy } from './stream-answer.ts';
 
 /** The beginning of a stream, or a whole answer, with what follows what it uses. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
 import { ClientGone } from './exchange.ts';
 import { createPay, feesOf } from './fees.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 
 const LIMITED = [{ id: 'b' }];
 

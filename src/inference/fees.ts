@@ -5,7 +5,7 @@ import { attemptNumber, sofarOf } from './attempts.ts';
 import { ClientGone } from './exchange.ts';
 import { openRecord } from './generation.ts';
 import type { FeeOutcome, Fees } from './server-tools.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 
 /** What one piece of work is called on the bill, and what it may cost at most. */
 export interface Fee {

@@ -10,7 +10,8 @@ import type { Clock } from './call.ts';
 import { abortStopsBilling, goneAs } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
-import type { Session, Settlement } from './settlement.ts';
+import type { Session } from './session.ts';
+import type { Settlement } from './settlement.ts';
 import type { TryOrder } from './try-order.ts';
 
 /** What a session knows of an attempt that was sent. */

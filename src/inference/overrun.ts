@@ -5,7 +5,8 @@ import type { OpenStream } from './attempt.ts';
 import { mayGoOn } from './attempts.ts';
 import { abortStopsBilling, ClientGone } from './exchange.ts';
 import type { Meter } from './meter.ts';
-import type { Answered, Session, SettlementLog } from './settlement.ts';
+import type { Answered, Session } from './session.ts';
+import type { SettlementLog } from './settlement.ts';
 
 type Metered = Answered & { meter: Meter };
 

@@ -8,7 +8,8 @@ import type { Candidate } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
-import { type Answered, createSettlement, type Session } from './settlement.ts';
+import type { Answered, Session } from './session.ts';
+import { createSettlement } from './settlement.ts';
 
 const settlementOf = (recorder: Recorder) =>
   createSettlement({

@@ -1,25 +1,18 @@
-import type { Charge } from '../ledger/charge.ts';
-import type { Hold } from '../ledger/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
-import type { Report } from '../providers/dialect.ts';
-import type { Candidate, Plan } from '../routing/plan.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
+import type { Candidate } from '../routing/plan.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Grant, Prepared, SpendingRules } from './admission.ts';
-import type { Call, Clock } from './call.ts';
-import type { FailedAttempt } from './failure.ts';
-import type { Fitting } from './fitting.ts';
+import type { SpendingRules } from './admission.ts';
+import type { Clock } from './call.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
-import type { CallHome } from './homes.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { Passage } from './rate-passage.ts';
-import type { ModelSource, Requested } from './requested-models.ts';
 import { routingRecord } from './routing-record.ts';
-import type { SentBody } from './stream-answer.ts';
+import type { Answered, Part, Session, ToolUse } from './session.ts';
 import type { AnswerFacts, Traffic } from './traffic.ts';
 
 /** The public usage with what it cost, in USD. */
@@ -34,96 +27,6 @@ export interface AnswerUsage extends PublicUsage {
   };
   server_tool_use_details?: ToolUse;
 }
-
-/** What the gateway's own tools did for an answer. */
-export interface ToolUse {
-  web_search_requests: number;
-  tool_calls_requested: number;
-  tool_calls_executed: number;
-}
-
-/** Everything one call gathers on its way. */
-export interface Session {
-  call: Call;
-  /** What could be called when the call came, at the prices that it keeps. */
-  catalog: ModelSource;
-  plan: Plan;
-  requested: string;
-  /** What each of the client's names stands for. */
-  names?: Requested['names'];
-  /** Where its conversation is at home, and is told of the answer. */
-  home?: CallHome | undefined;
-  /** As its record keeps it, and what was used, once the call has ended. */
-  routing: RoutingRecord | undefined;
-  usage: TokenClasses | null;
-  record: OpenRecord | undefined;
-  /** What it was counted with against rate limits. */
-  passage: Passage;
-  /** What is set aside for the call, in every budget that it counts against. */
-  hold: Hold;
-  /** What the last attempt was let in with; undefined where no budget counts it. */
-  grant: Grant | undefined;
-  attempts: AttemptRecord[];
-  /** Attempts that made a part of the answer, before the one under way. */
-  parts: Part[];
-  /** What was paid for beside the attempts. */
-  fees: FeeRecord[];
-  /** Which turn of the model is under way, from 1: with tools of the gateway's an answer may take several. */
-  step: number;
-  /** Calls of such tools; absent: there are none of them. */
-  tool_calls?: { requested: number; executed: number } | undefined;
-  shown: ShownAttempt[];
-  failed: FailedAttempt[];
-  /** What was changed of the request wherever it goes. */
-  told: readonly Report[];
-  /** What the last attempt changed. */
-  report: Report[];
-  bodies: SentBody[];
-  /** The tier that the last one asked for. */
-  service_tier: string | undefined;
-  /** Whether the attempt under way got as far as being sent. */
-  is_sent: boolean;
-  /** Monotonic time of the last send. */
-  sent_ms: number;
-  /** Milliseconds between the beginning of the last attempt and its send. */
-  waited_ms: number;
-  /** What it was granted, where another was let in after it; undefined: what `hold` says. */
-  granted_nano: number | undefined;
-  /** Where among `attempts` it stands already; undefined: nowhere yet. */
-  assumed_at: number | undefined;
-  /** It was sent beside another. */
-  is_hedge: boolean;
-  first_token_ms: number | undefined;
-  /** What fits its requests to endpoints, and what was fetched for them: the same for all its steps. */
-  fitting?: Fitting | undefined;
-  /** The same of the step under way, where it is not the first. */
-  step_first_token_ms?: number | undefined;
-}
-
-/** The attempt that answered, and what came of it. */
-export interface Answered {
-  meter: Account;
-  candidate: Candidate;
-  prepared: Prepared;
-  attempt: AttemptRecord;
-  /** Nobody was told its end, and the provider may go on and bill it: closing the connection does not end that. */
-  may_go_on?: boolean;
-}
-
-/** An attempt that made a part of the answer: what of it was used, and costs. */
-interface Part {
-  candidate: Candidate;
-  /** It broke off in the middle of its answer. */
-  is_broken: boolean;
-  record: OpenRecord | undefined;
-  sent_ms: number;
-  usage: TokenClasses | null;
-  charge: Charge;
-}
-
-/** What an answer says of itself at its end. */
-export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
-  Partial<Pick<Meter, 'toolCalls'>>;
 
 /** What an answer says that nothing was used for. */
 export const NO_USAGE: AnswerUsage = {

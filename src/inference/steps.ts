@@ -19,7 +19,8 @@ import { routingMetadata } from './metadata.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { Passage } from './rate-passage.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
-import type { Session, Settlement } from './settlement.ts';
+import type { Session } from './session.ts';
+import type { Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
 
 export interface StepsOptions {

@@ -19,7 +19,8 @@ import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from
 import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
-import type { Answered, AnswerUsage, Session, Settlement, SettlementLog } from './settlement.ts';
+import type { Answered, Session } from './session.ts';
+import type { AnswerUsage, Settlement, SettlementLog } from './settlement.ts';
 import type { TurnKeeper, TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';

@@ -10,7 +10,8 @@ import type { Call, Clock } from './call.ts';
 import { ClientGone, headersOf, type Outgoing, outcomeOfWhole, readJson, start, type WireManners } from './exchange.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { believable } from './meter.ts';
-import type { Account, AnswerUsage, Session, Settlement } from './settlement.ts';
+import type { Account, Session } from './session.ts';
+import type { AnswerUsage, Settlement } from './settlement.ts';
 import { type Steps, type Wanted, wireOf } from './steps.ts';
 
 /** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */

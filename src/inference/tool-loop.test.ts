@@ -4,7 +4,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { declareTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 import { createToolLoop } from './tool-loop.ts';
 
 const tool: ServerTool = {

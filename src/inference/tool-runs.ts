@@ -5,7 +5,7 @@ import type { Call, Clock } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import type { Pay } from './fees.ts';
 import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
 

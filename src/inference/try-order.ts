@@ -1,6 +1,6 @@
 import type { GatewayError } from '../errors.ts';
 import type { Candidate } from '../routing/plan.ts';
-import type { Session } from './settlement.ts';
+import type { Session } from './session.ts';
 
 /**
  * Whom a call asks, one after another: the plan's order, as far as nothing happens that changes it. A class and not closures:
