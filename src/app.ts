@@ -37,12 +37,13 @@ import { explainRoute } from './api/routing/explain-route.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError, shuttingDown } from './errors.ts';
-import { requestLog } from './http/access-log.ts';
+import { connectionLog, requestLog } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createServer, type Server } from './http/server.ts';
+import { trustedProxies } from './http/trusted-proxies.ts';
 import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
 import { createBroadcast } from './inference/broadcast.ts';
@@ -166,6 +167,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     authenticate,
     logger: log,
     body_bytes_max: config.body_bytes_max,
+    connections: { ...config.http, trustedProxies: trustedProxies(config.http.trusted_proxies) },
+    onExcess: connectionLog(log, metrics),
     memory,
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock),
@@ -176,6 +179,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     done(refused ? shuttingDown() : undefined);
   });
   const { running } = server;
+  metrics.watchConnections(() => server.connections.count);
   const routes = collectRoutes(server);
 
   const ownCredentials = createOwnCredentials({
@@ -331,8 +335,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       });
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });
-      listModelEndpoints(api, { catalog, routers, statistics: shownStatistics });
-      listZdrEndpoints(api, { catalog, statistics: shownStatistics });
+      listModelEndpoints(api, { catalog, listings, routers, statistics: shownStatistics });
+      listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
           const { providers_off, providers } = served().config;
@@ -370,11 +374,19 @@ export async function createApp(options: AppOptions): Promise<App> {
     translate: storeRefusal,
     clock,
   });
+  // However many ask, the store is asked once at a time.
+  let asking: Promise<boolean> | undefined;
+  const storeAnswers = () => {
+    asking ??= answers(database).finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
   healthOperation(server, {
     async unready() {
-      if (draining) return 'the gateway is shutting down';
+      if (running.isLeaving()) return 'the gateway is shutting down';
       if (!recorder.state().admitting) return 'too many outcomes wait for the store';
-      return (await answers(database)) ? undefined : 'the store does not answer';
+      return (await storeAnswers()) ? undefined : 'the store does not answer';
     },
   });
   metricsOperation(server, options.metrics_source);
@@ -391,11 +403,15 @@ export async function createApp(options: AppOptions): Promise<App> {
     server,
     forgetFailures: health.forget,
     async drain() {
+      running.leave();
+      // Balancers look at readiness now and then; until they have, they send requests here.
+      const { shutdown_grace_ms } = config.timeouts;
+      if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
       const probed = probes?.stop();
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
-      const idle = setInterval(() => running.closeIdleConnections(), limits.shutdown_poll_ms);
+      const idle = setInterval(() => server.connections.closeIdle(), limits.shutdown_poll_ms);
       const bound_ms = config.timeouts.shutdown_ms_max;
       // What goes on without its client (an upstream that bills anyway is read on) has the same bound.
       const bound = setTimeout(running.stop, bound_ms);

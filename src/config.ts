@@ -179,7 +179,7 @@ export function loadConfig(
     providers_own_only: providers.own_only,
     providers_off: providers.off,
     models,
-    timeouts: timeoutsOf(read?.value.timeouts),
+    timeouts: timeoutsOf(environment, read?.value.timeouts),
     ledger: {
       journal_sync: read?.value.ledger?.journal_sync ?? 'group',
       unknown_price,
@@ -326,7 +326,16 @@ function databaseUrl(environment: Environment): string | undefined {
   return value;
 }
 
-function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
+/** What orchestrators set in the environment of what they run, and nobody else: Kubernetes, Nomad, and Amazon ECS. */
+const orchestrators = [
+  'KUBERNETES_SERVICE_HOST',
+  'NOMAD_ALLOC_ID',
+  'ECS_CONTAINER_METADATA_URI',
+  'ECS_CONTAINER_METADATA_URI_V4',
+] as const;
+
+function timeoutsOf(environment: Environment, section: TimeoutsSection | undefined): Timeouts {
+  const isOrchestrated = orchestrators.some((name) => variable(environment, name) !== undefined);
   return {
     upstream_connect_ms_max: limits.upstream_connect_ms_max,
     upstream_headers_ms_max: limits.upstream_headers_ms_max,
@@ -336,6 +345,7 @@ function timeoutsOf(section: TimeoutsSection | undefined): Timeouts {
     heartbeat_first_ms: limits.heartbeat_first_ms,
     heartbeat_ms: limits.heartbeat_ms,
     shutdown_ms_max: limits.shutdown_ms_max,
+    shutdown_grace_ms: isOrchestrated ? limits.shutdown_grace_ms : 0,
     ...section,
   };
 }

@@ -35,6 +35,15 @@ export const limits = {
   /** Connections of clients that a process keeps open at a time; setting `http.connections_max`. Fewer where the limit of open files is low. */
   connections_max: 4_096,
   connections_setting_max: 1_000_000,
+  /** Beyond the bounds so many are open for so long, for health probes alone. */
+  connections_reserved_max: 32,
+  connection_reserved_ms_max: 2_000,
+  /** One warning of connections that are closed, of each cause, in so long. */
+  connections_warn_ms: 60_000,
+  /** Requests of one connection that wait for the end of the one before them; with one more it is closed. */
+  pipelined_requests_max: 32,
+  /** An idle connection is kept for so long: longer than balancers keep theirs. */
+  client_idle_ms_max: 72_000,
   /** Of one address this part of them; setting `http.connections_per_address_max`. */
   connections_address_divisor: 4,
   /** Files and sockets that are kept for the store, the journal and the catalog when connections are counted. */
@@ -634,11 +643,17 @@ export const limits = {
   drain_tokens_max: 1_000_000,
   /** After SIGTERM, how long running requests may finish; a setting. */
   shutdown_ms_max: 30_000,
+  /** Before that, under an orchestrator, a gateway that is not ready any more serves on for so long; setting `timeouts.shutdown_grace_ms`. */
+  shutdown_grace_ms: 2_000,
+  shutdown_grace_setting_ms_max: 600_000,
   /** How long requests that are ended then may take to tell their clients, and once more to record their end. */
   shutdown_settle_ms_max: 2_000,
   /** A second signal within this time is the first one's echo: a terminal, a supervisor and a parent may all send it. */
   signal_echo_ms: 1_000,
   shutdown_poll_ms: 50,
+  /** Answers from changing state (metrics, listings with the health of endpoints) are made so often in a row, then once in so long. */
+  answers_made_burst: 30,
+  answer_made_ms: 1_000,
   readiness_ms_max: 1_000,
   metrics_ms_max: 5_000,
   /** How long the parent of workers waits for one of them when it adds up their metrics. */

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue } from 'prom-client';
+import { coalesced } from '../http/coalesced.ts';
 import { limits } from '../limits.ts';
 
 /** What one process counts, as its registry gives it out. */
@@ -55,10 +56,11 @@ export function addUpMetrics(ask: (worker: Worker, id: number) => void): Workers
   };
 
   return {
-    async text() {
+    // However many workers ask for their clients.
+    text: coalesced(async () => {
       await Promise.all([...last.keys()].map(askOne));
       return AggregatorRegistry.aggregate([...gone, ...last.values()]).metrics();
-    },
+    }),
     add(worker) {
       last.set(worker, []);
       worker.once('exit', () => {

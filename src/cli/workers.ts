@@ -88,7 +88,10 @@ export async function serveWorkers(options: {
 
   onceSignalled(async (signal) => {
     log.info({ signal }, 'draining');
-    await family.stop(config.timeouts.shutdown_ms_max + limits.flush_stop_ms_max + 2 * limits.shutdown_settle_ms_max);
+    const { shutdown_grace_ms, shutdown_ms_max } = config.timeouts;
+    await family.stop(
+      shutdown_grace_ms + shutdown_ms_max + limits.flush_stop_ms_max + 2 * limits.shutdown_settle_ms_max,
+    );
     await sandbox?.stop();
     log.info('stopped');
   });

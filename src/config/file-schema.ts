@@ -293,6 +293,13 @@ const TimeoutsSection = Type.Object(
     heartbeat_first_ms: Type.Optional(milliseconds),
     heartbeat_ms: Type.Optional(milliseconds),
     shutdown_ms_max: Type.Optional(milliseconds),
+    shutdown_grace_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: limits.shutdown_grace_setting_ms_max,
+        description: `a whole number of milliseconds from 0 to ${limits.shutdown_grace_setting_ms_max}`,
+      }),
+    ),
   },
   { ...strict, description: 'an object of limits in milliseconds' },
 );

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { ConnectionExcess } from './connections.ts';
 
 /** Paths that are asked for every few seconds and say nothing: measured, not logged. */
 const QUIET = /^\/(?:health\/|metrics)/;
@@ -24,3 +26,23 @@ export function requestLog(log: Logger, metrics: Metrics) {
     });
   };
 }
+
+/** Counts the connections that pass a bound, and warns of them now and then: whoever opens them must not fill the log. */
+export function connectionLog(log: Logger, metrics: Metrics) {
+  const warned = new Map<ConnectionExcess, number>();
+  return (bound: ConnectionExcess): void => {
+    metrics.connectionRefused(bound);
+    const now_ms = performance.now();
+    if (now_ms - (warned.get(bound) ?? Number.NEGATIVE_INFINITY) < limits.connections_warn_ms) return;
+    warned.set(bound, now_ms);
+    log.warn({ bound }, EXCESSES[bound]);
+  };
+}
+
+const EXCESSES: Readonly<Record<ConnectionExcess, string>> = {
+  connections_max: 'all connections are in use; raise http.connections_max, or add a node',
+  connections_per_address_max:
+    'one address has all the connections that one may have; if it is a proxy of yours, name it in http.trusted_proxies',
+  pipelined_requests_max:
+    'a client sent more requests at once on one connection than may wait; the connection was closed',
+};

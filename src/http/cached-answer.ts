@@ -33,6 +33,11 @@ export function letCachesKeep(reply: FastifyReply, cache_control: string): Fasti
   return reply.header('cache-control', cache_control).header('access-control-allow-origin', '*');
 }
 
+/** Sends bytes that many answers may share: the schema of the operation does not write them anew. */
+export function sendBytes(reply: FastifyReply, body: Buffer, content_type: string): FastifyReply {
+  return reply.type(content_type).send(body);
+}
+
 /** Sends the answer, or 304 to a client that has it. */
 export function sendCached(
   request: FastifyRequest,

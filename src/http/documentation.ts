@@ -44,7 +44,7 @@ export interface Page {
 
 export interface Documentation {
   /** The document as it is served. */
-  document(): string;
+  document(): Buffer;
   /** What stands at a path below `/docs`; undefined: nothing. Each page is rendered once. */
   page(path: string): Promise<Page | undefined>;
 }
@@ -61,7 +61,7 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
   const server = await describe(routes);
   const paths = pagePaths();
   const pages = new Map<string, Page>();
-  let text: string | undefined;
+  let bytes: Buffer | undefined;
 
   async function render(path: string): Promise<Page | undefined> {
     const answer = await server.inject({ method: 'GET', url: path });
@@ -76,8 +76,8 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
 
   return {
     document() {
-      text ??= JSON.stringify(openApiDocument(server));
-      return text;
+      bytes ??= Buffer.from(JSON.stringify(openApiDocument(server)));
+      return bytes;
     },
     async page(path) {
       if (!paths.has(path)) return undefined;

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { shuttingDown } from '../errors.ts';
 import type { Server } from './server.ts';
@@ -12,27 +11,24 @@ declare module 'fastify' {
   }
 }
 
-/** What a server has under way: handlers that have not come to their end yet, also without their client, and connections. */
+/** What a server has under way: handlers that have not come to their end yet, also without their client. */
 export interface Running {
   /** Resolves when none is running. */
   idle(): Promise<void>;
+  /** From now on each answer closes its connection, so that clients look for another gateway. */
+  leave(): void;
+  isLeaving(): boolean;
   /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
   stop(): void;
   /** It was told to stop. */
   hasStopped(): boolean;
-  /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
-  closeIdleConnections(): void;
 }
 
 /** Follows the handlers of all routes that are registered after it, and tells of the end of each, also without its client. */
 export function trackRunning(server: Server, told: (request: FastifyRequest, reply: FastifyReply) => void): Running {
-  const sockets = new Set<Socket>();
-  server.server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
   const running = new Set<FastifyRequest>();
   let is_stopped = false;
+  let is_leaving = false;
   let waiting: (() => void)[] = [];
   server.addHook('onRoute', (route) => {
     const { handler } = route;
@@ -69,9 +65,9 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
       }
     },
     hasStopped: () => is_stopped,
-    closeIdleConnections() {
-      server.server.closeIdleConnections();
-      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    leave() {
+      is_leaving = true;
     },
+    isLeaving: () => is_leaving,
   };
 }

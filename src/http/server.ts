@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyContextConfig,
@@ -16,13 +16,16 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { boundBodies, releaseClaim } from './bounded-bodies.ts';
+import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
+import { inTurn, isAnswering } from './pipelining.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { type Running, trackRunning } from './running.ts';
 import { schema_compilers } from './schema-compilers.ts';
+import { trustedProxies } from './trusted-proxies.ts';
 import { boundUnreadSoon } from './unread.ts';
 
 interface TypeBoxProvider extends FastifyTypeProvider {
@@ -59,6 +62,7 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     running: Running;
+    connections: Connections;
   }
   interface FastifyRequest {
     /** What its route says. Fastify makes `routeOptions` anew each time it is asked for them. */
@@ -77,6 +81,10 @@ export interface ServerOptions {
   authenticate: Authenticate;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
+  /** Absent: connections are not counted. */
+  connections?: ConnectionBounds | undefined;
+  /** Called for each connection that passes a bound. */
+  onExcess?: ((reason: ConnectionExcess) => void) | undefined;
   /** What requests with a body share. Absent: they are not counted. */
   memory?: Memory | undefined;
   /** What an error of another room means to a client; undefined for one that it does not know. */
@@ -86,6 +94,17 @@ export interface ServerOptions {
   /** Told of every request at its end, also when its client left, those included that authentication refuses. */
   observe?: ((request: FastifyRequest, reply: FastifyReply, ms: number) => void) | undefined;
 }
+
+/** What is answered to bytes that are no request, by Node's codes. */
+const UNREADABLE: Readonly<Record<string, { status: number; reason: string; message: string }>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    reason: 'Request Header Fields Too Large',
+    message: 'The request headers are too large',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, reason: 'Request Timeout', message: 'The request took too long to arrive' },
+};
+const NOT_HTTP = { status: 400, reason: 'Bad Request', message: 'The request is not valid HTTP' };
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
@@ -108,6 +127,24 @@ function allow(access: 'key' | 'management', principal: Principal): void {
     throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
   }
 }
+
+const UNBOUNDED: ConnectionBounds = {
+  connections_max: Number.POSITIVE_INFINITY,
+  connections_per_address_max: Number.POSITIVE_INFINITY,
+  trustedProxies: trustedProxies([]),
+};
+
+/** Why a request is not looked at any further, whoever sent it. */
+function refusalOf({ server, raw }: FastifyRequest): GatewayError | undefined {
+  if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {
+    return new GatewayError(400, 'The request has no Host header; HTTP/1.1 requires one', { headers: CLOSE });
+  }
+  if (!server.connections.isReserved(raw.socket) || raw.url?.startsWith('/health/') === true) return undefined;
+  return new GatewayError(503, 'The gateway has as many connections as it takes; try again soon', {
+    headers: { ...CLOSE, 'retry-after': '1' },
+  });
+}
+const CLOSE = { connection: 'close' };
 
 /** Who may call a route; undefined where it does not say. */
 export function accessOf(config: FastifyContextConfig | undefined): Access | 'key' | undefined {
@@ -213,9 +250,18 @@ export function createServer(options: ServerOptions): Server {
     bodyLimit: options.body_bytes_max,
     // While it closes, requests on open connections get our envelope, from the hook that refuses them.
     return503OnClosing: false,
-    requestTimeout: limits.client_request_ms_max,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
-    http: { maxHeaderSize: limits.header_bytes_max },
+    serverFactory(handle) {
+      const http = createHttpServer({
+        maxHeaderSize: limits.header_bytes_max,
+        requestTimeout: limits.client_request_ms_max,
+        keepAliveTimeout: limits.client_idle_ms_max,
+        // Node's own answer would not wait for its turn; the hook below has ours.
+        requireHostHeader: false,
+      });
+      inTurn(http, handle, () => options.onExcess?.('pipelined_requests_max'));
+      return http;
+    },
     // Clients of other services call /v1; it is the same service under another name.
     rewriteUrl: (request) => (request.url?.startsWith('/v1/') ? `/api${request.url}` : (request.url ?? '/')),
     genReqId: (request) => {
@@ -226,16 +272,17 @@ export function createServer(options: ServerOptions): Server {
     frameworkErrors: (error, request, reply) =>
       sendError(error, request as FastifyRequest, reply.header('x-request-id', request.id) as unknown as FastifyReply),
     clientErrorHandler: (error, socket) => {
+      // In the middle of an answer there is no place for another one.
+      if (isAnswering(socket)) socket.destroy();
       if (!socket.writable) return;
-      const status = (error as { code?: string }).code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
-      const message = status === 431 ? 'The request headers are too large' : 'The request is not valid HTTP';
+      const { status, reason, message } = UNREADABLE[(error as { code?: string }).code ?? ''] ?? NOT_HTTP;
       const body = JSON.stringify({
         error: { code: status, message, metadata: null },
         gateway_metadata: null,
         user_id: null,
       });
       socket.end(
-        `HTTP/1.1 ${status} ${status === 431 ? 'Request Header Fields Too Large' : 'Bad Request'}\r\nconnection: close\r\n` +
+        `HTTP/1.1 ${status} ${reason}\r\nconnection: close\r\n` +
           `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
       );
     },
@@ -248,6 +295,11 @@ export function createServer(options: ServerOptions): Server {
   server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
   server.addHook('onRoute', requireAccess);
   server.decorate('running', trackRunning(server, releaseClaim));
+  const bounds = options.connections ?? UNBOUNDED;
+  server.decorate(
+    'connections',
+    boundConnections(server.server, bounds, (reason) => options.onExcess?.(reason)),
+  );
 
   server.addHook('onRequest', (request, reply, done) => {
     const begun_ms = performance.now();
@@ -276,7 +328,11 @@ export function createServer(options: ServerOptions): Server {
     // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
     if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    answerBrowsers(request, reply, done);
+    // Whoever is told so opens the next connection elsewhere.
+    if (server.running.isLeaving() || server.connections.isReserved(request.raw.socket)) reply.headers(CLOSE);
+    const refusal = refusalOf(request);
+    if (refusal === undefined) answerBrowsers(request, reply, done);
+    else done(refusal);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     boundUnreadSoon(reply.raw);

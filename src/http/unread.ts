@@ -11,14 +11,10 @@ export function boundUnread({ socket }: ServerResponse): void {
   if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
 }
 
-/**
- * The same of an answer that is about to be sent, unless the system takes all of it at once, as it does with most. One that
- * must wait for the answers before it, on a connection that was told several requests at once, has none yet.
- */
+/** The same of an answer that is about to be sent, unless the system takes all of it at once, as it does with most. */
 export function boundUnreadSoon(answer: ServerResponse): void {
   process.nextTick(() => {
     if (answer.writableEnded && answer.writableLength === 0) return;
-    if (answer.socket === null) answer.once('socket', () => boundUnread(answer));
-    else boundUnread(answer);
+    boundUnread(answer);
   });
 }

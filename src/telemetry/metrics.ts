@@ -39,6 +39,10 @@ export interface Metrics {
   broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost', count: number): void;
   streamOpened(): void;
   streamClosed(): void;
+  /** A connection passed a bound: the setting or limit that it passed. */
+  connectionRefused(bound: string): void;
+  /** What the gauge of open connections of clients reads. */
+  watchConnections(count: () => number): void;
   /** Where the gauges of the journal read their values. */
   watchRecorder(state: () => RecorderState): void;
   /** What the gauge of money in doubt asks, seldom: it is the store that knows. A failure leaves the last answer. */
@@ -200,6 +204,12 @@ export function createMetrics(): Metrics {
     labelNames: ['limit'],
     registers,
   });
+  const connectionsRefused = new Counter({
+    name: 'gateway_connections_refused_total',
+    help: 'Connections of clients that passed a bound and were closed, or served a health probe alone.',
+    labelNames: ['bound'],
+    registers,
+  });
   const contentsLost = new Counter({
     name: 'gateway_logged_contents_lost_total',
     help: 'Calls whose content was to be kept and is not: too many waited, or the store refused it.',
@@ -294,6 +304,17 @@ export function createMetrics(): Metrics {
         (now) => now.leased_nano / 1e9,
       );
       gauge('gateway_ledger_waiting_requests', 'Requests that wait for money of a budget.', (now) => now.waiting);
+    },
+    connectionRefused: (bound) => connectionsRefused.inc({ bound }),
+    watchConnections(count) {
+      new Gauge({
+        name: 'gateway_connections',
+        help: 'Open connections of clients.',
+        registers,
+        collect() {
+          this.set(count());
+        },
+      });
     },
     watchMemory(held_bytes) {
       new Gauge({

@@ -1,17 +1,29 @@
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModelEndpoints } from '../../catalog/describe.ts';
+import { sendBytes } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+import { jsonContentType, type Listings } from './listings.ts';
 import { ModelParams, namedModel } from './named-model.ts';
 
 /** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
 export function listModelEndpoints(
   server: Server,
-  { catalog, routers, statistics }: { catalog: () => Catalog; routers: () => RouterRules; statistics: StatisticsOf },
+  {
+    catalog,
+    listings,
+    routers,
+    statistics,
+  }: {
+    catalog: () => Catalog;
+    listings: () => Listings;
+    routers: () => RouterRules;
+    statistics: StatisticsOf;
+  },
 ): void {
   server.route({
     method: 'GET',
@@ -30,8 +42,12 @@ export function listModelEndpoints(
       const { model, endpoints } = namedModel(`${author}/${slug}`, { catalog: source, routers: routers() });
       const is_known = request.principal !== undefined;
       setEndpointCaching(request, reply);
-      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
-      return { data: describeModelEndpoints(model, records) };
+      const places = endpoints.map((endpoint) => model.endpoints.indexOf(endpoint));
+      const bytes = await listings().current(`${model.id};${places.join()};${is_known}`, () => {
+        const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
+        return JSON.stringify({ data: describeModelEndpoints(model, records) });
+      });
+      return sendBytes(reply, bytes, jsonContentType);
     },
   });
 }

@@ -1,14 +1,16 @@
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
+import { sendBytes } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { errors } from '../../schemas/error.ts';
 import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+import { jsonContentType, type Listings } from './listings.ts';
 
 /** `GET /endpoints/zdr`: the endpoints that are left where zero data retention is asked for. */
 export function listZdrEndpoints(
   server: Server,
-  { catalog, statistics }: { catalog: () => Catalog; statistics: StatisticsOf },
+  { catalog, listings, statistics }: { catalog: () => Catalog; listings: () => Listings; statistics: StatisticsOf },
 ): void {
   server.route({
     method: 'GET',
@@ -24,14 +26,16 @@ export function listZdrEndpoints(
       const source = catalog();
       const is_known = request.principal !== undefined;
       setEndpointCaching(request, reply);
-      return {
-        data: source.models().flatMap((model) => {
+      const bytes = await listings().current(`zdr;${is_known}`, () => {
+        const data = source.models().flatMap((model) => {
           const kept = model.endpoints.filter(
             ({ provider }) => source.provider(provider)?.data_policy.retention_days === 0,
           );
           return endpointRecords(model, kept, { catalog: source, statistics, is_known });
-        }),
-      };
+        });
+        return JSON.stringify({ data });
+      });
+      return sendBytes(reply, bytes, jsonContentType);
     },
   });
 }

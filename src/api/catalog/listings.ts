@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Model } from '../../catalog/model.ts';
 import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
+import { coalesced } from '../../http/coalesced.ts';
 import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import type { ModelList } from './list-models.ts';
@@ -25,6 +26,8 @@ export interface Listings {
   models(query: ModelQuery): WrittenModel[];
   /** The answer of this key, made when first asked for. The ones asked for longest ago are forgotten. */
   answer(key: string, make: () => { text: string; content_type: string }): CachedAnswer;
+  /** An answer of this key that also says how endpoints do: bytes that all who ask share, made anew within the bounds of `coalesced`. */
+  current(key: string, make: () => string): Promise<Buffer>;
 }
 
 /** What answers about catalogs are kept in. Only those of the last catalog asked for are, so that an old one can go. */
@@ -50,6 +53,7 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
     }));
     return written;
   };
+  const current = new Map<string, () => Promise<Buffer>>();
   const forget = (key: string, { body }: CachedAnswer) => {
     answers.delete(key);
     bytes -= body.byteLength;
@@ -73,6 +77,15 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
         forget(oldest, answer);
       }
       return made;
+    },
+    current(key, make) {
+      const known = current.get(key);
+      if (known !== undefined) return known();
+      const ask = coalesced(() => Buffer.from(make()));
+      const [oldest] = current.keys();
+      if (current.size >= limits.catalog_answers_max && oldest !== undefined) current.delete(oldest);
+      current.set(key, ask);
+      return ask();
     },
   };
 }

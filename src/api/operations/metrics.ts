@@ -1,3 +1,4 @@
+import { coalesced } from '../../http/coalesced.ts';
 import type { Server } from '../../http/server.ts';
 
 /** Prometheus' text format, of this process, or of all workers of the machine. */
@@ -8,6 +9,7 @@ export interface MetricsSource {
 
 /** `GET /metrics`: for Prometheus. Holds names of models and providers, and no key. */
 export function metrics(server: Server, source: MetricsSource): void {
+  const text = coalesced(async () => Buffer.from(await source.text()));
   server.route({
     method: 'GET',
     url: '/metrics',
@@ -18,6 +20,6 @@ export function metrics(server: Server, source: MetricsSource): void {
       summary: "Metrics in Prometheus' text format.",
       produces: ['text/plain'],
     },
-    handler: async (_request, reply) => reply.header('content-type', source.content_type).send(await source.text()),
+    handler: async (_request, reply) => reply.header('content-type', source.content_type).send(await text()),
   });
 }
