@@ -651,9 +651,9 @@ export const limits = {
   /** A second signal within this time is the first one's echo: a terminal, a supervisor and a parent may all send it. */
   signal_echo_ms: 1_000,
   shutdown_poll_ms: 50,
-  /** Answers from changing state (metrics, listings with the health of endpoints) are made so often in a row, then once in so long. */
+  /** Answers from changing state (metrics, listings with the health of endpoints) are made so often in a row, then only for a tenth of the time, or once in so long. */
   answers_made_burst: 30,
-  answer_made_ms: 1_000,
+  answer_made_ms_max: 1_000,
   readiness_ms_max: 1_000,
   metrics_ms_max: 5_000,
   /** How long the parent of workers waits for one of them when it adds up their metrics. */
