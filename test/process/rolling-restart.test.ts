@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { type Backend, startBalancer } from './balancer.ts';
+import { chat, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
+
+/** How long a stream lasts, and how long a node that got SIGTERM serves on. */
+const stream_ms = Number(process.env['ROLLING_STREAM_MS'] ?? 1_000);
+const grace_ms = Number(process.env['ROLLING_GRACE_MS'] ?? 1_000);
+
+test('a rolling restart of four nodes behind a plain balancer fails no call', { timeout: 600_000 }, async () => {
+  const yaml = `timeouts: { shutdown_grace_ms: ${grace_ms} }\n`;
+  const nodes: GatewayProcess[] = await Promise.all([1, 2, 3, 4].map(() => serve({ yaml })));
+  const backends: Backend[] = [];
+  for (const node of nodes) backends.push({ url: node.url, key: (await makeKey(node)).key });
+  const balancer = await startBalancer(backends, 100);
+  await until('all are ready', () => backends.every(balancer.isReady));
+
+  const failed: string[] = [];
+  let answered = 0;
+  let is_over = false;
+  const stream = chat('sandbox/story', { stream: true, sandbox: { tokens: 50, chunk_delay_ms: stream_ms / 50 } });
+  const callAll = async (body: object) => {
+    while (!is_over) {
+      try {
+        const answer = await fetch(`${balancer.url}/api/v1/chat/completions`, {
+          method: 'POST',
+          body: JSON.stringify(body),
+        });
+        const text = await answer.text();
+        const isWhole = 'stream' in body ? text.endsWith('data: [DONE]\n\n') : text.includes('"choices"');
+        if (answer.status === 200 && isWhole && !text.includes('"error"')) answered += 1;
+        else failed.push(`${answer.status} ${text.slice(-200)}`);
+      } catch (error) {
+        failed.push(String((error as Error).cause ?? error));
+      }
+    }
+  };
+  const clients = [...Array(8).fill(stream), ...Array(4).fill(chat('sandbox/echo'))].map(callAll);
+  await sleep(300);
+  for (const [index, node] of nodes.entries()) {
+    expect(await stop(node)).toBe(0);
+    const { data_dir } = node;
+    nodes[index] = await serve({ yaml, data_dir, port: Number(new URL(node.url).port) });
+    await until('it is back', () => balancer.isReady(backends[index]!));
+  }
+  is_over = true;
+  await Promise.all(clients);
+  await balancer.stop();
+  expect(failed).toEqual([]);
+  expect(answered).toBeGreaterThan(50);
+});
+
+test('in its grace a node is not ready, serves new calls, and closes each connection with its answer', async () => {
+  const node = await serve({ environment: { KUBERNETES_SERVICE_HOST: '10.0.0.1' } });
+  const { key } = await makeKey(node);
+  const stopped = stop(node);
+  await until('not ready', async () => (await fetch(`${node.url}/health/ready`)).status === 503);
+  const readiness = await fetch(`${node.url}/health/ready`);
+  expect(readiness.headers.get('connection')).toBe('close');
+  expect(await readiness.text()).toContain('Not ready: the gateway is shutting down');
+  expect((await fetch(`${node.url}/health/live`)).status).toBe(200);
+  const whole = await node.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
+  expect([whole.status, whole.headers.get('connection')]).toEqual([200, 'close']);
+  const streamed = await node.call('POST', '/chat/completions', { key, body: chat('sandbox/echo', { stream: true }) });
+  expect([streamed.status, streamed.headers.get('connection')]).toEqual([200, 'close']);
+  expect(await streamed.text()).toMatch(/data: \[DONE\]\n\n$/);
+  expect(await stopped).toBe(0);
+});
