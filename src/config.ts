@@ -9,6 +9,7 @@ import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
+import { type HttpConfig, readHttp } from './config/http.ts';
 import { type LoggingConfig, readLogging } from './config/logging.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
@@ -42,6 +43,7 @@ export interface Config {
   management_key: string | undefined;
   secret: string | undefined;
   body_bytes_max: number;
+  http: HttpConfig;
   /** What requests may hold of a process's memory together. */
   memory_bytes_max: number;
   log_level: LogLevel;
@@ -165,6 +167,7 @@ export function loadConfig(
     body_bytes_max:
       integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
       limits.body_bytes_max,
+    http: readHttp(read),
     memory_bytes_max:
       read?.value.limits?.memory_bytes ??
       Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),

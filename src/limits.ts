@@ -32,6 +32,14 @@ export const limits = {
   memory_wait_ms_max: 2_000,
   memory_answer_wait_ms_max: 10_000,
   memory_waiting_max: 1_000,
+  /** Connections of clients that a process keeps open at a time; setting `http.connections_max`. Fewer where the limit of open files is low. */
+  connections_max: 4_096,
+  connections_setting_max: 1_000_000,
+  /** Of one address this part of them; setting `http.connections_per_address_max`. */
+  connections_address_divisor: 4,
+  /** Files and sockets that are kept for the store, the journal and the catalog when connections are counted. */
+  open_files_kept: 256,
+  trusted_proxies_max: 100,
   /** A client that takes longer to send its request is cut off. */
   client_request_ms_max: 120_000,
   messages_max: 10_000,

@@ -52,7 +52,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   'fast-json-stringify': [/^src\/http\/serialization/],
   aws4: [/^src\/providers\/bedrock-converse\/sign\.ts$/],
   undici: [/^src\/providers\/(undici|upstream|fetch-media|services)\.ts$/],
-  'ipaddr.js': [/^src\/providers\/addresses\.ts$/],
+  'ipaddr.js': [/^src\/providers\/addresses\.ts$/, /^src\/http\/trusted-proxies\.ts$/, /^src\/config\/http\.ts$/],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],
   'prom-client': [/^src\/telemetry\//, /^src\/cli\//],

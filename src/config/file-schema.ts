@@ -37,6 +37,11 @@ const milliseconds = Type.Integer({
   maximum: 86_400_000,
   description: 'a whole number of milliseconds, at most a day',
 });
+const connections = Type.Integer({
+  minimum: 1,
+  maximum: limits.connections_setting_max,
+  description: `a whole number from 1 to ${limits.connections_setting_max}`,
+});
 const day = Type.String({
   pattern: '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
   description: 'a day such as 2026-01-31',
@@ -473,6 +478,24 @@ export const ConfigFile = Type.Object(
           ...strict,
           description:
             'an object with journal_sync, unknown_price, budgets, hold, unknown_outcome, default_output_tokens and min_output_tokens',
+        },
+      ),
+    ),
+    http: Type.Optional(
+      Type.Object(
+        {
+          trusted_proxies: Type.Optional(
+            Type.Array(text('an IP address, or a range such as 10.0.0.0/8'), {
+              maxItems: limits.trusted_proxies_max,
+              description: `a list of at most ${limits.trusted_proxies_max} IP addresses and ranges`,
+            }),
+          ),
+          connections_max: Type.Optional(connections),
+          connections_per_address_max: Type.Optional(connections),
+        },
+        {
+          ...strict,
+          description: 'an object with trusted_proxies, connections_max and connections_per_address_max',
         },
       ),
     ),
