@@ -16,11 +16,14 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { boundBodies, releaseClaim } from './bounded-bodies.ts';
+import { answerClientError, continueLate, isBodyWithheld } from './connection.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
+import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
 import type { Authenticate, Principal } from './principal.ts';
+import { ambiguityOf, pathOf } from './request-head.ts';
 import { type Running, trackRunning } from './running.ts';
 import { schema_compilers } from './schema-compilers.ts';
 import { boundUnreadSoon } from './unread.ts';
@@ -159,6 +162,12 @@ function identify(
   }
 }
 
+/** The refusal of a request that another reader could take for another one, or end elsewhere; its connection ends with it. */
+function ambiguous(request: IncomingMessage): GatewayError | undefined {
+  const fault = ambiguityOf(request);
+  return fault === undefined ? undefined : new GatewayError(400, fault, { headers: { connection: 'close' } });
+}
+
 /** Clients that name a content type with every request name it for an empty body too, which is no JSON. */
 function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   const length = headers['content-length'];
@@ -167,43 +176,13 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   }
 }
 
-/** How many steps of a path a route pattern (`/keys/:hash`) stands for; 0 where it is of another path. */
-function stepsOf(pattern: string, path: string): number {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  const fits = wanted.every(
-    (step, index) => given[index] !== undefined && (step.startsWith(':') || step === given[index]),
-  );
-  return fits ? wanted.length : 0;
-}
-
-/** What the routes of a server have to say of a path that none of them answers. */
-interface KnownRoute {
-  methods: Set<string>;
-  skin: ErrorSkin | undefined;
-}
-
-/** The methods that a path has, and the form of errors of the operation that it is, or stands under. */
-function routesAt(
-  known: ReadonlyMap<string, KnownRoute>,
-  path: string,
-): { methods: string[]; skin: ErrorSkin | undefined } {
-  const whole = path.split('/').length;
-  const above = [...known]
-    .map(([pattern, route]) => ({ ...route, steps: stepsOf(pattern, path) }))
-    .sort((one, other) => other.steps - one.steps);
-  return {
-    methods: above.filter(({ steps }) => steps === whole).flatMap(({ methods }) => [...methods]),
-    skin: above.find(({ steps, skin }) => steps > 0 && skin !== undefined)?.skin,
-  };
-}
-
 /**
  * Makes the shell that all operations stand in. Order of what happens to a request: CORS (preflights are answered
  * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
  */
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
+  const known = createKnownRoutes();
   const server = fastify({
     // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
     // loggers it would look over what that makes for each request. Lines name their request themselves.
@@ -215,30 +194,21 @@ export function createServer(options: ServerOptions): Server {
     return503OnClosing: false,
     requestTimeout: limits.client_request_ms_max,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
-    http: { maxHeaderSize: limits.header_bytes_max },
-    // Clients of other services call /v1; it is the same service under another name.
-    rewriteUrl: (request) => (request.url?.startsWith('/v1/') ? `/api${request.url}` : (request.url ?? '/')),
+    // A request without a host is refused in our envelope: `ambiguityOf`.
+    http: { maxHeaderSize: limits.header_bytes_max, requireHostHeader: false },
+    rewriteUrl: pathOf,
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
     },
     // What fails before a route is found meets no hook.
-    frameworkErrors: (error, request, reply) =>
-      sendError(error, request as FastifyRequest, reply.header('x-request-id', request.id) as unknown as FastifyReply),
-    clientErrorHandler: (error, socket) => {
-      if (!socket.writable) return;
-      const status = (error as { code?: string }).code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
-      const message = status === 431 ? 'The request headers are too large' : 'The request is not valid HTTP';
-      const body = JSON.stringify({
-        error: { code: status, message, metadata: null },
-        gateway_metadata: null,
-        user_id: null,
-      });
-      socket.end(
-        `HTTP/1.1 ${status} ${status === 431 ? 'Request Header Fields Too Large' : 'Bad Request'}\r\nconnection: close\r\n` +
-          `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      if (isBodyWithheld(request.raw)) reply.header('connection', 'close');
+      const thrown = ambiguous(request.raw) ?? error;
+      sendError(thrown, request as FastifyRequest, reply as unknown as FastifyReply, known.at(request.url).skin);
     },
+    clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
   if (logger !== false) server.log = logger;
 
@@ -276,21 +246,21 @@ export function createServer(options: ServerOptions): Server {
     // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
     if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    answerBrowsers(request, reply, done);
+    const refused = ambiguous(request.raw);
+    if (refused === undefined) answerBrowsers(request, reply, done);
+    else if (request.is404) sendError(refused, request, reply, known.at(request.url).skin);
+    else done(refused);
   });
-  server.addHook('onSend', (_request, reply, _payload, done) => {
+  server.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    if (isBodyWithheld(raw)) reply.header('connection', 'close');
     boundUnreadSoon(reply.raw);
     done();
   });
-  const known = new Map<string, KnownRoute>();
-  server.addHook('onRoute', ({ url, method, config }) => {
-    const { methods, skin } = known.get(url) ?? { methods: new Set(), skin: undefined };
-    for (const name of [method].flat()) methods.add(name);
-    known.set(url, { methods, skin: skin ?? config?.skin });
-  });
+  server.addHook('onRoute', known.add);
   const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.url === '*') return reply.code(204).header('allow', known.methods().join(', ')).send();
     const path = request.url.split('?')[0] ?? '/';
-    const { methods, skin } = routesAt(known, path.replace(/\/$/, ''));
+    const { methods, skin } = known.at(path);
     if (methods.length === 0)
       return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, skin);
     const headers = { allow: methods.join(', ') };
@@ -300,9 +270,10 @@ export function createServer(options: ServerOptions): Server {
   server.setNotFoundHandler(sendNotFound);
   server.addHook('onRequest', (request, reply, done) => {
     // A body that nobody wants is not read.
-    if (request.is404) sendNotFound(request, reply);
+    if (request.is404 || known.isShadowed(request)) sendNotFound(request, reply);
     else identify(options, request, done);
   });
   boundBodies(server, options.memory);
+  continueLate(server);
   return server;
 }

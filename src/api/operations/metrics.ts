@@ -1,4 +1,8 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
 
 /** Prometheus' text format, of this process, or of all workers of the machine. */
 export interface MetricsSource {
@@ -6,8 +10,16 @@ export interface MetricsSource {
   text(): Promise<string>;
 }
 
-/** `GET /metrics`: for Prometheus. Holds names of models and providers, and no key. */
-export function metrics(server: Server, source: MetricsSource): void {
+const digest = (text: string) => createHash('sha256').update(text).digest();
+
+/** Whether a header brings the token, in a time that says nothing about it. */
+function bringsToken(authorization: string | undefined, token: string): boolean {
+  const [, sent] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
+  return sent !== undefined && timingSafeEqual(digest(sent), digest(token));
+}
+
+/** `GET /metrics`: for Prometheus, with a token where one is set. Holds names of models and providers, and no key. */
+export function metrics(server: Server, source: MetricsSource, token: string | undefined): void {
   server.route({
     method: 'GET',
     url: '/metrics',
@@ -16,8 +28,19 @@ export function metrics(server: Server, source: MetricsSource): void {
       operationId: 'getMetrics',
       tags: ['Operations'],
       summary: "Metrics in Prometheus' text format.",
+      description: 'Wants the token of the setting `metrics.token` as a bearer token, if there is one.',
       produces: ['text/plain'],
+      response: { 200: Type.String(), ...errors(401, 500) },
     },
-    handler: async (_request, reply) => reply.header('content-type', source.content_type).send(await source.text()),
+    onRequest: ({ headers }, _reply, done) => {
+      if (token === undefined || bringsToken(headers.authorization, token)) return done();
+      const shown = { 'www-authenticate': 'Bearer' };
+      done(new GatewayError(401, 'The metrics need their token as a bearer token', { headers: shown }));
+    },
+    handler: async (_request, reply) =>
+      reply
+        .header('content-type', source.content_type)
+        .header('cache-control', 'no-store')
+        .send(await source.text()),
   });
 }
