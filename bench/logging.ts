@@ -33,10 +33,7 @@ const CHUNKS = 200;
 const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
 const directory = mkdtempSync(join(tmpdir(), 'bench-logging-'));
 const database = await openDatabase({ data_dir: directory });
-const home = await organizationStore(database.queries).insertFirst({
-  at: new Date().toISOString(),
-  management: undefined,
-});
+const home = await organizationStore(database.queries).insertFirst({ at: new Date().toISOString() });
 const { organization_id, default_workspace_id: workspace_id } = home;
 
 const words = 'The quick brown fox jumps over the lazy dog, and 42 others watch. ';

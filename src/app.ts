@@ -127,6 +127,8 @@ export interface AppOptions {
 
 export interface App {
   server: Server;
+  /** Binds every address that the configuration names, then does what must follow; ready is the service after that. */
+  listen(address: { host: string; port: number; reusePort: boolean }, finish: () => Promise<void>): Promise<void>;
   /** Forgets the failures of endpoints that a reload has changed. */
   forgetFailures(has_changed: (endpoint_id: string) => boolean): void;
   /** Stops taking requests, lets the running ones finish within a bound, then ends those that are left: their clients are told. */
@@ -149,8 +151,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const services = createServices();
   const tokenizer = createTokenizer();
   const analyzer = createAnalyzer(services, () => served().config.guardrails.analyzer);
+  const proxies = trustedProxies(config.http.trusted_proxies);
   const memory = createMemory(config.memory_bytes_max);
   metrics.watchMemory(() => memory.held_bytes);
+  const connections = { ...config.http, trustedProxies: proxies };
+  const onExcess = connectionLog(log, metrics);
+  let starting = true;
   let draining = false;
 
   const authenticate = createAuthenticate({
@@ -167,8 +173,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     authenticate,
     logger: log,
     body_bytes_max: config.body_bytes_max,
-    connections: { ...config.http, trustedProxies: trustedProxies(config.http.trusted_proxies) },
-    onExcess: connectionLog(log, metrics),
+    connections,
+    onExcess,
     memory,
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock),
@@ -348,6 +354,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         wholeCatalog,
         recorder,
         clock,
+        proxies,
         secret: options.secret,
         dryRuns: {
           contents,
@@ -369,6 +376,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     secret: options.secret,
     management_key: config.management_key,
     public_origin: config.auth.public_origin,
+    proxies,
     issuer: config.auth.issuer,
     organization_id: home.organization_id,
     translate: storeRefusal,
@@ -384,14 +392,26 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
   healthOperation(server, {
     async unready() {
+      if (starting) return 'the gateway is starting';
       if (running.isLeaving()) return 'the gateway is shutting down';
       if (!recorder.state().admitting) return 'too many outcomes wait for the store';
       return (await storeAnswers()) ? undefined : 'the store does not answer';
     },
   });
-  metricsOperation(server, options.metrics_source);
+  const metricsServer =
+    config.metrics.listen &&
+    createServer({
+      authenticate,
+      logger: log,
+      body_bytes_max: limits.form_bytes_max,
+      connections,
+      onExcess,
+      observe: requestLog(log, metrics),
+    });
+  metricsOperation(metricsServer ?? server, options.metrics_source, config.metrics.token);
   serveDocumentation(server, routes);
   await server.ready();
+  await metricsServer?.ready();
   exchange.start();
   responses.start();
   contents.start();
@@ -401,6 +421,13 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   return {
     server,
+    async listen({ host, port, reusePort }, finish) {
+      const shared = reusePort ? { reusePort } : {};
+      await server.listen({ host, port, ...shared });
+      await metricsServer?.listen({ ...config.metrics.listen, ...shared });
+      await finish();
+      starting = false;
+    },
     forgetFailures: health.forget,
     async drain() {
       running.leave();
@@ -421,6 +448,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       // A little later than the connections, so that what was sent on them is recorded.
       const late = sleep(told_ms + limits.shutdown_poll_ms, undefined, { ref: false });
       await closed;
+      await metricsServer?.close();
       clearInterval(idle);
       clearTimeout(last);
       await Promise.race([running.idle(), late]);

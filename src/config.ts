@@ -11,6 +11,7 @@ import { logLevels, type ProbesSection, type TimeoutsSection } from './config/fi
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type HttpConfig, readHttp } from './config/http.ts';
 import { type LoggingConfig, readLogging } from './config/logging.ts';
+import { type MetricsConfig, readMetrics } from './config/metrics.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type PluginsConfig, readPlugins } from './config/plugins.ts';
@@ -44,6 +45,7 @@ export interface Config {
   secret: string | undefined;
   body_bytes_max: number;
   http: HttpConfig;
+  metrics: MetricsConfig;
   /** What requests may hold of a process's memory together. */
   memory_bytes_max: number;
   log_level: LogLevel;
@@ -114,6 +116,7 @@ const settings = [
   'GATEWAY_CONFIG_WATCH',
   'GATEWAY_MANAGEMENT_KEY',
   'GATEWAY_SECRET',
+  'GATEWAY_METRICS_TOKEN',
   'GATEWAY_BODY_BYTES_MAX',
   'GATEWAY_LOG_LEVEL',
   'GATEWAY_DEFAULT_MODEL',
@@ -154,9 +157,10 @@ export function loadConfig(
   const { logging, warnings: loggingWarnings } = readLogging(environment, read);
   const rate_limits = readRateRules(read);
   const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
+  const host = variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1';
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
-    host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
+    host,
     port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
     data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
     database_url: databaseUrl(environment),
@@ -168,6 +172,7 @@ export function loadConfig(
       integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
       limits.body_bytes_max,
     http: readHttp(read),
+    metrics: readMetrics(environment, read, host),
     memory_bytes_max:
       read?.value.limits?.memory_bytes ??
       Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),

@@ -2,6 +2,7 @@ import { createSecret } from '../src/accounts/key.ts';
 import { type AuthPagesDependencies, authPages } from '../src/api/auth/auth-pages.ts';
 import { createAuthenticate } from '../src/api/authenticate.ts';
 import { createChange } from '../src/api/change.ts';
+import { trustedProxies } from '../src/http/trusted-proxies.ts';
 import type { Database } from '../src/storage/database.ts';
 import { keyStore } from '../src/storage/keys.ts';
 import { managementServer } from './management-server.ts';
@@ -37,6 +38,7 @@ export async function authPagesServer(
     }),
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
     management_key,
+    proxies: trustedProxies([]),
     public_origin: options.public_origin,
     issuer: options.issuer,
     organization_id: home.organization_id,

@@ -28,10 +28,7 @@ const say = (line: string) => {
 const fail = (facts: object, message: string) => say(`failed ${message} ${JSON.stringify(facts)}`);
 
 const database = await openDatabase({ data_dir, database_url });
-const home = await organizationStore(database.queries).insertFirst({
-  at: new Date().toISOString(),
-  management: undefined,
-});
+const home = await organizationStore(database.queries).insertFirst({ at: new Date().toISOString() });
 const recorder = await startRecorder({
   data_dir,
   store: ledgerStore(database.queries, database.engine),

@@ -57,6 +57,7 @@ test('every YAML of the README and the guides is a configuration that loads with
         AZURE_RESOURCE_NAME: 'r',
         ELEVENLABS_API_KEY: 'k',
         OIDC_CLIENT_SECRET: 'k',
+        METRICS_TOKEN: 'm'.repeat(32),
         VOYAGE_API_KEY: 'k',
       };
       const config = loadConfig(environment, { config_file });

@@ -16,7 +16,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
  * `foreign` is the management credential of another organization. Tests may change `principals`.
  */
 export async function managementServer(database: Database, at: string, limitManagement?: (caller: string) => void) {
-  const home = await organizationStore(database.queries).insertFirst({ at, management: undefined });
+  const home = await organizationStore(database.queries).insertFirst({ at });
   const foreign = await otherOrganization(database, at);
   const changes = localChangeFeed();
   const principals: Record<'management' | 'ordinary' | 'foreign', Principal> & Record<string, Principal> = {

@@ -1,7 +1,8 @@
 import { createVault } from '../accounts/vault.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { createRateLimit } from '../http/rate-limit.ts';
+import { createRateLimit, limitClients } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
+import type { TrustedProxies } from '../http/trusted-proxies.ts';
 import type { Clock } from '../inference/call.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
@@ -78,6 +79,7 @@ export interface ManagementDependencies {
   wholeCatalog: () => Catalog;
   recorder: Recorder;
   clock: Clock;
+  proxies: TrustedProxies;
   /** What stored credentials are encrypted with. */
   secret: string;
   /** What guardrails are tried with. */
@@ -160,7 +162,10 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     providerSlug,
     vault: createVault(secret),
     secret,
-    limitExchanges: createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
+    limitExchanges: limitClients(
+      createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
+      dependencies.proxies,
+    ),
     activity: activityStore(queries),
     assignments: assignmentStore(queries),
     audit: auditStore(queries),

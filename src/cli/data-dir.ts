@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isMainThread } from 'node:worker_threads';
 import { ConfigError } from '../config.ts';
 import { limits } from '../limits.ts';
 
-/** Makes the data directory where it is missing, for this user alone; fails where it may not be written. */
+/**
+ * Makes the data directory where it is missing, for this user alone; fails where it may not be written. From here on all files
+ * that this process makes are for its user alone: the store, its log of changes and the journal are made by SQLite and Node in many places.
+ */
 export function prepareDataDir(data_dir: string): void {
+  // A thread cannot set it, and has that of its process.
+  if (isMainThread) process.umask(0o077);
   try {
     makeFolder(data_dir);
     accessSync(data_dir, constants.W_OK | constants.X_OK);

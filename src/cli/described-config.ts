@@ -33,7 +33,7 @@ function shown(settings: Readonly<Record<string, Setting>>): Section['rows'] {
 
 function serviceSettings(config: Config): Record<string, Setting> {
   const presence = (value: string | undefined) => (value === undefined ? 'not set' : 'set');
-  const { probes } = config;
+  const { probes, metrics } = config;
   return {
     host: config.host,
     port: config.port,
@@ -43,6 +43,8 @@ function serviceSettings(config: Config): Record<string, Setting> {
     config_watch: config.config_watch ? 'on' : 'off',
     management_key: presence(config.management_key),
     secret: presence(config.secret),
+    metrics_token: presence(metrics.token),
+    metrics_address: metrics.listen === undefined ? 'that of the API' : `${metrics.listen.host}:${metrics.listen.port}`,
     body_bytes_max: config.body_bytes_max,
     memory_bytes_max: config.memory_bytes_max,
     log_level: config.log_level,

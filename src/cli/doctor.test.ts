@@ -28,7 +28,7 @@ function examine(environment: Record<string, string>, yaml: string): string {
     providers: config.providers,
     created_default: 0,
   });
-  return doctor(config, { catalog, data_dir: 'in use' });
+  return doctor(config, { catalog, data_dir: 'in use', exposed: [] });
 }
 
 const secrets = {

@@ -8,6 +8,7 @@ import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
 import { DATABASE_FILE } from '../storage/database.ts';
 import { storeFault } from '../storage/store-fault.ts';
+import { exposedFiles } from './data-dir-modes.ts';
 import { describeConfig } from './described-config.ts';
 
 /** What the doctor found outside the configuration. */
@@ -15,10 +16,12 @@ export interface Findings {
   catalog: Catalog;
   /** What is to be said of it. */
   data_dir: string;
+  /** Files in it that other users of the machine may read. */
+  exposed: readonly string[];
 }
 
 /** What is configured and what will not work, as text, without any secret. */
-export function doctor(config: Config, { catalog, data_dir }: Findings): string {
+export function doctor(config: Config, { catalog, data_dir, exposed }: Findings): string {
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
   const unpriced = catalog
     .endpoints()
@@ -44,6 +47,11 @@ export function doctor(config: Config, { catalog, data_dir }: Findings): string 
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
     ...unserved(config, catalog),
     ...config.warnings.map((warning) => `Warning: ${warning}`),
+    ...(exposed.length === 0
+      ? []
+      : [
+          `Warning: other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
+        ]),
     '',
   ].join('\n');
 }
@@ -88,7 +96,8 @@ export async function runDoctor(args: string[], environment: Environment): Promi
     providers: config.providers,
     created_default: config.loaded_at,
   });
-  process.stdout.write(doctor(config, { catalog, data_dir: await stateOf(config) }));
+  const exposed = exposedFiles(config.data_dir).map(({ path }) => path);
+  process.stdout.write(doctor(config, { catalog, data_dir: await stateOf(config), exposed }));
   return 0;
 }
 

@@ -29,6 +29,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
   rate_limits: 'live',
   http: { needs_restart: 'http' },
+  metrics: { needs_restart: 'metrics' },
   memory_bytes_max: { needs_restart: 'limits.memory_bytes' },
   logging: { needs_restart: 'logging' },
   log_level: { needs_restart: 'logging.level' },

@@ -16,7 +16,8 @@ import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
-import { firstStart } from './first-start.ts';
+import { closeDataDir } from './data-dir-modes.ts';
+import { firstHome, firstKey } from './first-start.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
@@ -41,7 +42,7 @@ export interface GatewayOptions {
   chance?: (() => number) | undefined;
   /** Other processes listen on the same port. */
   share_port?: boolean | undefined;
-  /** Told the management key that this start made, before anything else can fail. */
+  /** Receives the management key that this start made: it listens, and nothing is left that can fail. */
   onManagementKey?: ((management_key: string) => void) | undefined;
   /** Told where this process counts. */
   onMetrics?: ((registry: Registry) => void) | undefined;
@@ -94,12 +95,15 @@ function servedOf(config: Config): Served {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
   try {
-    const { app, config, replace } = await build(options, opened);
+    const { app, config, replace, makeFirstKey } = await build(options, opened);
     options.onBuilt?.();
     // On Linux the kernel deals connections out to workers that listen each for themselves. Elsewhere the parent hands
     // them on, and a client whose connection is on its way to a worker that dies waits for ever.
     const reusePort = options.share_port === true && process.platform === 'linux';
-    await app.server.listen({ host: config.host, port: config.port, ...(reusePort ? { reusePort } : {}) });
+    await app.listen({ host: config.host, port: config.port, reusePort }, async () => {
+      const management_key = await makeFirstKey();
+      if (management_key !== undefined) options.onManagementKey?.(management_key);
+    });
     const [address] = app.server.addresses();
     return { url: urlOf(address, config), app, replace, stop: () => opened.disposeAsync() };
   } catch (error) {
@@ -112,12 +116,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 async function build(
   options: GatewayOptions,
   opened: AsyncDisposableStack,
-): Promise<Pick<Gateway, 'app' | 'replace'> & { config: Config }> {
+): Promise<Pick<Gateway, 'app' | 'replace'> & { config: Config; makeFirstKey(): Promise<string | undefined> }> {
   const { log, clock = systemClock } = options;
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
   if (sandbox) opened.defer(() => sandbox.stop());
   const config = sandbox?.config ?? options.config;
   prepareDataDir(config.data_dir);
+  closeDataDir(config.data_dir, log);
   const database = await openDatabase({
     data_dir: config.data_dir,
     database_url: config.database_url,
@@ -125,8 +130,7 @@ async function build(
     onLost: options.onStoreLost,
   });
   opened.defer(() => database.close());
-  const { home, management_key } = await firstStart(config, database, clock);
-  if (management_key !== undefined) options.onManagementKey?.(management_key);
+  const home = await firstHome(database, clock);
   const changes = await openChangeFeed({
     data_dir: config.data_dir,
     database_url: config.database_url,
@@ -166,6 +170,7 @@ async function build(
   return {
     app,
     config,
+    makeFirstKey: () => firstKey(config, database, { home, clock }),
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);

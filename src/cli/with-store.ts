@@ -6,7 +6,7 @@ import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Home } from '../storage/organizations.ts';
 import { announceKey } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
-import { firstStart } from './first-start.ts';
+import { firstHome, firstKey } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 
 /** What a command works with: the store of the configured gateway, and its one way to change things. */
@@ -28,7 +28,8 @@ export async function withStore<T>(
   const { data_dir, database_url } = config;
   const database = await openDatabase({ data_dir, database_url, ...options });
   try {
-    const { home, management_key } = await firstStart(config, database, systemClock);
+    const home = await firstHome(database, systemClock);
+    const management_key = await firstKey(config, database, { home, clock: systemClock });
     // What a command answers is on the other stream, for scripts.
     if (management_key !== undefined) announceKey(management_key, process.stderr);
     const changes = await openChangeFeed({ data_dir, database_url, listens: false });

@@ -8,10 +8,11 @@ import { type Config, type Environment, type FoundFile, loadConfig, readBundledC
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
-import { announce, announceKey, onceSignalled } from './announce.ts';
+import { announce, onceSignalled } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
+import { closeDataDir } from './data-dir-modes.ts';
 import { warnOfExpiry } from './expiring-models.ts';
-import { firstStart } from './first-start.ts';
+import { firstHome } from './first-start.ts';
 import { followConfig, onReloadSignal } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
@@ -57,6 +58,7 @@ export async function serveWorkers(options: {
 }): Promise<void> {
   const { config, log, environment, file, found } = options;
   prepareDataDir(config.data_dir);
+  closeDataDir(config.data_dir, log);
   const port = await freePort(config);
   await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
@@ -186,8 +188,7 @@ async function freePort({ host, port }: Config): Promise<number> {
 async function prepareStore(config: Config): Promise<void> {
   const database = await openDatabase({ data_dir: config.data_dir, database_url: config.database_url });
   try {
-    const { management_key } = await firstStart(config, database, systemClock);
-    if (management_key !== undefined) announceKey(management_key);
+    await firstHome(database, systemClock);
   } finally {
     await database.close();
   }

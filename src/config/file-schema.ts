@@ -506,6 +506,18 @@ export const ConfigFile = Type.Object(
         },
       ),
     ),
+    metrics: Type.Optional(
+      Type.Object(
+        {
+          token: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+          host: Type.Optional(text('a host name or an IP address')),
+          port: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 65_535, description: 'a whole number from 1 to 65535' }),
+          ),
+        },
+        { ...strict, description: 'an object with token, host and port' },
+      ),
+    ),
     limits: Type.Optional(
       Type.Object(
         {

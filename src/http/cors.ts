@@ -6,12 +6,12 @@ const METHODS = 'GET, OPTIONS, PATCH, DELETE, POST, PUT';
 const PREFLIGHT_S = '86400';
 
 /**
- * Lets pages of any origin call the API: what protects it is the key, and no cookie counts here. Only requests of a browser
+ * Lets pages of any origin call the API, and nothing else: what protects it is the key, and no cookie counts here. Only requests of a browser
  * say where they come from; all others pass without a header. Preflights are answered before authentication.
  */
 export function answerBrowsers(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   const { headers } = request.raw;
-  if (headers.origin === undefined) {
+  if (headers.origin === undefined || !request.url.startsWith('/api/')) {
     done();
     return;
   }

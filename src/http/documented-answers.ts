@@ -23,6 +23,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   413: 'The request is too large.',
   422: 'The provider cannot process the request.',
   429: 'A rate limit is reached, here or at every provider that may serve the request.',
+  431: 'The request line and the headers are too large together; the connection ends.',
   500: 'A fault of the gateway.',
   502: 'The provider failed, or its answer was none.',
   503: 'No provider serves the request at the moment, or the store or the memory of the gateway does not.',
@@ -54,9 +55,19 @@ const requestHeader = (name: string, description: string, schema: Json): Json =>
   schema,
 });
 
-/** Completes what the document says of an operation: what its statuses mean, and the headers that go with them. */
+const error_body: Json = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+
+/** What is answered in place of any operation: to what is no HTTP, or no path (400), did not come whole in time (408) or is too large. */
+function edgeStatuses(method: string): string[] {
+  return ['400', '408', ...(method === 'GET' ? [] : ['413']), '431'];
+}
+
+/** Completes what the document says of an operation: what else may be answered, what its statuses mean, and the headers that go with them. */
 export function documentAnswers(method: string, operation: Operation): void {
   const { responses } = operation;
+  for (const status of edgeStatuses(method)) {
+    responses[status] ??= { description: MEANINGS[status] ?? '', content: error_body };
+  }
   const runs_models = runsModels(method, operation.tags);
   const is_cached = '304' in responses;
   for (const [status, response] of Object.entries(responses)) {

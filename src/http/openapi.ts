@@ -49,7 +49,10 @@ export function serveDocumentation(server: Server, routes: readonly RouteOptions
   server.get('/', { config: { access: 'open' } }, (_request, reply) =>
     reply
       .header('content-type', 'text/html; charset=utf-8')
-      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+      .header(
+        'content-security-policy',
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+      )
       .send(FRONT_PAGE),
   );
 }

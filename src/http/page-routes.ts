@@ -75,8 +75,6 @@ export async function servePages(
     );
     scope.setErrorHandler((error, request, reply) => sendErrorPage(translate?.(error) ?? error, request, reply));
     scope.addHook('onRequest', (request, reply, next) => {
-      reply.removeHeader('access-control-allow-origin');
-      reply.removeHeader('access-control-expose-headers');
       reply
         .header('cache-control', 'no-store')
         // `no-referrer` would have browsers hide the origin of our own forms too.

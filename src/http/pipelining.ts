@@ -42,11 +42,6 @@ class RequestQueue {
   }
 }
 
-/** Whether a request of this connection is under way. */
-export function isAnswering(socket: object): boolean {
-  return (socket as QueuedSocket)[QUEUE]?.underWay !== undefined;
-}
-
 /**
  * Lets one request of a connection be under way at a time, in the order in which they were sent. While others wait, nothing is
  * read from the connection. One read may bring more than `pipelined_requests_max` requests: then the connection is closed.
@@ -60,16 +55,7 @@ export function inTurn(server: Server, handle: RequestListener, onExcess: (socke
       const next = queue.next();
       if (next !== undefined) begin(queue, next);
     });
-    const { req: request } = response;
-    const { expect } = request.headers;
-    if (expect !== undefined && request.httpVersion === '1.1') {
-      if (!/^100-continue$/i.test(expect)) {
-        response.writeHead(417).end();
-        return;
-      }
-      response.writeContinue();
-    }
-    handle(request, response);
+    handle(response.req, response);
   };
   const admit = (request: IncomingMessage, response: ServerResponse) => {
     const socket = request.socket as QueuedSocket;
@@ -85,7 +71,7 @@ export function inTurn(server: Server, handle: RequestListener, onExcess: (socke
     }
   };
   server.on('request', admit);
-  // Without listeners Node answers these itself, however many wait.
+  // Without listeners Node answers these itself, before anything of them is looked at (`continueLate` does it in time).
   server.on('checkContinue', admit);
   server.on('checkExpectation', admit);
 }

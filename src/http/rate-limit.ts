@@ -1,5 +1,7 @@
+import type { onRequestHookHandler } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { networkOf, type TrustedProxies } from './trusted-proxies.ts';
 
 interface Bucket {
   tokens: number;
@@ -28,6 +30,14 @@ export function createRateLimit(
     const wait_ms = Math.ceil(((1 - tokens) * 60_000) / per_minute);
     const message = `More than ${per_minute} ${what} a minute; try again in ${Math.ceil(wait_ms / 1_000)} s`;
     throw rateLimited(message, { limit: per_minute, remaining: 0, ends_at_ms: clock.now_ms() + wait_ms, wait_ms });
+  };
+}
+
+/** Counts the requests of each client by its address, before their bodies are sent: for routes that ask for no key. */
+export function limitClients(count: (client: string) => void, proxies: TrustedProxies): onRequestHookHandler {
+  return ({ ip, headers }, _reply, done) => {
+    count(networkOf(proxies.clientAddress(ip, headers['x-forwarded-for'])));
+    done();
   };
 }
 

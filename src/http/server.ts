@@ -16,13 +16,16 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { boundBodies, releaseClaim } from './bounded-bodies.ts';
+import { answerClientError, continueLate, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
+import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
-import { inTurn, isAnswering } from './pipelining.ts';
+import { inTurn } from './pipelining.ts';
 import type { Authenticate, Principal } from './principal.ts';
+import { ambiguityOf, pathOf } from './request-head.ts';
 import { type Running, trackRunning } from './running.ts';
 import { schema_compilers } from './schema-compilers.ts';
 import { trustedProxies } from './trusted-proxies.ts';
@@ -95,17 +98,6 @@ export interface ServerOptions {
   observe?: ((request: FastifyRequest, reply: FastifyReply, ms: number) => void) | undefined;
 }
 
-/** What is answered to bytes that are no request, by Node's codes. */
-const UNREADABLE: Readonly<Record<string, { status: number; reason: string; message: string }>> = {
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    reason: 'Request Header Fields Too Large',
-    message: 'The request headers are too large',
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, reason: 'Request Timeout', message: 'The request took too long to arrive' },
-};
-const NOT_HTTP = { status: 400, reason: 'Bad Request', message: 'The request is not valid HTTP' };
-
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
 /** The secret of a request: a bearer token, or the header that Anthropic-style clients send. */
@@ -134,12 +126,9 @@ const UNBOUNDED: ConnectionBounds = {
   trustedProxies: trustedProxies([]),
 };
 
-/** Why a request is not looked at any further, whoever sent it. */
-function refusalOf({ server, raw }: FastifyRequest): GatewayError | undefined {
-  if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {
-    return new GatewayError(400, 'The request has no Host header; HTTP/1.1 requires one', { headers: CLOSE });
-  }
-  if (!server.connections.isReserved(raw.socket) || raw.url?.startsWith('/health/') === true) return undefined;
+/** The refusal of a request on a connection beyond the bounds, which serves the health of the gateway alone. */
+function beyondConnections({ raw }: FastifyRequest): GatewayError | undefined {
+  if (raw.url?.startsWith('/health/') === true) return undefined;
   return new GatewayError(503, 'The gateway has as many connections as it takes; try again soon', {
     headers: { ...CLOSE, 'retry-after': '1' },
   });
@@ -196,6 +185,12 @@ function identify(
   }
 }
 
+/** The refusal of a request that another reader could take for another one, or end elsewhere; its connection ends with it. */
+function ambiguous(request: IncomingMessage): GatewayError | undefined {
+  const fault = ambiguityOf(request);
+  return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
+}
+
 /** Clients that name a content type with every request name it for an empty body too, which is no JSON. */
 function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   const length = headers['content-length'];
@@ -204,43 +199,13 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   }
 }
 
-/** How many steps of a path a route pattern (`/keys/:hash`) stands for; 0 where it is of another path. */
-function stepsOf(pattern: string, path: string): number {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  const fits = wanted.every(
-    (step, index) => given[index] !== undefined && (step.startsWith(':') || step === given[index]),
-  );
-  return fits ? wanted.length : 0;
-}
-
-/** What the routes of a server have to say of a path that none of them answers. */
-interface KnownRoute {
-  methods: Set<string>;
-  skin: ErrorSkin | undefined;
-}
-
-/** The methods that a path has, and the form of errors of the operation that it is, or stands under. */
-function routesAt(
-  known: ReadonlyMap<string, KnownRoute>,
-  path: string,
-): { methods: string[]; skin: ErrorSkin | undefined } {
-  const whole = path.split('/').length;
-  const above = [...known]
-    .map(([pattern, route]) => ({ ...route, steps: stepsOf(pattern, path) }))
-    .sort((one, other) => other.steps - one.steps);
-  return {
-    methods: above.filter(({ steps }) => steps === whole).flatMap(({ methods }) => [...methods]),
-    skin: above.find(({ steps, skin }) => steps > 0 && skin !== undefined)?.skin,
-  };
-}
-
 /**
  * Makes the shell that all operations stand in. Order of what happens to a request: CORS (preflights are answered
  * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
  */
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
+  const known = createKnownRoutes();
   const server = fastify({
     // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
     // loggers it would look over what that makes for each request. Lines name their request themselves.
@@ -256,36 +221,25 @@ export function createServer(options: ServerOptions): Server {
         maxHeaderSize: limits.header_bytes_max,
         requestTimeout: limits.client_request_ms_max,
         keepAliveTimeout: limits.client_idle_ms_max,
-        // Node's own answer would not wait for its turn; the hook below has ours.
+        // Node's own answer would not wait for its turn; `ambiguityOf` refuses a request without a host.
         requireHostHeader: false,
       });
       inTurn(http, handle, () => options.onExcess?.('pipelined_requests_max'));
       return http;
     },
-    // Clients of other services call /v1; it is the same service under another name.
-    rewriteUrl: (request) => (request.url?.startsWith('/v1/') ? `/api${request.url}` : (request.url ?? '/')),
+    rewriteUrl: pathOf,
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
     },
     // What fails before a route is found meets no hook.
-    frameworkErrors: (error, request, reply) =>
-      sendError(error, request as FastifyRequest, reply.header('x-request-id', request.id) as unknown as FastifyReply),
-    clientErrorHandler: (error, socket) => {
-      // In the middle of an answer there is no place for another one.
-      if (isAnswering(socket)) socket.destroy();
-      if (!socket.writable) return;
-      const { status, reason, message } = UNREADABLE[(error as { code?: string }).code ?? ''] ?? NOT_HTTP;
-      const body = JSON.stringify({
-        error: { code: status, message, metadata: null },
-        gateway_metadata: null,
-        user_id: null,
-      });
-      socket.end(
-        `HTTP/1.1 ${status} ${reason}\r\nconnection: close\r\n` +
-          `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      if (isBodyWithheld(request.raw)) reply.header('connection', 'close');
+      const thrown = ambiguous(request.raw) ?? error;
+      sendError(thrown, request as FastifyRequest, reply as unknown as FastifyReply, known.at(request.url).skin);
     },
+    clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
   if (logger !== false) server.log = logger;
 
@@ -328,25 +282,24 @@ export function createServer(options: ServerOptions): Server {
     // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
     if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    // Whoever is told so opens the next connection elsewhere.
-    if (server.running.isLeaving() || server.connections.isReserved(request.raw.socket)) reply.headers(CLOSE);
-    const refusal = refusalOf(request);
-    if (refusal === undefined) answerBrowsers(request, reply, done);
-    else done(refusal);
+    // Clients that read this open their next connection elsewhere.
+    const isReserved = server.connections.isReserved(request.raw.socket);
+    if (isReserved || server.running.isLeaving()) reply.headers(CLOSE);
+    const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
+    if (refused === undefined) answerBrowsers(request, reply, done);
+    else if (request.is404) sendError(refused, request, reply, known.at(request.url).skin);
+    else done(refused);
   });
-  server.addHook('onSend', (_request, reply, _payload, done) => {
+  server.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    if (isBodyWithheld(raw)) reply.header('connection', 'close');
     boundUnreadSoon(reply.raw);
     done();
   });
-  const known = new Map<string, KnownRoute>();
-  server.addHook('onRoute', ({ url, method, config }) => {
-    const { methods, skin } = known.get(url) ?? { methods: new Set(), skin: undefined };
-    for (const name of [method].flat()) methods.add(name);
-    known.set(url, { methods, skin: skin ?? config?.skin });
-  });
+  server.addHook('onRoute', known.add);
   const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.url === '*') return reply.code(204).header('allow', known.methods().join(', ')).send();
     const path = request.url.split('?')[0] ?? '/';
-    const { methods, skin } = routesAt(known, path.replace(/\/$/, ''));
+    const { methods, skin } = known.at(path);
     if (methods.length === 0)
       return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, skin);
     const headers = { allow: methods.join(', ') };
@@ -356,9 +309,10 @@ export function createServer(options: ServerOptions): Server {
   server.setNotFoundHandler(sendNotFound);
   server.addHook('onRequest', (request, reply, done) => {
     // A body that nobody wants is not read.
-    if (request.is404) sendNotFound(request, reply);
+    if (request.is404 || known.isShadowed(request)) sendNotFound(request, reply);
     else identify(options, request, done);
   });
   boundBodies(server, options.memory);
+  continueLate(server);
   return server;
 }

@@ -13,7 +13,7 @@ export async function backUp({ data_dir, file }: { data_dir: string; file: strin
   const source = join(data_dir, DATABASE_FILE);
   if (!existsSync(source)) throw new Error(`There is no embedded store at ${source}`);
   if (existsSync(file)) throw new Error(`${file} exists; a backup never overwrites a file`);
-  await mkdir(dirname(file), { recursive: true });
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const partial = `${file}.${process.pid}.partial`;
   const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
   try {

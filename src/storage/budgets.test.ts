@@ -24,7 +24,7 @@ describeStores('budgets', ({ open }) => {
   async function setUp() {
     const database = await open();
     const { queries } = database;
-    const home = await organizationStore(queries).insertFirst({ at: AT, management: undefined });
+    const home = await organizationStore(queries).insertFirst({ at: AT });
     const { organization_id, default_workspace_id: workspace_id, owner_user_id: user_id } = home;
     const keys = keyStore(queries);
     const makeKey = (over: Partial<NewKey> = {}) => {

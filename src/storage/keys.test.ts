@@ -10,7 +10,7 @@ const AT = '2026-11-21T10:00:00.000Z';
 describeStores('organizations and keys', ({ open }) => {
   async function home() {
     const database = await open();
-    const made = await organizationStore(database.queries).insertFirst({ at: AT, management: undefined });
+    const made = await organizationStore(database.queries).insertFirst({ at: AT });
     const key = (over: Partial<StoredKey> = {}): Omit<StoredKey, 'id' | 'version'> => {
       const { hash, label } = createSecret();
       return {
@@ -35,16 +35,16 @@ describeStores('organizations and keys', ({ open }) => {
     return { database, made, key, keys: keyStore(database.queries) };
   }
 
-  test('the first start makes one home, and starts at once share it', async () => {
+  test('the first start makes one home and one key, and starts at once share them', async () => {
     const database = await open();
     const store = organizationStore(database.queries);
-    const starts = await Promise.all(
-      Array.from({ length: 6 }, () => store.insertFirst({ at: AT, management: createSecret() })),
-    );
-    expect(starts.filter(({ created }) => created)).toHaveLength(1);
-    expect(new Set(starts.map(({ default_workspace_id }) => default_workspace_id)).size).toBe(1);
-    const again = await store.insertFirst({ at: AT, management: createSecret() });
-    expect(again.created).toBe(false);
+    const homes = await Promise.all(Array.from({ length: 6 }, () => store.insertFirst({ at: AT })));
+    expect(new Set(homes.map(({ default_workspace_id }) => default_workspace_id)).size).toBe(1);
+    expect(await database.queries.selectFrom('api_keys').select('id').execute()).toEqual([]);
+    const stored = await Promise.all(homes.map((home) => store.insertFirstKey({ at: AT, home, key: createSecret() })));
+    expect(stored.filter((is_stored) => is_stored)).toHaveLength(1);
+    const again = await store.insertFirst({ at: AT });
+    expect(await store.insertFirstKey({ at: AT, home: again, key: createSecret() })).toBe(false);
     expect(await database.queries.selectFrom('api_keys').select(['is_management', 'id']).execute()).toEqual([
       { is_management: true, id: 1 },
     ]);

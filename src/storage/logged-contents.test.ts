@@ -12,7 +12,7 @@ describeStores('contents of calls', ({ open }) => {
   async function setUp() {
     const database: Database = await open();
     const { queries } = database;
-    const home = await organizationStore(queries).insertFirst({ at: at(0), management: undefined });
+    const home = await organizationStore(queries).insertFirst({ at: at(0) });
     const { default_workspace_id, organization_id } = home;
     const contents = loggedContentStore(queries);
     const row = (id: string, over: Partial<LoggedContentRow> = {}): LoggedContentRow => ({

@@ -10,16 +10,18 @@ export interface Home {
   default_workspace_id: string;
 }
 
+/** The counter that stands until an organization has got its first management key. */
+const KEY_OWED = 'first_management_key';
+
 /** Organizations, their members and their workspaces at rest. */
 export function organizationStore(queries: Queries) {
   return {
     /**
-     * Makes the one organization with its owner, its default workspace and its first management key, unless somebody
-     * did. When several processes start together, one of them makes it and all of them get the same answer; `created`
-     * tells the one whose management key is the stored one.
+     * Makes the one organization with its owner and its default workspace, unless somebody did. When several processes start
+     * together, one of them makes it and all of them get the same answer.
      */
-    insertFirst: (first: { at: string; management: { hash: string; label: string } | undefined }) =>
-      queries.transaction().execute(async (tx): Promise<Home & { created: boolean }> => {
+    insertFirst: ({ at }: { at: string }) =>
+      queries.transaction().execute(async (tx): Promise<Home> => {
         // The row is the gate: on PostgreSQL a second process waits here until the first has committed.
         const gate = await tx
           .insertInto('counters')
@@ -27,8 +29,23 @@ export function organizationStore(queries: Queries) {
           .onConflict((conflict) => conflict.column('name').doNothing())
           .returning('value')
           .executeTakeFirst();
-        if (gate) await insertHome(tx, first);
-        return { ...(await findHome(tx)), created: gate !== undefined };
+        if (gate) {
+          await insertHome(tx, at);
+          await tx.insertInto('counters').values({ name: KEY_OWED, value: 1 }).execute();
+        }
+        return findHome(tx);
+      }),
+
+    /**
+     * Stores the first management key of an organization that still lacks it; tells whether it did. Of several processes that
+     * offer one, one stores it.
+     */
+    insertFirstKey: ({ at, home, key }: { at: string; home: Home; key: { hash: string; label: string } }) =>
+      queries.transaction().execute(async (tx): Promise<boolean> => {
+        const owed = await tx.deleteFrom('counters').where('name', '=', KEY_OWED).returning('name').executeTakeFirst();
+        if (owed === undefined) return false;
+        await insertKey(tx, { at, home, key });
+        return true;
       }),
 
     findDefaultWorkspace: (organization_id: string) =>
@@ -87,10 +104,7 @@ async function findHome(tx: Queries): Promise<Home> {
     .executeTakeFirstOrThrow();
 }
 
-async function insertHome(
-  tx: Queries,
-  { at, management }: { at: string; management: { hash: string; label: string } | undefined },
-): Promise<void> {
+async function insertHome(tx: Queries, at: string): Promise<void> {
   const organization_id = randomUUID();
   const user_id = randomUUID();
   const workspace_id = randomUUID();
@@ -155,14 +169,19 @@ async function insertHome(
       seq: await nextNumber(tx, 'workspace_members'),
     })
     .execute();
-  if (!management) return;
+}
+
+async function insertKey(
+  tx: Queries,
+  { at, home, key }: { at: string; home: Home; key: { hash: string; label: string } },
+): Promise<void> {
   await keyStore(tx).insert({
     // Field by field: what makes a key also has its secret.
-    hash: management.hash,
-    label: management.label,
-    organization_id,
-    workspace_id,
-    creator_user_id: user_id,
+    hash: key.hash,
+    label: key.label,
+    organization_id: home.organization_id,
+    workspace_id: home.default_workspace_id,
+    creator_user_id: home.owner_user_id,
     name: 'Management key',
     is_management: true,
     disabled: false,

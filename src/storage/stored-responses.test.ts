@@ -12,7 +12,7 @@ describeStores('stored responses', ({ open }) => {
   async function setUp() {
     const database: Database = await open();
     const { queries } = database;
-    const home = await organizationStore(queries).insertFirst({ at: at(0), management: undefined });
+    const home = await organizationStore(queries).insertFirst({ at: at(0) });
     const { default_workspace_id: workspace_id } = home;
     const responses = storedResponseStore(queries);
     const insert = (id: string, second: number, sealed = id) =>

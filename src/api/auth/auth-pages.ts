@@ -2,9 +2,10 @@ import { createVault } from '../../accounts/vault.ts';
 import { createIssuer, type IssuerSettings } from '../../http/issuer.ts';
 import { servePages, type TranslateError } from '../../http/page-routes.ts';
 import type { Authenticate } from '../../http/principal.ts';
-import { createRateLimit } from '../../http/rate-limit.ts';
+import { createRateLimit, limitClients } from '../../http/rate-limit.ts';
 import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
+import type { TrustedProxies } from '../../http/trusted-proxies.ts';
 import { limits } from '../../limits.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
@@ -23,6 +24,7 @@ export interface AuthPagesDependencies {
   secret: string;
   management_key: string | undefined;
   public_origin: string | undefined;
+  proxies: TrustedProxies;
   issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
   /** Where newcomers from the issuer belong. */
   organization_id: string;
@@ -34,7 +36,8 @@ export interface AuthPagesDependencies {
 export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<void> {
   const { queries, change, authenticate, secret, management_key, public_origin, clock } = dependencies;
   const site: Site = { public_origin };
-  const limitSignIns = createRateLimit(limits.sign_ins_per_minute, clock, 'attempts to sign in');
+  const countSignIn = createRateLimit(limits.sign_ins_per_minute, clock, 'attempts to sign in');
+  const limitSignIns = limitClients(countSignIn, dependencies.proxies);
   const issuer =
     dependencies.issuer &&
     createIssuer({ ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` }, clock.monotonic_ms);

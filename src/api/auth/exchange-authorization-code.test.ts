@@ -30,9 +30,9 @@ describeStores('POST /auth/keys', ({ open }) => {
     exchangeAuthorizationCode(made.server, {
       queries: database.queries,
       change,
-      limitExchanges: () => {
+      limitExchanges: (_request, _reply, done) => {
         budget -= 1;
-        if (budget < 0) throw new GatewayError(429, 'too many', { headers: { 'retry-after': '1' } });
+        done(budget < 0 ? new GatewayError(429, 'too many', { headers: { 'retry-after': '1' } }) : undefined);
       },
     });
     const issue = async (body: object = {}, credential = 'management') => {

@@ -1,3 +1,4 @@
+import type { onRequestHookHandler } from 'fastify';
 import Type from 'typebox';
 import {
   type ChallengeMethod,
@@ -23,8 +24,8 @@ import type { Change, Work } from '../change.ts';
 export interface ExchangeAuthorizationCodeDependencies {
   queries: Queries;
   change: Change;
-  /** Counts an exchange of a remote address; throws when it is one too many. */
-  limitExchanges: (address: string) => void;
+  /** Counts an exchange of a client; refuses when it is one too many. */
+  limitExchanges: onRequestHookHandler;
 }
 
 const invalidCode = () => new GatewayError(403, 'Invalid code or code_verifier');
@@ -109,6 +110,7 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
     config: { access: 'open' },
     // Anybody may send one.
     bodyLimit: limits.form_bytes_max,
+    onRequest: limitExchanges,
     schema: {
       operationId: 'exchangeAuthorizationCode',
       tags: ['Authorization code'],
@@ -125,7 +127,6 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
       },
     },
     handler: async (request, reply) => {
-      limitExchanges(request.ip);
       const { body } = request;
       const code_challenge_method = methodOf(body);
       const code_hash = hashCode(body.code);

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Vault } from '../../accounts/vault.ts';
 import { GatewayError } from '../../errors.ts';
 import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts';
@@ -20,8 +20,8 @@ export interface IssuerPagesDependencies {
   /** Seals what the browser keeps while its person is at the issuer. */
   vault: Vault;
   site: Site;
-  /** Counts an attempt of a remote address; throws when it is one too many. */
-  limitSignIns: (address: string) => void;
+  /** Counts an attempt of a client; refuses when it is one too many. */
+  limitSignIns: onRequestHookHandler;
   now: () => number;
 }
 
@@ -67,8 +67,8 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
     url: '/sign-in/issuer',
     exposeHeadRoute: false,
     config: { access: 'open' },
+    onRequest: limitSignIns,
     handler: async (request, reply) => {
-      limitSignIns(request.ip);
       const return_to = returnPath(queryOf(request).get('return_to'));
       const { url, pending } = await issuer.begin();
       keep(reply, { ...pending, return_to, until_ms: now() + limits.issuer_sign_in_ms_max });
@@ -81,8 +81,8 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
     url: ISSUER_CALLBACK,
     exposeHeadRoute: false,
     config: { access: 'open' },
+    onRequest: limitSignIns,
     handler: async (request, reply) => {
-      limitSignIns(request.ip);
       const pending = recall(request);
       clearCookie(reply, site, COOKIE);
       if (queryOf(request).get('state') !== pending.state) {

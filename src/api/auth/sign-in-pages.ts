@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, onRequestHookHandler } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import { formOf, queryOf } from '../../http/page-routes.ts';
 import { sendPage } from '../../http/pages/html.ts';
@@ -12,8 +12,8 @@ export interface SignInPagesDependencies {
   sessions: PageSessions;
   authenticate: Authenticate;
   issuer_host: string | undefined;
-  /** Counts an attempt of a remote address; throws when it is one too many. */
-  limitSignIns: (address: string) => void;
+  /** Counts an attempt of a client; refuses when it is one too many. */
+  limitSignIns: onRequestHookHandler;
 }
 
 const SIGN_IN = '/sign-in';
@@ -57,8 +57,8 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     method: 'POST',
     url: SIGN_IN,
     config: { access: 'open' },
+    onRequest: limitSignIns,
     handler: async (request, reply) => {
-      limitSignIns(request.ip);
       const form = formOf(request);
       const return_to = returnPath(form.get('return_to'));
       const again = (status: number, error: string) =>

@@ -1,5 +1,10 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import { sendBytes } from '../../http/cached-answer.ts';
 import { coalesced } from '../../http/coalesced.ts';
 import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
 
 /** Prometheus' text format, of this process, or of all workers of the machine. */
 export interface MetricsSource {
@@ -7,8 +12,16 @@ export interface MetricsSource {
   text(): Promise<string>;
 }
 
-/** `GET /metrics`: for Prometheus. Holds names of models and providers, and no key. */
-export function metrics(server: Server, source: MetricsSource): void {
+const digest = (text: string) => createHash('sha256').update(text).digest();
+
+/** Whether a header brings the token, in a time that says nothing about it. */
+function bringsToken(authorization: string | undefined, token: string): boolean {
+  const [, sent] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
+  return sent !== undefined && timingSafeEqual(digest(sent), digest(token));
+}
+
+/** `GET /metrics`: for Prometheus, with a token where one is set. Holds names of models and providers, and no key. */
+export function metrics(server: Server, source: MetricsSource, token: string | undefined): void {
   const text = coalesced(async () => Buffer.from(await source.text()));
   server.route({
     method: 'GET',
@@ -18,8 +31,16 @@ export function metrics(server: Server, source: MetricsSource): void {
       operationId: 'getMetrics',
       tags: ['Operations'],
       summary: "Metrics in Prometheus' text format.",
+      description: 'Wants the token of the setting `metrics.token` as a bearer token, if there is one.',
       produces: ['text/plain'],
+      response: { 200: Type.String(), ...errors(401, 500) },
     },
-    handler: async (_request, reply) => reply.header('content-type', source.content_type).send(await text()),
+    onRequest: ({ headers }, _reply, done) => {
+      if (token === undefined || bringsToken(headers.authorization, token)) return done();
+      const shown = { 'www-authenticate': 'Bearer' };
+      done(new GatewayError(401, 'The metrics need their token as a bearer token', { headers: shown }));
+    },
+    handler: async (_request, reply) =>
+      sendBytes(reply.header('cache-control', 'no-store'), await text(), source.content_type),
   });
 }

@@ -18,7 +18,7 @@ describeStores('stored responses', ({ open }) => {
     write_ms_max = 5_000,
   ) {
     const { queries } = await open();
-    const { default_workspace_id } = await organizationStore(queries).insertFirst({ at: AT, management: undefined });
+    const { default_workspace_id } = await organizationStore(queries).insertFirst({ at: AT });
     const warnings: string[] = [];
     const stored = createStoredResponses({
       store: store(storedResponseStore(queries)),

@@ -1,0 +1,40 @@
+import { limits } from '../limits.ts';
+import { ConfigError } from './config-error.ts';
+import { type Environment, expand, variable } from './providers.ts';
+import type { ReadFile } from './read-file.ts';
+
+/** Who may read the metrics, and where. */
+export interface MetricsConfig {
+  /** What a scraper must send as its bearer token; undefined: anybody who reaches the address reads them. */
+  token: string | undefined;
+  /** An address of their own; undefined: that of the API. */
+  listen: { host: string; port: number } | undefined;
+}
+
+const VARIABLE = 'GATEWAY_METRICS_TOKEN';
+
+function tokenRule(token: string): string | undefined {
+  const { management_key_chars_min: chars_min } = limits;
+  return token.length >= chars_min && /^[\x21-\x7e]+$/.test(token)
+    ? undefined
+    : `must have ${chars_min} characters or more, of plain ASCII without white space`;
+}
+
+/** Reads the section `metrics`. A token that cannot be read stops the start: without it the metrics would be open. */
+export function readMetrics(environment: Environment, file: ReadFile | undefined, host: string): MetricsConfig {
+  const { token: text, host: own_host = host, port } = file?.value.metrics ?? {};
+  const listen = port === undefined ? undefined : { host: own_host, port };
+  if (port === undefined && own_host !== host)
+    throw file!.wrong(['metrics', 'host'], 'must have metrics.port beside it');
+  const given = variable(environment, VARIABLE);
+  if (given !== undefined) {
+    const rule = tokenRule(given);
+    if (rule !== undefined) throw new ConfigError(`${VARIABLE} ${rule}`);
+    return { token: given, listen };
+  }
+  if (text === undefined) return { token: undefined, listen };
+  const { text: token, unset } = expand(text, environment);
+  const rule = unset === undefined ? tokenRule(token) : `refers to ${unset}, which is not set`;
+  if (rule !== undefined) throw file!.wrong(['metrics', 'token'], rule);
+  return { token, listen };
+}

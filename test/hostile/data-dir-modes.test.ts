@@ -1,0 +1,72 @@
+import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { chat, freshDir, makeKey, run, serve, stop } from '../process/gateway-process.ts';
+
+const LAUNCHER = join(import.meta.dirname, '../../bin/model-gateway.cjs');
+
+/** Every file and folder below a folder with the rights of other users, where they have any. */
+function exposed(dir: string): string[] {
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => (statSync(join(dir, name)).mode & 0o077) !== 0,
+  );
+}
+
+let umask: number;
+beforeEach(() => {
+  // Processes that a test starts have it: as open as a system can be.
+  umask = process.umask(0);
+});
+afterEach(() => {
+  process.umask(umask);
+});
+
+test.skipIf(process.platform === 'win32').each([[1], [2]])(
+  'what the gateway keeps is for its user alone from the moment it is made: store, log of changes, journal, secret, backup (%i workers)',
+  async (workers) => {
+    const home = freshDir();
+    const data_dir = join(home, 'made', 'data');
+    const gateway = await serve({ data_dir, args: ['--workers', String(workers)] });
+    const { key } = await makeKey(gateway);
+    const answer = await gateway.call('POST', '/chat/completions', { key, body: chat('sandbox/echo') });
+    expect(answer.status).toBe(200);
+    expect(readdirSync(data_dir)).toEqual(
+      expect.arrayContaining(['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'secret', 'slots']),
+    );
+    expect(exposed(join(home, 'made'))).toEqual([]);
+    const backup = run(process.execPath, [LAUNCHER, 'backup', join(home, 'made', 'copies', 'today.db')], {
+      env: { GATEWAY_DATA_DIR: data_dir },
+    });
+    expect(await backup.ended).toBe(0);
+    expect(await stop(gateway)).toBe(0);
+    expect(exposed(join(home, 'made'))).toEqual([]);
+  },
+);
+
+test.skipIf(process.platform === 'win32')(
+  'files that other users could read are closed at the start, with a warning; doctor names them before',
+  async () => {
+    const first = await serve();
+    await makeKey(first);
+    await stop(first);
+    const { data_dir } = first;
+    const names = readdirSync(data_dir, { recursive: true, encoding: 'utf8' });
+    for (const name of names) chmodSync(join(data_dir, name), 0o777);
+    const doctor = run(process.execPath, [LAUNCHER, 'doctor'], { env: { GATEWAY_DATA_DIR: data_dir } });
+    await doctor.ended;
+    expect(doctor.out()).toContain(`Warning: other users of this machine may read ${names.length} files`);
+    const second = await serve({ data_dir });
+    expect(second.log()).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        files: expect.any(Number),
+        msg: expect.stringMatching(/^other users .* could read/),
+      }),
+    );
+    expect(exposed(data_dir)).toEqual([]);
+    await stop(second);
+    const third = await serve({ data_dir });
+    expect(third.log().filter(({ level }) => level === 'warn')).toEqual([]);
+    await stop(third);
+  },
+);
