@@ -3,6 +3,9 @@ import { parameters } from '../../src/schemas/endpoint.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { type WatchedServer, watchServer } from './watched-server.ts';
 
+/** Longer than a busy machine takes. */
+const WAIT = { timeout: 60_000 };
+
 let gateway: TestGateway;
 let watched: WatchedServer;
 beforeAll(async () => {
@@ -47,7 +50,7 @@ test('lists of models with filters of each client its own hold no more than a sh
   await vi.waitFor(async () => {
     metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(held()).toBeGreaterThan(whole);
-  });
+  }, WAIT);
   expect(held()).toBeLessThanOrEqual(0.75 * 32 * 1024 * 1024);
   const small = await gateway.call('POST', '/messages/count_tokens', {
     model: 'acme/m-1',
@@ -59,5 +62,5 @@ test('lists of models with filters of each client its own hold no more than a sh
   await vi.waitFor(async () => {
     metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(held()).toBe(0);
-  });
+  }, WAIT);
 });
