@@ -185,7 +185,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     done(refused ? shuttingDown() : undefined);
   });
   const { running } = server;
-  metrics.watchConnections(() => server.connections.count);
+  metrics.watchConnections(server.connections.count);
   const routes = collectRoutes(server);
 
   const ownCredentials = createOwnCredentials({

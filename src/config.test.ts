@@ -302,6 +302,16 @@ describe('gateway.yaml', () => {
     expect(load('# nothing\n').providers).toEqual([]);
   });
 
+  test.each([
+    ['none without an orchestrator', {}, '', 0],
+    ['two seconds in Kubernetes', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, '', 2_000],
+    ['two seconds in Nomad', { NOMAD_ALLOC_ID: 'a' }, '', 2_000],
+    ['two seconds in Amazon ECS', { ECS_CONTAINER_METADATA_URI_V4: 'http://x' }, '', 2_000],
+    ['what the file says', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'timeouts: { shutdown_grace_ms: 0 }', 0],
+  ])('the grace period after SIGTERM is %s', (_, environment, yaml, grace_ms) => {
+    expect(load(yaml, environment).timeouts.shutdown_grace_ms).toBe(grace_ms);
+  });
+
   test('timeouts, journal and logging are taken, the environment wins over the file', () => {
     const yaml = 'timeouts: { upstream_idle_ms_max: 5 }\nledger: { journal_sync: os }\nlogging: { level: debug }\n';
     expect(load(yaml)).toMatchObject({

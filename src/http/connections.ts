@@ -14,7 +14,7 @@ export interface ConnectionBounds {
 
 /** The connections of clients to one server. */
 export interface Connections {
-  readonly count: number;
+  count(): number;
   /** Whether a connection is beyond the bounds: it is served the health of the gateway, once, and nothing else. */
   isReserved(socket: object): boolean;
   /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
@@ -71,9 +71,7 @@ export function boundConnections(
     } else if (network !== undefined) socket.once('close', count(network));
   });
   return {
-    get count() {
-      return open.size;
-    },
+    count: () => open.size,
     isReserved: (socket) => reserved.has(socket as Socket),
     closeIdle() {
       server.closeIdleConnections();

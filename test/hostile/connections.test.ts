@@ -7,6 +7,9 @@ import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 const reserved_ms_max = limits.connection_reserved_ms_max;
+/** Longer than a busy machine takes. */
+const WAIT = { timeout: 60_000 };
+
 let gateway: TestGateway;
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -19,7 +22,7 @@ afterEach(async () => {
 async function startWith(http: object): Promise<void> {
   gateway = await startGateway({ yaml: JSON.stringify({ http }) });
   gateway.gateway.app.server.server.closeIdleConnections();
-  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count).toBe(0));
+  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count()).toBe(0), WAIT);
 }
 
 /** A connection from an address of this machine, which is counted once it is accepted. */
@@ -38,7 +41,7 @@ async function ask(localAddress: string, path: string): Promise<string> {
   // Refused connections are closed with their answer; others are left open.
   const answer = await Promise.race([text(socket), once(socket, 'data').then(([part]) => String(part))]);
   socket.destroy();
-  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.isReserved(socket)).toBe(false));
+  await vi.waitFor(() => expect(gateway.gateway.app.server.connections.isReserved(socket)).toBe(false), WAIT);
   return answer;
 }
 
@@ -71,7 +74,7 @@ test('the connections of an address that is closed are free again', async () => 
     const opened = [await open('127.0.0.2'), await open('127.0.0.2')];
     expect(await ask('127.0.0.2', '/api/v1/models')).toMatch(/^HTTP\/1\.1 503 /);
     for (const socket of opened) socket.destroy();
-    await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count).toBe(0));
+    await vi.waitFor(() => expect(gateway.gateway.app.server.connections.count()).toBe(0), WAIT);
   }
 });
 
@@ -92,7 +95,7 @@ test('beyond the bounds a flood of silent connections keeps a few open, and a he
   await startWith({ connections_max: 1, connections_per_address_max: 1 });
   for (let index = 0; index < 5 * limits.connections_reserved_max; index += 1) await open('127.0.0.2');
   const { connections } = gateway.gateway.app.server;
-  await vi.waitFor(() => expect(connections.count).toBeLessThanOrEqual(1 + limits.connections_reserved_max));
+  await vi.waitFor(() => expect(connections.count()).toBeLessThanOrEqual(1 + limits.connections_reserved_max), WAIT);
   expect(await ask('127.0.0.3', '/health/live')).toMatch(/^HTTP\/1\.1 200 /);
 });
 
@@ -104,7 +107,7 @@ test('a connection beyond the bounds that says nothing is closed after a moment'
   beyond.resume();
   await once(beyond, 'close');
   await sleep(1);
-  expect(gateway.gateway.app.server.connections.count).toBe(1);
+  expect(gateway.gateway.app.server.connections.count()).toBe(1);
 });
 
 test('a request without a Host header is refused in its turn', async () => {

@@ -8,6 +8,9 @@ import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { routesOf, type WatchedServer, watchServer } from './watched-server.ts';
 
+/** Longer than a busy machine takes. */
+const WAIT = { timeout: 60_000 };
+
 let gateway: TestGateway;
 let watched: WatchedServer;
 beforeAll(async () => {
@@ -116,14 +119,14 @@ test('while a request is under way, nothing more is read than one read brings, a
     `POST /api/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
-  await vi.waitFor(() => expect(watched.costOf(server).parsed).toBe(1));
+  await vi.waitFor(() => expect(watched.costOf(server).parsed).toBe(1), WAIT);
   const large = `x-filler: ${'x'.repeat(8_000)}\r\n`;
   const count = 500;
   for (let index = 0; index < count; index += 1) {
     client.write(bytesOf({ method: 'GET', path: '/health/live', more: large }, `r-${index}`));
   }
   client.write('GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
-  await vi.waitFor(() => expect(server.bytesRead).toBeGreaterThan(8_000));
+  await vi.waitFor(() => expect(server.bytesRead).toBeGreaterThan(8_000), WAIT);
   const read: number[] = [];
   while (watched.costOf(server).under_way === 0 && watched.costOf(server).parsed > 0) {
     read.push(server.bytesRead);
@@ -168,7 +171,7 @@ test('many clients that read nothing share the bytes of one answer', async () =>
   for (const { client } of opened) client.write(bytesOf({ method: 'GET', path }, 'r').repeat(30));
   await vi.waitFor(
     () => expect(opened.filter(({ server }) => watched.costOf(server).unread_bytes > 0).length).toBe(clients),
-    { timeout: 20_000 },
+    WAIT,
   );
   collect();
   const after = process.memoryUsage();

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
+import { claimOf } from '../../http/bounded-bodies.ts';
 import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
@@ -23,6 +24,9 @@ export const ModelList = Type.Object({
   last_id: nullableId,
 });
 export type ModelList = Static<typeof ModelList>;
+
+/** The list that most ask for, whose bytes all of them share. */
+const unfiltered = queryKey(modelQuery({}));
 
 const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));
 
@@ -69,6 +73,8 @@ export function listModels(
           text: modelListJson(listings.models(query)),
           content_type: jsonContentType,
         }));
+        // All others may be as many as there are clients, and as long.
+        if (queryKey(query) !== unfiltered) await claimOf(request)?.take(answer.body.byteLength);
         return sendCached(request, reply, answer, catalogCacheControl);
       }
       const place = { origin: originOf(request, site), path: feedPath(query, chat_links), chat_links };
@@ -79,6 +85,7 @@ export function listModels(
         ),
         content_type: feedContentType,
       }));
+      await claimOf(request)?.take(answer.body.byteLength);
       return sendCached(request, reply, answer, catalogCacheControl);
     },
   });
