@@ -3,6 +3,10 @@ export const limits = {
   /** A request body; setting `GATEWAY_BODY_BYTES_MAX`. */
   body_bytes_max: 64 * 1024 * 1024,
   body_bytes_setting_max: 1024 * 1024 * 1024,
+  /** What a body may hold apart from its bytes, and each text in it that is read as JSON: values, levels, and keys of one object. */
+  json_values_max: 500_000,
+  json_levels_max: 256,
+  json_keys_max: 20_000,
   header_bytes_max: 32 * 1024,
   /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
   memory_heap_share_max: 0.5,
