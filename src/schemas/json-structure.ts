@@ -28,16 +28,16 @@ export const bodyBounds: StructureBounds = {
 
 const BACKSLASH = 0x5c;
 
-const NOTHING = 0;
-const STRING = 1;
-const COMMA = 2;
-const COLON = 3;
-const LIST = 4;
-const OBJECT = 5;
-const END = 6;
+export const NOTHING = 0;
+export const STRING = 1;
+export const COMMA = 2;
+export const COLON = 3;
+export const LIST = 4;
+export const OBJECT = 5;
+export const END = 6;
 
-/** What a character outside of strings means. */
-const kinds = new Uint8Array(128);
+/** What a character of JSON outside of strings means, by its code. */
+export const kinds = new Uint8Array(128);
 for (const [chars, kind] of [
   ['"', STRING],
   [',', COMMA],
@@ -55,14 +55,14 @@ const ENTRY_BYTES = 32;
 const TEXT_BYTES = 48;
 
 /** Whether a character is escaped by the backslashes before it, of which the first may stand at `from`. */
-function isEscaped(text: string, at: number, from: number): boolean {
+export function isEscaped(text: string, at: number, from: number): boolean {
   let first = at;
   while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;
 }
 
 /** Where a string ends that is open at `from`: behind its quote; undefined where the text ends before. */
-function endOfString(text: string, from: number): number | undefined {
+export function endOfString(text: string, from: number): number | undefined {
   for (let end = text.indexOf('"', from); end !== -1; end = text.indexOf('"', end + 1)) {
     if (text.charCodeAt(end - 1) !== BACKSLASH || !isEscaped(text, end, from)) return end + 1;
   }
