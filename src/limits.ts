@@ -6,7 +6,7 @@ export const limits = {
   /** What a body may hold apart from its bytes, and each text in it that is read as JSON: values, levels, and keys of one object. */
   json_values_max: 500_000,
   json_levels_max: 256,
-  json_keys_max: 20_000,
+  json_keys_max: 10_000,
   header_bytes_max: 32 * 1024,
   /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
   memory_heap_share_max: 0.5,
@@ -66,6 +66,8 @@ export const limits = {
   error_field_chars_max: 100,
   /** Of the rules that one body breaks so many are told. */
   violations_max: 20,
+  /** Values that are looked at to say in words what is wrong with a body; what is wrong in later ones is not told. */
+  explained_values_max: 50_000,
   /** How many changes to one request are told: who breaks more of it than that sees why in these. */
   reports_max: 100,
   metadata_pairs_max: 16,

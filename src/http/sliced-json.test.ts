@@ -31,7 +31,7 @@ test.each<[string, JsonValue]>([
   ['a long string of escapes', { a: ['"\\\n\u0001/'.repeat(SLICE_BYTES)] }],
   ['a long string of wide characters', { a: '語é😀"\u2028'.repeat(SLICE_BYTES) }],
   ['many small values', Array.from({ length: 30_000 }, (_, i) => ({ [`k${i % 7}`]: [i, {}, []] }))],
-  ['an object with many keys', Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`key ${i} é`, `v${i}`]))],
+  ['an object with many keys', Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`key ${i} é`, `v${i}`]))],
   ['long ones inside each other', { a: { b: [[{ c: [LONG, { d: LONG }], e: {} }], LONG], f: null }, g: [LONG] }],
   ['numbers', [Array.from({ length: 100_000 }, (_, i) => i / 7)]],
 ])('reads %s as JSON.parse does, a slice at a time', (_what, value) => {
