@@ -75,6 +75,7 @@ class JsonBody {
   #chunks: Buffer[] = [];
   #length = 0;
   #is_wide = false;
+  #refusal: GatewayError | undefined;
 
   constructor(request: FastifyRequest, reading: BodyReading) {
     this.#request = request;
@@ -86,17 +87,23 @@ class JsonBody {
     const was_long = this.#length > SLICE_BYTES;
     this.#length += chunk.length;
     if (this.#length > this.#reading.bytes_max) throw new GatewayError(413, 'Request payload too large');
+    // What is refused is read to its end and dropped: a client that is still sending would not see why.
+    if (this.#refusal !== undefined) return;
     this.#chunks.push(chunk);
     if (this.#length <= SLICE_BYTES) return;
     for (const piece of was_long ? [chunk] : this.#chunks) {
       this.#structure.write(piece.toString('latin1'));
       this.#is_wide ||= hasWideCharacter(piece);
     }
-    this.#refuseBreach();
+    const { breach } = this.#structure;
+    if (breach === undefined) return;
+    this.#refusal = refused(breach);
+    this.#chunks = [];
   }
 
   /** Everything came. */
   end(done: Done): void {
+    if (this.#refusal !== undefined) throw this.#refusal;
     const { 'content-length': told, 'content-type': content_type } = this.#request.headers;
     if (told !== undefined && Number(told) !== this.#length) {
       throw new GatewayError(400, 'The request body does not have the length that content-length tells');
@@ -110,10 +117,6 @@ class JsonBody {
     else this.#readShort(bytes, done);
   }
 
-  #refuseBreach(): void {
-    if (this.#structure.breach !== undefined) throw refused(this.#structure.breach);
-  }
-
   #memoryBytes(is_wide: boolean): number {
     return this.#structure.memory_bytes + (is_wide ? this.#length * limits.body_copies : 0);
   }
@@ -124,7 +127,7 @@ class JsonBody {
     // What cannot be decoded reads as this character, which may also have been sent.
     if (text.includes('\uFFFD') && !isUtf8(bytes)) throw refused('is not valid UTF-8');
     this.#structure.write(text);
-    this.#refuseBreach();
+    if (this.#structure.breach !== undefined) throw refused(this.#structure.breach);
     const { regain } = request.route.config;
     const is_regained = regain !== undefined && hasLongIntegers(text);
     const parse = () => {
@@ -177,8 +180,8 @@ class JsonBody {
 }
 
 /**
- * Reads a body of JSON. What breaks a bound of `JsonStructure` is refused before it is parsed, a long body as soon as it does; a long
- * body is parsed slice by slice, with others served in between.
+ * Reads a body of JSON. What breaks a bound of `JsonStructure` is refused before it is parsed, and not kept once it does; a long body
+ * is parsed slice by slice, with others served in between.
  */
 export function readJsonBody(request: FastifyRequest, payload: Readable, reading: BodyReading, done: Done): void {
   const body = new JsonBody(request, reading);
