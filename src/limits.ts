@@ -7,6 +7,13 @@ export const limits = {
   json_values_max: 500_000,
   json_levels_max: 256,
   json_keys_max: 10_000,
+  /** Arguments of all tool calls of one request together: some wires want them as objects, and read them for that. */
+  arguments_chars_max: 16 * 1024 * 1024,
+  arguments_values_max: 100_000,
+  /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
+  estimated_chars_max: 1_000_000,
+  /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
+  turn_identity_chars_max: 256 * 1024,
   header_bytes_max: 32 * 1024,
   /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
   memory_heap_share_max: 0.5,

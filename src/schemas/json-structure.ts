@@ -156,10 +156,21 @@ export class JsonStructure {
   }
 }
 
+function hasMore(text: string, sign: string, count: number): boolean {
+  let found = 0;
+  for (let at = text.indexOf(sign); at !== -1; at = text.indexOf(sign, at + 1)) {
+    found += 1;
+    if (found > count) return true;
+  }
+  return false;
+}
+
 /** The rule that a text breaks which is to be read as JSON, as the end of a sentence; undefined: none. */
 export function structureBreach(text: string, bounds: StructureBounds = bodyBounds): string | undefined {
-  // Each level takes a sign to open it and one to end it.
-  if (text.length <= 2 * bounds.levels_max) return undefined;
+  const { levels_max, keys_max, values_max } = bounds;
+  // A key takes four characters at least, and a level one of two signs.
+  const is_short = text.length <= 4 * keys_max && text.length <= values_max;
+  if (is_short && !hasMore(text, '{', levels_max / 2) && !hasMore(text, '[', levels_max / 2)) return undefined;
   const structure = new JsonStructure(bounds);
   structure.write(text);
   return structure.breach;
