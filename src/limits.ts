@@ -12,6 +12,8 @@ export const limits = {
   arguments_values_max: 100_000,
   /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
   estimated_chars_max: 1_000_000,
+  /** Longer data of a request are hashed once where they are asked for several times. */
+  hashed_once_chars_min: 256 * 1024,
   /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
   turn_identity_chars_max: 256 * 1024,
   header_bytes_max: 32 * 1024,
