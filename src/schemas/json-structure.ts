@@ -20,7 +20,7 @@ export interface StructureBounds {
 }
 
 /** The bounds of a body, and of each text in it that is read as JSON. */
-export const bodyBounds: StructureBounds = {
+const bodyBounds: StructureBounds = {
   values_max: limits.json_values_max,
   levels_max: limits.json_levels_max,
   keys_max: limits.json_keys_max,

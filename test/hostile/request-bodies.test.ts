@@ -183,6 +183,19 @@ test('a body at the limit with millions of keys is refused by its keys', async (
   expect(await response.text()).toContain(`${limits.json_keys_max} keys`);
 });
 
+test('a field of a form that is read as JSON has the same bounds', async () => {
+  const form = new FormData();
+  form.set('model', 'sandbox/transcribe');
+  form.set('file', new File([readFileSync(join(import.meta.dirname, '../audio/speech.wav'))], 'speech.wav'));
+  form.set('provider', `{"options":{"sandbox":${nested(3_000)}}}`);
+  const response = await fetch(`${gateway.base_url}/audio/transcriptions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}` },
+    body: form,
+  });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('nested deeper')]);
+});
+
 test('the arguments of all calls of a request are bounded together', async () => {
   const called = (text: string, count: number) => ({
     model: 'sandbox/echo',
