@@ -3,6 +3,19 @@ export const limits = {
   /** A request body; setting `GATEWAY_BODY_BYTES_MAX`. */
   body_bytes_max: 64 * 1024 * 1024,
   body_bytes_setting_max: 1024 * 1024 * 1024,
+  /** What a body may hold apart from its bytes, and each text in it that is read as JSON: values, levels, and keys of one object. */
+  json_values_max: 500_000,
+  json_levels_max: 256,
+  json_keys_max: 10_000,
+  /** Arguments of all tool calls of one request together: some wires want them as objects, and read them for that. */
+  arguments_chars_max: 16 * 1024 * 1024,
+  arguments_values_max: 100_000,
+  /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
+  estimated_chars_max: 1_000_000,
+  /** Longer data of a request are hashed once where they are asked for several times. */
+  hashed_once_chars_min: 256 * 1024,
+  /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
+  turn_identity_chars_max: 256 * 1024,
   header_bytes_max: 32 * 1024,
   /** What requests may hold of a process's memory together, as a share of V8's heap; setting `limits.memory_bytes`. */
   memory_heap_share_max: 0.5,
@@ -79,6 +92,8 @@ export const limits = {
   error_field_chars_max: 100,
   /** Of the rules that one body breaks so many are told. */
   violations_max: 20,
+  /** Values that are looked at to say in words what is wrong with a body; what is wrong in later ones is not told. */
+  explained_values_max: 50_000,
   /** How many changes to one request are told: who breaks more of it than that sees why in these. */
   reports_max: 100,
   metadata_pairs_max: 16,

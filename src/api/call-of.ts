@@ -6,8 +6,9 @@ import { headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
 import { limits } from '../limits.ts';
-import { noteContents } from '../schemas/contents.ts';
+import { contentsOf, noteContents } from '../schemas/contents.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { checkArguments } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
 /** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
@@ -70,6 +71,7 @@ export function callOf(
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
   noteContents(body);
+  if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
   const accepted_ms = clock.now_ms();
   const shown = headerOf(headers, 'x-gateway-experimental-metadata');
   return {

@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { pipeline, Transform } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { hasLongIntegers, parseJson } from '../schemas/json.ts';
-import { type Claim, type Memory, structureBytes } from './memory.ts';
+import { type FastifyParse, readJsonBody } from './json-body.ts';
+import type { Claim, Memory } from './memory.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
@@ -79,48 +78,18 @@ function refuseCoding({ headers }: FastifyRequest['raw']): void {
   }
 }
 
-const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
-
-/** The text of a body of JSON. Throws `GatewayError` 400 for another encoding, told or found. */
-function textOf(body: Buffer, content_type: string | undefined): string {
-  const charset = content_type === 'application/json' ? undefined : CHARSET.exec(content_type ?? '')?.[1];
-  if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
-    throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
-  }
-  const text = body.toString('utf8');
-  // What cannot be decoded reads as this character, which may also have been sent.
-  if (text.includes('\uFFFD') && !isUtf8(body)) throw new GatewayError(400, 'The request body is not valid UTF-8');
-  return text;
-}
-
-/** Why a body was not taken; the text that the parser quotes is not echoed. */
-function refusedJson(text: string): GatewayError {
-  try {
-    JSON.parse(withoutMark(text));
-  } catch (error) {
-    const where = /at position \d+|end of JSON input/i.exec((error as Error).message)?.[0] ?? 'it cannot be parsed';
-    return new GatewayError(400, `The request body is not valid JSON (${where})`);
-  }
-  return new GatewayError(
-    400,
-    'The request body must not have the key "__proto__", nor "constructor" with a "prototype"',
-  );
-}
-
-/** The first reading passes a byte order mark over. */
-function withoutMark(text: string): string {
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-}
-
-/** Whether a body is read twice: for the integers that a number does not hold, where its operation wants them. */
-function isRegained({ route }: FastifyRequest, text: string): boolean {
-  return route.config.regain !== undefined && hasLongIntegers(text);
-}
-
-function regained(request: FastifyRequest, parsed: unknown, text: string): unknown {
-  if (parsed !== undefined && isRegained(request, text))
-    request.route.config.regain?.(parsed, parseJson(withoutMark(text)));
-  return parsed;
+function readJson(server: Server): void {
+  const parse = server.getDefaultJsonParser('error', 'error') as unknown as FastifyParse;
+  server.removeContentTypeParser('application/json');
+  server.addContentTypeParser('application/json', (request: FastifyRequest, payload, done) => {
+    const reading = {
+      bytes_max: request.route.bodyLimit ?? limits.body_bytes_max,
+      parse,
+      take: (bytes: number) => claimOf(request)?.take(bytes),
+      isLeft: () => request.raw.socket?.destroyed === true,
+    };
+    readJsonBody(request, payload, reading, done);
+  });
 }
 
 /**
@@ -129,6 +98,7 @@ function regained(request: FastifyRequest, parsed: unknown, text: string): unkno
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorate('memory', memory);
+  readJson(server);
   if (memory === undefined) return;
 
   server.addHook('preParsing', (request, reply, payload, done) => {
@@ -163,23 +133,6 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
             null,
             length === undefined ? pipeline(payload, counted(claim, first_bytes, bytes_max), () => undefined) : payload,
           );
-      },
-    );
-  });
-
-  const parse = server.getDefaultJsonParser('error', 'error');
-  server.removeContentTypeParser('application/json');
-  server.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const text = textOf(body, request.headers['content-type']);
-    whenTaken(
-      () => claimOf(request)?.take(structureBytes(text) * (isRegained(request, text) ? 2 : 1)),
-      (error) => {
-        if (error !== undefined) done(error);
-        else
-          void parse(request, text, (failure, parsed) => {
-            const is_refused = (failure as { code?: string } | null)?.code === 'FST_ERR_CTP_INVALID_JSON_BODY';
-            done(is_refused ? refusedJson(text) : failure, regained(request, parsed, text));
-          });
       },
     );
   });

@@ -5,6 +5,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
+import { limits } from '../limits.ts';
 import { documentAnswers, documented_headers, type Json, type Operation } from './documented-answers.ts';
 import { schema_compilers } from './schema-compilers.ts';
 import { type Access, accessOf } from './server.ts';
@@ -103,7 +104,9 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
         version: VERSION,
         description:
           'One HTTP API in front of every model provider. All paths also answer under `/v1`. Every answer carries `X-Request-Id`: ' +
-          'what the request sent under that name, or one of its own.',
+          'what the request sent under that name, or one of its own. ' +
+          `A JSON body has at most ${limits.json_values_max} values, ${limits.json_levels_max} levels of lists and objects, and ` +
+          `${limits.json_keys_max} keys in one object; one beyond these bounds is a 400 that names the bound.`,
       },
       servers: [{ url: '/' }],
       components: {

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { JsonStructure } from '../schemas/json-structure.ts';
 
 /** What one request holds of the memory that all share. */
 export interface Claim {
@@ -199,43 +200,20 @@ export function createMemory(bytes_max: number): Memory {
   return new SharedMemory(bytes_max);
 }
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-/** What reading and writing again make of a JSON text beside its strings: an object, a list, what stands in either, a text. */
-const OBJECT_BYTES = 128;
-const LIST_BYTES = 96;
-const ENTRY_BYTES = 32;
-const TEXT_BYTES = 48;
-
-const weights = new Uint8Array(128);
-weights['{'.charCodeAt(0)] = OBJECT_BYTES;
-weights['['.charCodeAt(0)] = LIST_BYTES;
-weights[','.charCodeAt(0)] = ENTRY_BYTES;
-weights[':'.charCodeAt(0)] = ENTRY_BYTES;
-
-/** Where the text that begins before `from` ends, or the end of everything. */
-function endOfText(json: string, from: number): number {
-  for (let end = json.indexOf('"', from); end !== -1; end = json.indexOf('"', end + 1)) {
-    let first = end;
-    while (json.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-    if ((end - first) % 2 === 0) return end;
-  }
-  return json.length;
-}
+const unbounded = { values_max: Infinity, levels_max: Infinity, keys_max: Infinity };
 
 /**
  * An upper bound of what a JSON text takes when it is read and written again, beyond `limits.body_copies` of its length: a few
  * characters can make an object, and one character above U+00FF doubles a text.
  */
 export function structureBytes(json: string): number {
-  let bytes = 0;
-  for (let at = 0; at < json.length; at += 1) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) {
-      bytes += TEXT_BYTES;
-      at = endOfText(json, at + 1);
-    } else if (code < weights.length) bytes += weights[code]!;
-  }
-  const is_wide = /[^\0-\xff]/.test(json);
-  return is_wide ? bytes + json.length * limits.body_copies : bytes;
+  const structure = new JsonStructure(unbounded);
+  structure.write(json);
+  const bytes = structure.memory_bytes;
+  return isWide(json) ? bytes + json.length * limits.body_copies : bytes;
+}
+
+/** Whether a text has characters above U+00FF, which take two bytes each, and make all of it do so. */
+export function isWide(text: string): boolean {
+  return /[^\0-\xff]/.test(text);
 }

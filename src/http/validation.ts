@@ -96,8 +96,30 @@ function intendedBranch(branches: SchemaNode[], value: unknown): SchemaNode | un
   return meant.length > 1 ? undefined : { type: 'array', items: { anyOf: sameType.map(({ items }) => items ?? {}) } };
 }
 
-function accepts(schema: SchemaNode, value: unknown): boolean {
-  return explain(schema, value, '').length === 0;
+/** How much explaining did: each look at a value against a schema in words is one. */
+export interface ExplainingWork {
+  values: number;
+}
+
+/** A list of more items is checked by its compiled schema, and the first item that fails is explained. */
+const EXPLAINED_ITEMS_MAX = 16;
+
+const checks = new WeakMap<SchemaNode, ReturnType<typeof Compile>>();
+
+/** Whether a value fits a schema: compiled, since explaining costs a hundred times as much. */
+function fits(schema: SchemaNode, value: unknown): boolean {
+  let compiled = checks.get(schema);
+  if (compiled === undefined) {
+    compiled = Compile(schema as TSchema);
+    checks.set(schema, compiled);
+  }
+  return compiled.Check(value);
+}
+
+function accepts(schema: SchemaNode, value: unknown, work: ExplainingWork): boolean {
+  return typeof value === 'object' && value !== null
+    ? fits(schema, value)
+    : explain(schema, value, '', work).length === 0;
 }
 
 function describeNode(schema: SchemaNode): string {
@@ -114,13 +136,13 @@ function quoted(values: unknown[]): string {
   return [...new Set(values.flatMap((value) => (value === undefined ? [] : JSON.stringify(value))))].join(', ');
 }
 
-function explainUnion(nested: SchemaNode[], value: unknown, path: string): Violation[] {
+function explainUnion(nested: SchemaNode[], value: unknown, path: string, work: ExplainingWork): Violation[] {
   const branches = flatten(nested);
   const told = toldBranch(branches, value);
-  if (told) return explain(told, value, path);
-  if (branches.some((branch) => accepts(branch, value))) return [];
+  if (told) return explain(told, value, path, work);
+  if (branches.some((branch) => accepts(branch, value, work))) return [];
   const branch = intendedBranch(branches, value);
-  if (branch && constantsOf(branch) === undefined) return explain(branch, value, path);
+  if (branch && constantsOf(branch) === undefined) return explain(branch, value, path, work);
   if (kindOf(value) === 'object') {
     const kinds = branches.filter(({ type }) => type === 'object').map(discriminatorOf);
     const name = kinds[0]?.name;
@@ -170,26 +192,35 @@ function explainString(schema: SchemaNode, value: string, path: string): Violati
   return [];
 }
 
-function explainObject(schema: SchemaNode, value: Record<string, unknown>, path: string): Violation[] {
+function explainObject(
+  schema: SchemaNode,
+  value: Record<string, unknown>,
+  path: string,
+  work: ExplainingWork,
+): Violation[] {
+  const { maxProperties = Number.POSITIVE_INFINITY, additionalProperties } = schema;
+  const name_chars_max = schema.propertyNames?.maxLength ?? Number.POSITIVE_INFINITY;
+  if (maxProperties !== Number.POSITIVE_INFINITY && Object.keys(value).length > maxProperties)
+    return [{ path, rule: `must have at most ${maxProperties} entries` }];
   const found: Violation[] = [];
   for (const name of schema.required ?? []) {
     if (value[name] === undefined) found.push({ path: join(path, name), rule: 'is required' });
   }
-  if (schema.maxProperties !== undefined && Object.keys(value).length > schema.maxProperties) {
-    found.push({ path, rule: `must have at most ${schema.maxProperties} entries` });
-  }
-  const name_chars_max = schema.propertyNames?.maxLength ?? Number.POSITIVE_INFINITY;
-  for (const [name, child] of Object.entries(value)) {
+  const patterns = Object.entries(schema.patternProperties ?? {}).map(
+    ([pattern, property]) => [new RegExp(pattern), property] as const,
+  );
+  for (const name in value) {
+    if (found.length >= limits.violations_max) return found;
+    const child = value[name];
     if (child === undefined) continue;
     if (name.length > name_chars_max) {
       found.push({ path: join(path, name), rule: `must have a name of at most ${name_chars_max} characters` });
     }
-    const property = propertyOf(schema, name) ?? patternProperty(schema, name);
-    if (property) append(found, explain(property, child, join(path, name)));
-    else if (schema.additionalProperties === false)
-      found.push({ path: join(path, name), rule: 'is not a known field' });
-    else if (typeof schema.additionalProperties === 'object')
-      append(found, explain(schema.additionalProperties, child, join(path, name)));
+    const property = propertyOf(schema, name) ?? patterns.find(([pattern]) => pattern.test(name))?.[1];
+    if (property) append(found, explain(property, child, join(path, name), work));
+    else if (additionalProperties === false) found.push({ path: join(path, name), rule: 'is not a known field' });
+    else if (typeof additionalProperties === 'object')
+      append(found, explain(additionalProperties, child, join(path, name), work));
   }
   return found;
 }
@@ -199,27 +230,37 @@ function propertyOf({ properties = {} }: SchemaNode, name: string): SchemaNode |
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-function patternProperty({ patternProperties }: SchemaNode, name: string): SchemaNode | undefined {
-  return Object.entries(patternProperties ?? {}).find(([pattern]) => new RegExp(pattern).test(name))?.[1];
-}
-
-function explainArray(schema: SchemaNode, value: unknown[], path: string): Violation[] {
+function explainArray(schema: SchemaNode, value: unknown[], path: string, work: ExplainingWork): Violation[] {
   if (schema.minItems !== undefined && value.length < schema.minItems)
     return [{ path, rule: `must have at least ${schema.minItems} item${schema.minItems === 1 ? '' : 's'}` }];
   if (schema.maxItems !== undefined && value.length > schema.maxItems)
     return [{ path, rule: `must have at most ${schema.maxItems} items` }];
   const items = schema.items;
   if (!items) return [];
+  if (value.length > EXPLAINED_ITEMS_MAX) {
+    const index = value.findIndex((item) => !fits(items, item));
+    return index === -1 ? [] : explain(items, value[index], `${path}[${index}]`, work);
+  }
   for (const [index, item] of value.entries()) {
-    const found = explain(items, item, `${path}[${index}]`);
+    const found = explain(items, item, `${path}[${index}]`, work);
     if (found.length > 0) return found;
   }
   return [];
 }
 
-/** Says in words what of `value` breaks `schema`, field by field; empty when nothing does. The slow path: called after a check failed. */
-export function explain(schema: SchemaNode, value: unknown, path: string): Violation[] {
-  if (schema.anyOf) return explainUnion(schema.anyOf, value, path);
+/**
+ * Says in words what of `value` breaks `schema`, field by field; empty when nothing does. The slow path: called after a check failed.
+ * Of a value with very many wrong parts the first are explained.
+ */
+export function explain(
+  schema: SchemaNode,
+  value: unknown,
+  path: string,
+  work: ExplainingWork = { values: 0 },
+): Violation[] {
+  work.values += 1;
+  if (work.values > limits.explained_values_max) return [];
+  if (schema.anyOf) return explainUnion(schema.anyOf, value, path, work);
   if (schema.const !== undefined)
     return value === schema.const ? [] : [{ path, rule: `must be ${JSON.stringify(schema.const)}` }];
   if (schema.enum) {
@@ -227,16 +268,17 @@ export function explain(schema: SchemaNode, value: unknown, path: string): Viola
   }
   if (schema.type !== undefined && !matchesType(schema.type, value))
     return [{ path, rule: `must be ${describeNode(schema)}` }];
-  if (schema.not && accepts(schema.not, value)) return [{ path, rule: `must not be ${describeNode(schema.not)}` }];
+  if (schema.not && accepts(schema.not, value, work))
+    return [{ path, rule: `must not be ${describeNode(schema.not)}` }];
   switch (kindOf(value)) {
     case 'number':
       return explainNumber(schema, value as number, path);
     case 'string':
       return explainString(schema, value as string, path);
     case 'object':
-      return explainObject(schema, value as Record<string, unknown>, path);
+      return explainObject(schema, value as Record<string, unknown>, path, work);
     case 'array':
-      return explainArray(schema, value as unknown[], path);
+      return explainArray(schema, value as unknown[], path, work);
     default:
       return [];
   }
@@ -278,8 +320,9 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     compiled ??= Compile(schema);
     const value = converts ? readIntegers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
-    const violations = explain(schema as SchemaNode, value, '').slice(0, limits.violations_max);
-    if (violations.length === 0) {
+    const work = { values: 0 };
+    const violations = explain(schema as SchemaNode, value, '', work).slice(0, limits.violations_max);
+    if (violations.length === 0 && work.values <= limits.explained_values_max) {
       // A keyword that `explain` does not know (format, multipleOf): the compiled validator's own words.
       for (const error of compiled.Errors(value)[1]) {
         violations.push({ path: error.instancePath.slice(1).replaceAll('/', '.'), rule: error.message });

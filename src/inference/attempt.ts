@@ -18,6 +18,7 @@ import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { isDeeperThan } from '../schemas/json-structure.ts';
 import { boundBody } from './bound-tools.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
@@ -79,16 +80,6 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value has so many levels. Asked without recursion, since any number of them may come. */
-function isDeep(value: unknown, levels_max: number): boolean {
-  let level: unknown[] = [value];
-  for (let levels = 0; level.length > 0; levels += 1) {
-    if (levels > levels_max) return true;
-    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
-  }
-  return false;
-}
-
 /** The body with what the client's `provider.options` have for this provider, by its slug or display name. */
 export function withOptions(
   body: JsonObject,
@@ -99,7 +90,7 @@ export function withOptions(
 ): JsonObject {
   const given = request.provider?.options;
   if (!given) return body;
-  if (isDeep(given, limits.option_levels_max)) {
+  if (isDeeperThan(given, limits.option_levels_max)) {
     throw new GatewayError(400, `provider.options is nested deeper than ${limits.option_levels_max} levels`);
   }
   const { slug, name } = candidate.provider;

@@ -75,7 +75,7 @@ export function isMeaningful(delta: Delta): boolean {
 }
 
 /** Tokens of a prompt by our own count, or another's of texts: texts, tool definitions, and a flat figure for each other part. */
-export function estimatePrompt(request: ChatRequest, count: (text: string) => number = estimateTokens): number {
+export function estimatePrompt(request: ChatRequest, count: (text: string) => number = promptCount()): number {
   const PART_TOKENS = 800;
   const MESSAGE_TOKENS = 4;
   let tokens = 3;
@@ -84,6 +84,19 @@ export function estimatePrompt(request: ChatRequest, count: (text: string) => nu
   }
   if (request.tools?.length) tokens += count(JSON.stringify(request.tools));
   return tokens;
+}
+
+/** Counts the texts of one prompt: what comes after very many characters counts as these did. */
+function promptCount(): (text: string) => number {
+  let chars = 0;
+  let tokens = 0;
+  return (text) => {
+    if (chars > limits.estimated_chars_max) return Math.ceil((text.length * tokens) / chars);
+    const counted = estimateTokens(text);
+    chars += text.length;
+    tokens += counted;
+    return counted;
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 
 /** Data that a body holds, as strings of their own or behind the comma of a data URL. */
@@ -9,21 +10,40 @@ export interface SentData {
 }
 
 /** The same for equal texts alone. A search for the text would take the square of its length, where a client wants that. */
-const markOf = (text: string) => hash('sha256', text, 'base64');
+class Marks {
+  #last_text = '';
+  #last_mark = '';
+
+  of(text: string): string {
+    if (text.length <= limits.hashed_once_chars_min) return hash('sha256', text, 'base64');
+    // The same data are asked for several times in a row, and comparing them costs far less.
+    if (text !== this.#last_text) {
+      this.#last_text = text;
+      this.#last_mark = hash('sha256', text, 'base64');
+    }
+    return this.#last_mark;
+  }
+}
 
 /** The data of a data URL, any other text as it is. */
 function bareData(text: string): string {
   return /^data:/i.test(text) ? text.slice(text.indexOf(',') + 1) : text;
 }
 
-/** How long data are in a JSON text: line ends of MIME (RFC 2045) and the like are escaped there. */
+/**
+ * How long data are in a JSON text, at least: line ends of MIME (RFC 2045) and the like are escaped there. Very long ones are not written
+ * to find out.
+ */
 export function writtenChars(data: string): number {
+  if (data.length > limits.hashed_once_chars_min) return data.length;
   return JSON.stringify(data).length - 2;
 }
 
 /** Looks through a body once, for data among `wanted`. */
 export function sentDataOf(body: JsonValue, wanted: Iterable<string>): SentData {
   const lengths = new Set<number>();
+  const known = new Marks();
+  const markOf = (text: string) => known.of(text);
   for (const data of wanted) lengths.add(data.length);
   const counts = new Map<string, number>();
   const left: JsonValue[] = lengths.size === 0 ? [] : [body];

@@ -1,5 +1,6 @@
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { estimateTokens, TokenCount } from './token-estimate.ts';
 
 const PROSE =
@@ -44,4 +45,13 @@ test('the count of a text does not depend on the pieces it comes in', () => {
 
 test('a line of the same mark is few tokens', () => {
   expect(estimateTokens('-'.repeat(64))).toBeLessThan(8);
+});
+
+test('a very long text is estimated by pieces of it, within a few percent of the whole', () => {
+  const sentence = 'The quick brown fox jumps over 13 lazy dogs, and 語 is a word. ';
+  const text = sentence.repeat(50_000);
+  expect(text.length).toBeGreaterThan(2 * limits.estimated_chars_max);
+  const whole = new TokenCount();
+  whole.add(text);
+  expect(Math.abs(estimateTokens(text) / whole.total - 1)).toBeLessThan(0.03);
 });

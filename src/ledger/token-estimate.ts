@@ -1,3 +1,5 @@
+import { limits } from '../limits.ts';
+
 type CharacterClass = 'latin' | 'digit' | 'space' | 'newline' | 'ideograph' | 'letter' | 'mark';
 
 function classOf(code: number): CharacterClass {
@@ -66,9 +68,21 @@ export class TokenCount {
   }
 }
 
-/** The tokens of a whole text; see `TokenCount`. */
+/** Of a text that is too long to be counted whole, so many pieces are, evenly spread. */
+const PIECES = 16;
+
+/** The tokens of a whole text; see `TokenCount`. A very long one counts as pieces of it do. */
 export function estimateTokens(text: string): number {
   const count = new TokenCount();
-  count.add(text);
-  return count.total;
+  if (text.length <= limits.estimated_chars_max) {
+    count.add(text);
+    return count.total;
+  }
+  const piece_chars = Math.floor(limits.estimated_chars_max / PIECES);
+  const apart_chars = (text.length - piece_chars) / (PIECES - 1);
+  for (let nth = 0; nth < PIECES; nth += 1) {
+    const from = Math.floor(nth * apart_chars);
+    count.add(text.slice(from, from + piece_chars));
+  }
+  return Math.ceil((count.total / (PIECES * piece_chars)) * text.length);
 }

@@ -5,6 +5,7 @@ import { limits } from '../../limits.ts';
 import type { Sound, TranscriptionRequest } from '../../providers/transcription/dialect.ts';
 import { ProviderPreferences as ProviderSchema } from '../../schemas/chat.ts';
 import type { ChatRequest, ProviderPreferences } from '../../schemas/inner.ts';
+import { structureBreach } from '../../schemas/json-structure.ts';
 import type { ResponseFormat, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 
 /** A request for a transcript, as the dialects read it, as the flow reads every call, and how it is to be answered. */
@@ -93,6 +94,8 @@ export function transcriptionOf(body: TranscriptionBody): Transcription {
 }
 
 function preferences(text: string): unknown {
+  const breach = structureBreach(text);
+  if (breach !== undefined) throw invalidField('provider', breach);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -55,8 +55,16 @@ export interface VaultOptions {
 /** Ids as random as they are long: one conversation's. Others are told apart by what was called, and what was answered. */
 const UNIQUE = /(?=[A-Za-z]*\d)[A-Za-z0-9]{12,}/;
 
+/** A very long text by its ends and its length. */
+function ends(text: string): string {
+  const chars = limits.turn_identity_chars_max / 2;
+  if (text.length <= 2 * chars) return text;
+  return `${text.length} ${text.slice(0, chars)} ${text.slice(-chars)}`;
+}
+
 /** A text for the same value, however it is written. */
 function canonical(json: string): string {
+  if (json.length > limits.turn_identity_chars_max) return ends(json);
   const sorted = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(sorted);
     if (typeof value !== 'object' || value === null) return value;
@@ -77,7 +85,7 @@ function textOf({ content }: Message): string {
 
 function identityOf({ id, function: { name, arguments: text } }: ToolCall, before: Message | undefined): string[] {
   if (UNIQUE.test(id)) return [id, name];
-  return [id, name, canonical(text), before === undefined ? '' : `${before.role} ${textOf(before)}`];
+  return [id, name, canonical(text), before === undefined ? '' : `${before.role} ${ends(textOf(before))}`];
 }
 
 /** The owner and the turn stand side by side in the name of a place. */

@@ -1,0 +1,69 @@
+/**
+ * The longest turn of the gateway's loop, in processor time, while one large request goes through it:
+ * `node bin/launch.cjs bench/turns.ts [--mib 1,10,62] [--only WORDS] [--json]`. The sandbox answers, in a process of its own.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startSandbox } from '../src/sandbox/server.ts';
+import { shapes } from './turns/shapes.ts';
+
+const MIB = 1024 * 1024;
+/** What the gateway goes on with after its answer is counted as well. */
+const AFTER_MS = 300;
+const AIM_MS = 50;
+const { values } = parseArgs({
+  options: {
+    mib: { type: 'string', default: '1,10,62' },
+    only: { type: 'string', default: '' },
+    rounds: { type: 'string', default: '2' },
+  },
+});
+
+const sandbox = await startSandbox();
+const child = fork(join(import.meta.dirname, 'turns/gateway.ts'), [sandbox.url], {
+  execArgv: ['--no-memory-reducer', '--max-old-space-size=3000', ...process.execArgv],
+});
+const next = async <T>() => (await once(child, 'message'))[0] as T;
+const { url, management_key } = await next<{ url: string; management_key: string }>();
+const send = (path: string, key: string, body: string) =>
+  fetch(`${url}/api/v1${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body,
+  });
+const { key } = (await (await send('/keys', management_key, '{"name":"bench"}')).json()) as { key: string };
+const longest_ms = async () => {
+  child.send('read');
+  return (await next<{ longest_ms: number }>()).longest_ms;
+};
+
+let worst_ms = 0;
+for (const { name, path, body } of shapes) {
+  if (!name.includes(values.only)) continue;
+  const cells: string[] = [];
+  let last = '';
+  for (const mib of values.mib.split(',').map(Number)) {
+    const text = body(mib * MIB);
+    let least_ms = Number.POSITIVE_INFINITY;
+    let status = '';
+    for (let round = 0; round < Number(values.rounds); round += 1) {
+      await longest_ms();
+      const response = await send(path, key, text).catch((error: Error) => error);
+      status = response instanceof Response ? String(response.status) : 'cut';
+      if (response instanceof Response) last = (await response.text()).slice(0, 160);
+      await new Promise((resolve) => setTimeout(resolve, AFTER_MS));
+      least_ms = Math.min(least_ms, await longest_ms());
+    }
+    worst_ms = Math.max(worst_ms, least_ms);
+    cells.push(`${least_ms.toFixed(0).padStart(6)} ms ${status}`);
+  }
+  process.stdout.write(
+    `${name.padEnd(38)} ${cells.join('  ')}${process.env['SHOW'] === undefined ? '' : `  ${last}`}\n`,
+  );
+}
+process.stdout.write(`longest turn: ${worst_ms.toFixed(0)} ms; the aim is ${AIM_MS} ms\n`);
+child.disconnect();
+await once(child, 'exit');
+await sandbox.stop();

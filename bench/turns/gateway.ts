@@ -1,0 +1,55 @@
+/** The gateway with a heart that beats: its parent asks how much processor time the longest pause between two beats took. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startGateway } from '../../src/cli/start-gateway.ts';
+import { declaredSandbox } from '../../src/cli/with-sandbox.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+
+const BEAT_MS = 1;
+/** No prompt is too long for its model, so that all of it is worked on. */
+const CONTEXT_TOKENS = 1_000_000_000;
+const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
+
+const home = mkdtempSync(join(tmpdir(), 'bench-turns-'));
+const config_file = join(home, 'gateway.yaml');
+const declared = declaredSandbox(process.argv[2]!);
+const models = Object.fromEntries(
+  Object.entries(declared.models).map(([id, model]) => [id, { ...model, context_length: CONTEXT_TOKENS }]),
+);
+writeFileSync(config_file, JSON.stringify({ ...declared, models }));
+const environment = {
+  GATEWAY_HOST: '127.0.0.1',
+  GATEWAY_PORT: '0',
+  GATEWAY_DATA_DIR: join(home, 'data'),
+  GATEWAY_MANAGEMENT_KEY: MANAGEMENT_KEY,
+};
+const config = loadConfig(environment, { config_file });
+const gateway = await startGateway({
+  config,
+  log: createLog('error', { write: (line) => void process.stderr.write(line) }),
+});
+
+const threadCpu_ms = () => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+};
+let longest_ms = 0;
+let last_ms = threadCpu_ms();
+setInterval(() => {
+  const now_ms = threadCpu_ms();
+  longest_ms = Math.max(longest_ms, now_ms - last_ms);
+  last_ms = now_ms;
+}, BEAT_MS).unref();
+
+process.on('message', (message) => {
+  if (message === 'read') {
+    process.send?.({ longest_ms });
+    longest_ms = 0;
+  }
+});
+process.on('disconnect', () => {
+  void gateway.stop().then(() => rmSync(home, { recursive: true, force: true }));
+});
+process.send?.({ url: gateway.url, management_key: MANAGEMENT_KEY });

@@ -1,0 +1,216 @@
+import { isAscii, isUtf8 } from 'node:buffer';
+import type { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import { GatewayError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { hasLongIntegers, type JsonValue, parseJson } from '../schemas/json.ts';
+import { JsonStructure } from '../schemas/json-structure.ts';
+import { inTurns } from './in-turns.ts';
+import { isWide } from './memory.ts';
+import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
+
+/** Fastify's own parser of JSON: calls back before it returns. */
+export type FastifyParse = (
+  request: FastifyRequest,
+  text: string,
+  done: (error: Error | null, value?: unknown) => void,
+) => void;
+
+/** How a body is read. */
+export interface BodyReading {
+  bytes_max: number;
+  parse: FastifyParse;
+  /** Counts what reading it takes, beside copies of its length; throws or rejects where there is no room. */
+  take(bytes: number): Promise<void> | undefined;
+  /** Whether its client left. */
+  isLeft(): boolean;
+}
+
+type Done = (error: Error | null, body?: unknown) => void;
+
+/** A lead byte of UTF-8 from which on characters are above U+00FF. */
+const WIDE_LEAD = 0xc4;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
+
+function refused(rule: string): GatewayError {
+  return new GatewayError(400, `The request body ${rule}`);
+}
+
+const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
+
+function checkCharset(content_type: string | undefined): void {
+  const charset = content_type === 'application/json' ? undefined : CHARSET.exec(content_type ?? '')?.[1];
+  if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
+    throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
+  }
+}
+
+/** The first reading passes a byte order mark over. */
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Why a body was not taken; the text that the parser quotes is not echoed. */
+function refusedJson(text: string): GatewayError {
+  try {
+    JSON.parse(withoutMark(text));
+  } catch (error) {
+    const where = /at position \d+|end of JSON input/i.exec((error as Error).message)?.[0] ?? 'it cannot be parsed';
+    return refused(`is not valid JSON (${where})`);
+  }
+  return refused(PROTOTYPE_RULE);
+}
+
+function hasWideCharacter(bytes: Buffer): boolean {
+  if (isAscii(bytes)) return false;
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at]! >= WIDE_LEAD) return true;
+  return false;
+}
+
+/** A body as it comes: a short one is kept, the structure of a long one is counted piece by piece. */
+class JsonBody {
+  readonly #request: FastifyRequest;
+  readonly #reading: BodyReading;
+  readonly #structure = new JsonStructure();
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #is_wide = false;
+  #refusal: GatewayError | undefined;
+
+  constructor(request: FastifyRequest, reading: BodyReading) {
+    this.#request = request;
+    this.#reading = reading;
+  }
+
+  /** Takes what came. Throws where the body is not read any further. */
+  write(chunk: Buffer): void {
+    const was_long = this.#length > SLICE_BYTES;
+    this.#length += chunk.length;
+    if (this.#length > this.#reading.bytes_max) throw new GatewayError(413, 'Request payload too large');
+    // What is refused is read to its end and dropped: a client that is still sending would not see why.
+    if (this.#refusal !== undefined) return;
+    this.#chunks.push(chunk);
+    if (this.#length <= SLICE_BYTES) return;
+    for (const piece of was_long ? [chunk] : this.#chunks) {
+      this.#structure.write(piece.toString('latin1'));
+      this.#is_wide ||= hasWideCharacter(piece);
+    }
+    const { breach } = this.#structure;
+    if (breach === undefined) return;
+    this.#refusal = refused(breach);
+    this.#chunks = [];
+  }
+
+  /** Everything came. */
+  end(done: Done): void {
+    if (this.#refusal !== undefined) throw this.#refusal;
+    const { 'content-length': told, 'content-type': content_type } = this.#request.headers;
+    if (told !== undefined && Number(told) !== this.#length) {
+      throw new GatewayError(400, 'The request body does not have the length that content-length tells');
+    }
+    if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
+    checkCharset(content_type);
+    const [first] = this.#chunks;
+    const bytes = this.#chunks.length === 1 ? first! : Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    if (this.#length > SLICE_BYTES) this.#readLong(bytes).then((body) => done(null, body), done);
+    else this.#readShort(bytes, done);
+  }
+
+  #memoryBytes(is_wide: boolean): number {
+    return this.#structure.memory_bytes + (is_wide ? this.#length * limits.body_copies : 0);
+  }
+
+  #readShort(bytes: Buffer, done: Done): void {
+    const request = this.#request;
+    const text = bytes.toString('utf8');
+    // What cannot be decoded reads as this character, which may also have been sent.
+    if (text.includes('\uFFFD') && !isUtf8(bytes)) throw refused('is not valid UTF-8');
+    this.#structure.write(text);
+    if (this.#structure.breach !== undefined) throw refused(this.#structure.breach);
+    const { regain } = request.route.config;
+    const is_regained = regain !== undefined && hasLongIntegers(text);
+    const parse = () => {
+      this.#reading.parse(request, text, (failure, body) => {
+        if (failure !== null) return void done(refusedJson(text));
+        if (is_regained) regain(body, parseJson(withoutMark(text)));
+        done(null, body);
+      });
+    };
+    const waiting = this.#reading.take(this.#memoryBytes(isWide(text)) * (is_regained ? 2 : 1));
+    if (waiting === undefined) parse();
+    else waiting.then(parse).catch(done);
+  }
+
+  async #readLong(bytes: Buffer): Promise<unknown> {
+    const memory_bytes = this.#memoryBytes(this.#is_wide);
+    await this.#reading.take(memory_bytes);
+    const { regain } = this.#request.route.config;
+    let has_long_integers = false;
+    const body = await this.#slices(bytes, (text) => {
+      has_long_integers ||= regain !== undefined && hasLongIntegers(text);
+      return this.#parseSlice(text);
+    });
+    if (has_long_integers && body !== undefined) {
+      await this.#reading.take(memory_bytes);
+      regain?.(body, (await this.#slices(bytes, parseJson)) ?? null);
+    }
+    return body;
+  }
+
+  async #slices(bytes: Buffer, parse: ParseText): Promise<JsonValue | undefined> {
+    try {
+      return await inTurns(readSlices(bytes, parse), () => this.#reading.isLeft());
+    } catch (error) {
+      throw error instanceof UnreadableJson ? refused(error.message) : error;
+    }
+  }
+
+  #parseSlice(text: string): JsonValue {
+    let parsed: unknown;
+    this.#reading.parse(this.#request, text, (failure, value) => {
+      if (failure === null) parsed = value;
+      else {
+        JSON.parse(text);
+        throw new UnreadableJson(PROTOTYPE_RULE);
+      }
+    });
+    return parsed as JsonValue;
+  }
+}
+
+/**
+ * Reads a body of JSON. What breaks a bound of `JsonStructure` is refused before it is parsed, and not kept once it does; a long body
+ * is parsed slice by slice, with others served in between.
+ */
+export function readJsonBody(request: FastifyRequest, payload: Readable, reading: BodyReading, done: Done): void {
+  const body = new JsonBody(request, reading);
+  const stop = () => {
+    payload.removeListener('data', onData);
+    payload.removeListener('end', onEnd);
+    payload.removeListener('error', onError);
+  };
+  const attempt = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      stop();
+      done(error as Error);
+    }
+  };
+  const onData = (chunk: Buffer | string) =>
+    attempt(() => body.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk));
+  const onEnd = () => {
+    stop();
+    attempt(() => body.end(done));
+  };
+  const onError = (error: Error & { statusCode?: number }) => {
+    stop();
+    error.statusCode ??= 400;
+    done(error);
+  };
+  payload.on('data', onData);
+  payload.on('end', onEnd);
+  payload.on('error', onError);
+  payload.resume();
+}

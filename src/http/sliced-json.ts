@@ -1,0 +1,295 @@
+import { isUtf8 } from 'node:buffer';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import {
+  COLON,
+  COMMA,
+  END,
+  endOfString,
+  isEscaped,
+  kinds,
+  LIST,
+  NOTHING,
+  OBJECT,
+  STRING,
+} from '../schemas/json-structure.ts';
+
+/** What is parsed, and what is looked through, before others are served. */
+export const SLICE_BYTES = 128 * 1024;
+/** What one parse is given at most: a slice, and the number, key or space that it ends with. */
+const PARSED_BYTES_MAX = 4 * SLICE_BYTES;
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+const LIST_END = 0x5d;
+const OBJECT_END = 0x7d;
+
+const BLANK = /^[ \t\n\r]*$/;
+
+/** Parses a whole text of JSON. Throws for what is none. */
+export type ParseText = (text: string) => JsonValue;
+
+/** Why a text is not read: no JSON, or nothing that can be read in slices. The message ends a sentence that begins with the text. */
+export class UnreadableJson extends Error {
+  override readonly name = 'UnreadableJson';
+}
+
+function invalid(at: number): UnreadableJson {
+  return new UnreadableJson(`is not valid JSON (near byte ${at})`);
+}
+
+/** A list or an object that is open. */
+interface Frame {
+  is_list: boolean;
+  opened_at: number;
+  /** Where the element begins that is being looked at: behind the bracket or the last comma. */
+  element_at: number;
+  /** Its key has been passed. */
+  has_key: boolean;
+  /** What was read of the list or object; undefined while nothing is. */
+  value: JsonValue[] | JsonObject | undefined;
+  /** With a value: where begins what is not in it yet. */
+  unread_at: number;
+  /** With a value: the element that is being looked at is in it. */
+  is_taken: boolean;
+  /** With a value: its own key, where it stands in an object. */
+  key: string | undefined;
+}
+
+/** Where a piece of a string's bytes may end: before an escape or a character that `to` would divide. */
+function pieceEnd(bytes: Buffer, from: number, to: number): number {
+  let end = to;
+  while (end > from && (bytes[end]! & 0xc0) === 0x80) end -= 1;
+  for (let at = end - 1; at >= Math.max(from, end - 5); at -= 1) {
+    if (bytes[at] !== BACKSLASH) continue;
+    let first = at;
+    while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
+    const begins_escape = (at - first) % 2 === 0;
+    const escape_end = at + (bytes[at + 1] === LETTER_U ? 6 : 2);
+    return begins_escape && escape_end > end ? at : end;
+  }
+  return end;
+}
+
+class SlicedReader {
+  readonly #bytes: Buffer;
+  readonly #parse: ParseText;
+  readonly #frames: Frame[] = [];
+  /** Where begins what was not parsed yet. */
+  #unread_at: number;
+  #root: JsonValue | undefined;
+
+  constructor(bytes: Buffer, parse: ParseText) {
+    this.#bytes = bytes;
+    this.#parse = parse;
+    const has_mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+    this.#unread_at = has_mark ? 3 : 0;
+  }
+
+  *read(): Generator<void, JsonValue, undefined> {
+    const bytes = this.#bytes;
+    /** Where the string began that reaches into this window. */
+    let string_at: number | undefined;
+    let is_escaped = false;
+    for (let window_at = this.#unread_at; window_at < bytes.length; window_at += SLICE_BYTES) {
+      const window = bytes.toString('latin1', window_at, window_at + SLICE_BYTES);
+      let at = 0;
+      if (string_at !== undefined) {
+        const from = is_escaped ? 1 : 0;
+        const end = endOfString(window, from);
+        if (end === undefined) is_escaped = isEscaped(window, window.length, from);
+        else {
+          if (window_at + end - string_at > SLICE_BYTES) yield* this.#longString(string_at, window_at + end);
+          string_at = undefined;
+        }
+        at = end ?? window.length;
+      }
+      for (; at < window.length; at += 1) {
+        const code = window.charCodeAt(at);
+        const kind = code < 128 ? kinds[code]! : NOTHING;
+        if (kind === NOTHING) continue;
+        if (kind !== STRING) {
+          this.#sign(kind, window_at + at);
+          continue;
+        }
+        const end = endOfString(window, at + 1);
+        if (end === undefined) {
+          string_at = window_at + at;
+          is_escaped = isEscaped(window, window.length, at + 1);
+          break;
+        }
+        at = end - 1;
+      }
+      yield;
+    }
+    if (this.#root === undefined || this.#frames.length > 0) throw invalid(bytes.length);
+    this.#refuseText(this.#unread_at, bytes.length);
+    return this.#root;
+  }
+
+  #sign(kind: number, at: number): void {
+    const frame = this.#frames.at(-1);
+    if (kind === LIST || kind === OBJECT) {
+      if (frame === undefined) {
+        if (this.#root !== undefined) throw invalid(at);
+        this.#refuseText(this.#unread_at, at);
+      }
+      this.#frames.push({
+        is_list: kind === LIST,
+        opened_at: at,
+        element_at: at + 1,
+        has_key: false,
+        value: undefined,
+        unread_at: at + 1,
+        is_taken: false,
+        key: undefined,
+      });
+      return;
+    }
+    if (frame === undefined) throw invalid(at);
+    if (kind === COLON) frame.has_key = true;
+    else if (kind === COMMA) this.#comma(frame, at);
+    else if (kind === END) this.#close(frame, at);
+  }
+
+  #comma(frame: Frame, at: number): void {
+    if (frame.is_taken) this.#refuseText(frame.unread_at, at);
+    else if (at - this.#unread_at >= SLICE_BYTES) {
+      this.#begin();
+      this.#takeElements(frame, at);
+    } else {
+      frame.element_at = at + 1;
+      frame.has_key = false;
+      return;
+    }
+    frame.is_taken = false;
+    frame.has_key = false;
+    frame.element_at = at + 1;
+    frame.unread_at = at + 1;
+    this.#unread_at = at + 1;
+  }
+
+  #close(frame: Frame, at: number): void {
+    if (this.#frames.length === 1) this.#begin();
+    if (frame.value !== undefined) {
+      if (this.#bytes[at] !== (frame.is_list ? LIST_END : OBJECT_END)) throw invalid(at);
+      if (frame.is_taken) this.#refuseText(frame.unread_at, at);
+      // Nothing but space may stand in an empty one, and nowhere else.
+      else if (frame.unread_at !== frame.opened_at + 1 || !this.#isBlank(frame.unread_at, at))
+        this.#takeElements(frame, at);
+      this.#unread_at = at + 1;
+    }
+    this.#frames.pop();
+    const parent = this.#frames.at(-1);
+    if (parent !== undefined && frame.value !== undefined) parent.unread_at = at + 1;
+  }
+
+  /** Makes all that is open, each of it with what was passed. */
+  #begin(): void {
+    let parent: Frame | undefined;
+    for (const frame of this.#frames) {
+      if (frame.value === undefined) {
+        frame.value = frame.is_list ? [] : {};
+        if (parent === undefined) this.#root = frame.value;
+        else frame.key = this.#takeElement(parent, frame.opened_at, frame.value);
+      }
+      parent = frame;
+    }
+  }
+
+  /** Takes an element that was made, with the elements before it; its key is what stands before `to`. */
+  #takeElement(frame: Frame, to: number, value: JsonValue): string | undefined {
+    if (frame.is_taken) throw invalid(to);
+    if (frame.element_at > frame.unread_at) this.#takeElements(frame, frame.element_at - 1);
+    frame.is_taken = true;
+    if (Array.isArray(frame.value)) {
+      this.#refuseText(frame.element_at, to);
+      frame.value.push(value);
+      return undefined;
+    }
+    const keyed = this.#parsed(`{${this.#text(frame.element_at, to)}0}`, frame.element_at) as JsonObject;
+    const [key] = Object.keys(keyed);
+    if (key === undefined) throw invalid(to);
+    frame.value![key] = value;
+    this.#refusePrototype(frame);
+    return key;
+  }
+
+  /** Takes all elements that stand whole between what was taken and an offset. */
+  #takeElements(frame: Frame, to: number): void {
+    const from = frame.unread_at;
+    const text = this.#text(from, to);
+    if (BLANK.test(text)) throw invalid(to);
+    const { value } = frame;
+    if (Array.isArray(value)) {
+      for (const one of this.#parsed(`[${text}]`, from) as JsonValue[]) value.push(one);
+      return;
+    }
+    Object.assign(value!, this.#parsed(`{${text}}`, from));
+    this.#refusePrototype(frame);
+  }
+
+  /** The parser refuses what it sees whole. */
+  #refusePrototype({ key, value, opened_at }: Frame): void {
+    if (key === 'constructor' && Object.hasOwn(value!, 'prototype')) throw invalid(opened_at);
+  }
+
+  *#longString(from: number, to: number): Generator<void, void, undefined> {
+    const frame = this.#frames.at(-1);
+    if (frame === undefined) {
+      if (this.#root !== undefined) throw invalid(from);
+      this.#refuseText(this.#unread_at, from);
+    } else if (!frame.is_list && !frame.has_key) {
+      throw new UnreadableJson(`must not have a key of more than ${SLICE_BYTES} bytes`);
+    }
+    const pieces: string[] = [];
+    for (let at = from + 1; at < to - 1; ) {
+      const end = to - 1 - at > SLICE_BYTES ? pieceEnd(this.#bytes, at, at + SLICE_BYTES) : to - 1;
+      pieces.push(this.#parsed(`"${this.#text(at, end)}"`, at) as string);
+      at = end;
+      yield;
+    }
+    const text = pieces.join('');
+    this.#unread_at = to;
+    if (frame === undefined) {
+      this.#root = text;
+      return;
+    }
+    this.#begin();
+    this.#takeElement(frame, from, text);
+    frame.unread_at = to;
+  }
+
+  #text(from: number, to: number): string {
+    if (to - from > PARSED_BYTES_MAX) {
+      throw new UnreadableJson(`must not have space, a number or a key of more than ${SLICE_BYTES} bytes`);
+    }
+    const text = this.#bytes.toString('utf8', from, to);
+    if (text.includes('\uFFFD') && !isUtf8(this.#bytes.subarray(from, to))) {
+      throw new UnreadableJson('is not valid UTF-8');
+    }
+    return text;
+  }
+
+  #parsed(text: string, at: number): JsonValue {
+    try {
+      return this.#parse(text);
+    } catch (error) {
+      throw error instanceof UnreadableJson ? error : invalid(at);
+    }
+  }
+
+  #isBlank(from: number, to: number): boolean {
+    return BLANK.test(this.#text(from, to));
+  }
+
+  #refuseText(from: number, to: number): void {
+    if (!this.#isBlank(from, to)) throw invalid(from);
+  }
+}
+
+/**
+ * Reads a long body of JSON slice by slice: what `parse` is given at a time is short, whatever the body holds. Yields between slices;
+ * returns what `parse` of the whole would. Throws `UnreadableJson`.
+ */
+export function readSlices(bytes: Buffer, parse: ParseText): Generator<void, JsonValue, undefined> {
+  return new SlicedReader(bytes, parse).read();
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import { isDeeperThan, JsonStructure, structureBreach } from './json-structure.ts';
+
+const bounds = { values_max: 10, levels_max: 3, keys_max: 2 };
+
+describe('the levels of a value', () => {
+  test('are those of the lists and objects inside each other', () => {
+    expect(isDeeperThan('a', 0)).toBe(false);
+    expect(isDeeperThan([], 0)).toBe(true);
+    expect(isDeeperThan({ a: [1, { b: [] }] }, 4)).toBe(false);
+    expect(isDeeperThan({ a: [1, { b: [] }] }, 3)).toBe(true);
+  });
+
+  test('may be any number', () => {
+    expect(isDeeperThan(JSON.parse('['.repeat(100_000) + ']'.repeat(100_000)), 256)).toBe(true);
+  });
+});
+
+describe('the structure of a text', () => {
+  test.each([
+    ['[[[1]]]', undefined],
+    ['[[[[1]]]]', 'must not be nested deeper than 3 levels'],
+    ['[1,2,3,4,5,6,7,8]', undefined],
+    ['[1,2,3,4,5,6,7,8,9,10]', 'must not have more than 10 values'],
+    ['{"a":1,"b":2}', undefined],
+    ['{"a":1,"b":2,"c":3}', 'must not have an object with more than 2 keys'],
+    ['[{"a":1,"b":2},{"c":1}]', undefined],
+    ['["[[[[{{{{,,,,,,,,,,,::::::::","\\\\\\"[[[[[[["]', undefined],
+  ])('%s', (text, breach) => {
+    expect(structureBreach(text.padEnd(10), bounds)).toBe(breach);
+  });
+
+  test('is the same however the text is cut into pieces', () => {
+    const text = JSON.stringify({ a: ['"', '\\', '\\"', 'x\\\\'], 'b"\\': { c: [{}, [], 1.5, true] }, d: 'é[,' });
+    const whole = new JsonStructure();
+    whole.write(text);
+    for (let first = 0; first <= text.length; first += 1) {
+      for (let second = first; second <= text.length; second += 1) {
+        const pieces = new JsonStructure();
+        for (const piece of [text.slice(0, first), text.slice(first, second), text.slice(second)]) pieces.write(piece);
+        expect([pieces.values, pieces.memory_bytes]).toEqual([whole.values, whole.memory_bytes]);
+      }
+    }
+    expect(whole.values).toBeGreaterThanOrEqual(10);
+  });
+
+  test('has as many values as are counted, at least, in any JSON', () => {
+    const count = (value: unknown): number =>
+      typeof value === 'object' && value !== null
+        ? 1 + Object.values(value).reduce((sum: number, one) => sum + count(one), 0)
+        : 1;
+    for (const value of [{}, [], 'a', [1, [2, { a: {}, b: [3, 'x', null] }]], { a: { b: { c: [1, 2, 3] } } }]) {
+      const structure = new JsonStructure();
+      structure.write(JSON.stringify(value));
+      expect(structure.values).toBeGreaterThanOrEqual(count(value));
+      expect(structure.values).toBeLessThanOrEqual(2 * count(value));
+    }
+  });
+
+  test('of what is no JSON is bounded as well', () => {
+    expect(structureBreach(':'.repeat(100_000))).toMatch(/keys$/);
+    expect(structureBreach(`${'}'.repeat(1_000)}${'['.repeat(1_000)}`)).toMatch(/levels$/);
+    expect(structureBreach(','.repeat(limits.json_values_max))).toMatch(/values$/);
+  });
+});
