@@ -26,6 +26,8 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
     updated_at: null,
     version: 1,
     budget_mode: null,
+    parent_hash: null,
+    made_by: null,
     ...changes,
   };
 }
@@ -35,6 +37,7 @@ function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
+  findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
   const state = { asked: 0, current: true, at_ms: 0 };
@@ -43,11 +46,13 @@ function setUp(
       state.asked += 1;
       return find(hash);
     },
+    findAncestors: async (hash) => findAncestors(hash),
     findBudgets,
     findGuardrails: async () => [],
     findWorkspace,
     management_key: 'the management key of the environment',
-    home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
+    home: { organization_id: 'organization', default_workspace_id: 'workspace' },
+    findOwner: async () => 'owner',
     clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
     changes: {
       listen: (added) => {

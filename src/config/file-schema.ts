@@ -295,6 +295,7 @@ const TimeoutsSection = Type.Object(
 const AuthSection = Type.Object(
   {
     public_url: Type.Optional(text('a URL that starts with http:// or https://')),
+    codes_by_api_key: Type.Optional(oneOf(['on', 'off'])),
     oidc: Type.Optional(
       Type.Object(
         {
@@ -314,7 +315,7 @@ const AuthSection = Type.Object(
       ),
     ),
   },
-  { ...strict, description: 'an object with public_url and oidc' },
+  { ...strict, description: 'an object with public_url, codes_by_api_key and oidc' },
 );
 
 const rate = Type.Union([count, Type.Literal('unlimited')], {

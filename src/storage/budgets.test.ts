@@ -270,13 +270,13 @@ describeStores('budgets', ({ open }) => {
     await workspaces.putBudget({ workspace_id: id, interval: 'daily', limit_nano: 80, at: AT });
     const guardrail = { ...shared, workspace_id: id, name: 'G', limit_nano: 9 };
     const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
-    const { hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
+    const { id: key_id, hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
     const assignments = assignmentStore(queries);
     await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
     await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
     const limits = async () => (await budgets()).map(([, limit]) => limit);
     expect(await limits()).toEqual([9, 9, 3, 80]);
-    await keys.delete({ organization_id, hashes: [hash] });
+    await keys.delete({ organization_id, keys: [{ id: key_id, hash }] });
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);

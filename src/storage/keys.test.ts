@@ -25,6 +25,8 @@ describeStores('organizations and keys', ({ open }) => {
         limit_nano: null,
         limit_reset: null,
         budget_mode: null,
+        parent_hash: null,
+        made_by: null,
         include_byok_in_limit: false,
         expires_at: null,
         created_at: AT,

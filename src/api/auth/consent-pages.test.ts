@@ -20,7 +20,12 @@ const HEADLESS = { code_challenge: ASKED.code_challenge, code_challenge_method: 
 describeStores('the consent page', ({ open }) => {
   async function setUp() {
     const made = await authPagesServer(await open(), NOW);
-    exchangeAuthorizationCode(made.server, { ...made, queries: made.database.queries, limitExchanges: () => {} });
+    exchangeAuthorizationCode(made.server, {
+      ...made,
+      queries: made.database.queries,
+      limitExchanges: () => {},
+      mayKeysMakeCodes: () => false,
+    });
     const browser = made.browser();
     const signIn = () => browser.post('/sign-in', { management_key: ENVIRONMENT_KEY });
     const codes = () => made.database.queries.selectFrom('authorization_codes').selectAll().execute();
