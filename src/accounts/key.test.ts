@@ -118,6 +118,7 @@ test('the public record has exactly the specified fields, the key number and the
     byok_usage_weekly: 0.2,
     byok_usage_monthly: 0.3,
     budget_mode: null,
+    parent_hash: null,
   });
 });
 

@@ -385,4 +385,24 @@ describeStores('budgets', ({ open }) => {
       expect([budget_id, spent]).toEqual([budget_id, 180]);
     }
   });
+
+  test('what keys spent that were made with a key counts when its limit begins, also after they are gone', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const parent = await makeKey();
+    const child = await makeKey({ parent_hash: parent.hash, made_by: 'key' });
+    const grandchild = await makeKey({ parent_hash: child.hash, made_by: 'key' });
+    await spend(parent.hash, 1);
+    await spend(child.hash, 2);
+    await spend(grandchild.hash, 4);
+    await spend(grandchild.hash, 0, { byok_cost_nano: 8 });
+    const limited = { limit_nano: 100, updated_at: AT };
+    const { hash } = parent;
+    await keys.update({ organization_id, hash }, limited);
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 7, 7]]);
+    await keys.delete({ organization_id, keys: [child, grandchild] });
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: true, updated_at: AT });
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 15, 15]]);
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: false, updated_at: AT });
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 7, 7]]);
+  });
 });
