@@ -132,7 +132,13 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
     expect(statuses).toContain(429);
     const trusted = await makeKey({ name: 'trusted' });
-    for (let round = 0; round < 5; round += 1) expect((await chat(one, trusted.secret)).status).toBe(200);
+    const pretender = await makeChild(trusted.secret, { key_label: 'trusted' });
+    const pretended: number[] = [];
+    for (let round = 0; round < 7; round += 1) {
+      expect((await chat(one, trusted.secret)).status).toBe(200);
+      pretended.push((await chat(one, pretender.secret)).status);
+    }
+    expect(pretended).toContain(429);
   }, 120_000);
 
   test('are not made where the operator switched it off, by codes that wait neither', async () => {

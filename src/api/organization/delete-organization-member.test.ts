@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
+import { hashCode } from '../../accounts/authorization-code.ts';
 import { ISSUER_CREDENTIAL } from '../../accounts/session.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
@@ -11,6 +12,7 @@ import { keyStore } from '../../storage/keys.ts';
 import { memberStore } from '../../storage/members.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { sessionStore } from '../../storage/sessions.ts';
+import { exchangeAuthorizationCode } from '../auth/exchange-authorization-code.ts';
 import { createKey } from '../keys/create-key.ts';
 import { probeKeyHash } from '../keys/keep-probe-key.ts';
 import { deleteOrganizationMember } from './delete-organization-member.ts';
@@ -37,17 +39,31 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
         );
     const remove = (id: string, query = '', credential = 'management') =>
       made.call('DELETE', `/organization/members/${id}${query}`, undefined, credential);
+    /** A code that a session of the user approved. */
+    const addCode = (user_id: string, code: string) =>
+      authorizationCodeStore(queries).insert({
+        ...{ code_hash: hashCode(code), organization_id, workspace_id, user_id, asker_key_hash: null, app_id: null },
+        ...{ callback_url: null, code_challenge: null, code_challenge_method: null, key_label: 'l', limit_nano: null },
+        ...{ limit_reset: null, key_expires_at: null, failures: 0, created_at: NOW, expires_at: LATER, used_at: null },
+        made_by: 'session',
+      });
+    exchangeAuthorizationCode(made.server, {
+      queries,
+      change: made.change,
+      limitExchanges: () => {},
+      mayKeysMakeCodes: () => true,
+    });
     const keys = async () =>
       (
         await queries.selectFrom('api_keys').select(['name', 'disabled', 'creator_user_id']).orderBy('id').execute()
       ).map(({ name, disabled, creator_user_id }) => [name, disabled, creator_user_id]);
     const isMember = async (user_id: string) =>
       (await organizationStore(queries).findMember({ organization_id, user_id })) !== undefined;
-    return { ...made, database, queries, organization_id, workspace_id, add, remove, keys, isMember };
+    return { ...made, database, queries, organization_id, workspace_id, add, addCode, remove, keys, isMember };
   }
 
   test('200: sessions, waiting codes, memberships, guardrails and named rights go, keys are disabled, and the audit says so', async () => {
-    const { add, remove, addKey, keys, isMember, queries, organization_id, workspace_id } = await setUp();
+    const { add, addCode, remove, addKey, keys, isMember, queries, organization_id, workspace_id } = await setUp();
     const [ada, bob] = [await add('ada'), await add('bob')];
     await addKey({ name: 'one', creator_user_id: ada });
     await addKey({ name: 'management', creator_user_id: ada, is_management: true });
@@ -59,12 +75,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
       const times = { created_at: NOW, rotated_at: NOW, expires_at: LATER };
       await sessionStore(queries).insert({ id: `s ${user_id}`, token_hash: user_id, ...session, ...times });
       await memberStore(queries).insert({ workspace_id, user_id, role: 'member', created_at: NOW });
-      await authorizationCodeStore(queries).insert({
-        ...{ code_hash: user_id, organization_id, workspace_id, user_id, asker_key_hash: null, app_id: null },
-        ...{ callback_url: null, code_challenge: null, code_challenge_method: null, key_label: 'l', limit_nano: null },
-        ...{ limit_reset: null, key_expires_at: null, failures: 0, created_at: NOW, expires_at: LATER, used_at: null },
-        made_by: 'session',
-      });
+      await addCode(user_id, user_id);
     }
     const shared = { organization_id, workspace_id, created_at: NOW };
     const { id: guardrail_id } = await guardrailStore(queries).insert({ ...shared, name: 'G', limit_nano: 5 });
@@ -151,6 +162,22 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect(await isMember(ada)).toBe(true);
     expect((await remove(ada)).status).toBe(200);
     expect((await remove(ada)).status).toBe(404);
+  });
+
+  test('a key that an application gets while the member is removed is disabled, or refused', async () => {
+    const { add, addCode, remove, call, queries, organization_id } = await setUp();
+    for (let round = 0; round < 8; round += 1) {
+      const user_id = await add(`ada-${round}`);
+      const codes = Array.from({ length: 4 }, (_, index) => `${user_id} ${index}`);
+      for (const code of codes) await addCode(user_id, code);
+      const [, ...exchanged] = await Promise.all([
+        remove(user_id),
+        ...codes.map((code) => call('POST', '/auth/keys', { code }, '')),
+      ]);
+      for (const { status } of exchanged) expect([200, 403, 409]).toContain(status);
+      const enabled = await keyStore(queries).listBy({ organization_id, disabled: false });
+      expect(enabled.filter(({ creator_user_id }) => creator_user_id === user_id)).toEqual([]);
+    }
   });
 
   test('a key that is made for a member while the member is removed is disabled, or refused', async () => {
