@@ -88,7 +88,7 @@ import { guardrailStore } from './storage/guardrails.ts';
 import { keyStore } from './storage/keys.ts';
 import { ledgerOperations } from './storage/ledger-operations.ts';
 import { loggedContentStore } from './storage/logged-contents.ts';
-import type { Home } from './storage/organizations.ts';
+import { type Home, organizationStore } from './storage/organizations.ts';
 import { rateWindowStore } from './storage/rate-windows.ts';
 import { reasoningStateStore } from './storage/reasoning-states.ts';
 import { storedResponseStore } from './storage/stored-responses.ts';
@@ -161,6 +161,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const authenticate = createAuthenticate({
     findByHash: keys.findByHash,
+    findAncestors: keys.findAncestors,
+    findOwner: organizationStore(database.queries).findOwner,
     findBudgets: budgetStore(database.queries).findBySubjects,
     findGuardrails: guardrailStore(database.queries).listHolding,
     findWorkspace: workspaceStore(database.queries).find,
@@ -356,6 +358,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         clock,
         proxies,
         secret: options.secret,
+        mayKeysMakeCodes: () => served().config.codes_by_api_key,
         dryRuns: {
           contents,
           inference,

@@ -84,6 +84,8 @@ export interface Config {
     hedge_share_max: number;
   };
   auth: AuthConfig;
+  /** Whether API keys may make authorization codes for applications. */
+  codes_by_api_key: boolean;
   /** How filters of content are applied. */
   guardrails: GuardrailsConfig;
   /** What plugins and server tools are set up with. */
@@ -201,6 +203,7 @@ export function loadConfig(
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
     auth,
+    codes_by_api_key: read?.value.auth?.codes_by_api_key !== 'off',
     guardrails: readGuardrails(environment, read),
     plugins,
     media: {

@@ -250,6 +250,9 @@ export const limits = {
   /** Codes of one user that wait, and applications of one organization. */
   authorization_codes_waiting_max: 1_000,
   apps_max: 10_000,
+  /** A key that was made with an API key, that with another, and so on: so many of them one above the other; and so many keys below one ordinary key. */
+  key_ancestors_max: 3,
+  key_descendants_max: 1_000,
   authorization_code_chars_max: 256,
   code_verifier_chars_max: 512,
   callback_url_chars_max: 2_048,

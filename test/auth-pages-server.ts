@@ -28,6 +28,8 @@ export async function authPagesServer(
     change,
     authenticate: createAuthenticate({
       findByHash: keys.findByHash,
+      findAncestors: keys.findAncestors,
+      findOwner: async () => home.owner_user_id,
       findBudgets: async () => [],
       findGuardrails: async () => [],
       findWorkspace: async () => undefined,

@@ -20,6 +20,7 @@ const code = (changes: Partial<StoredCode> = {}): StoredCode => ({
   organization_id: 'o',
   workspace_id: 'w',
   user_id: 'u',
+  made_by: 'key',
   asker_key_hash: null,
   app_id: 1,
   callback_url: 'https://app.example/',

@@ -28,6 +28,8 @@ export interface StoredCode {
   created_at: string;
   expires_at: string;
   used_at: string | null;
+  /** `key`: an API key made it, the parent of the new key; `session`: a signed-in member approved it. */
+  made_by: 'key' | 'session';
 }
 
 /** Where an application wants its code: the address, and what the application is known by. */
@@ -172,5 +174,6 @@ export function codeState(code: StoredCode): Record<string, unknown> {
     key_expires_at: code.key_expires_at,
     expires_at: code.expires_at,
     used_at: code.used_at,
+    made_by: code.made_by,
   };
 }

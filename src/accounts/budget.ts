@@ -42,6 +42,11 @@ export function subjectsOf(caller: {
   });
 }
 
+/** The same budgets of keys, as a refusal names them to a key that was made with those keys. */
+export function ofParentKey<B extends { label: string }>(budget: B): B {
+  return { ...budget, label: budget.label.replace(/this API key$/, 'the API key that this key was made with') };
+}
+
 type Reset = Exclude<BudgetInterval, 'never'> | null;
 
 /** The budget of a key's own limit; none where it has no limit. */

@@ -29,6 +29,8 @@ function stored(over: Partial<StoredKey> = {}): StoredKey {
     limit_nano: null,
     limit_reset: null,
     budget_mode: null,
+    parent_hash: null,
+    made_by: null,
     include_byok_in_limit: false,
     expires_at: null,
     created_at: '2026-11-01T00:00:00.000Z',
@@ -116,6 +118,7 @@ test('the public record has exactly the specified fields, the key number and the
     byok_usage_weekly: 0.2,
     byok_usage_monthly: 0.3,
     budget_mode: null,
+    parent_hash: null,
   });
 });
 

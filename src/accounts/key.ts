@@ -25,6 +25,10 @@ export interface StoredKey {
   version: number;
   /** How strictly its budgets are kept; null: as the gateway's settings say. */
   budget_mode: BudgetMode | null;
+  /** The key that its authorization code was made with; null: none. It ends with that key, and counts against its limits. */
+  parent_hash: string | null;
+  /** How an application got it: by an API key, a member's session, or before this was recorded; null: an administrator made it. */
+  made_by: 'key' | 'session' | 'unknown' | null;
 }
 
 /** Nano-USD over the four periods that the key record shows. */
@@ -104,6 +108,7 @@ export function keyState(key: StoredKey): Record<string, unknown> {
     include_byok_in_limit,
     budget_mode: key.budget_mode,
     expires_at: key.expires_at,
+    parent_hash: key.parent_hash,
   };
 }
 
@@ -143,6 +148,7 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
     workspace_id: key.workspace_id,
     ...describeSpending(key, spent),
     budget_mode: key.budget_mode,
+    parent_hash: key.parent_hash,
   };
 }
 

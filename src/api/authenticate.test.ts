@@ -26,6 +26,8 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
     updated_at: null,
     version: 1,
     budget_mode: null,
+    parent_hash: null,
+    made_by: null,
     ...changes,
   };
 }
@@ -35,6 +37,7 @@ function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
+  findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
   const state = { asked: 0, current: true, at_ms: 0 };
@@ -43,11 +46,13 @@ function setUp(
       state.asked += 1;
       return find(hash);
     },
+    findAncestors: async (hash) => findAncestors(hash),
     findBudgets,
     findGuardrails: async () => [],
     findWorkspace,
     management_key: 'the management key of the environment',
-    home: { organization_id: 'organization', default_workspace_id: 'workspace', owner_user_id: 'owner' },
+    home: { organization_id: 'organization', default_workspace_id: 'workspace' },
+    findOwner: async () => 'owner',
     clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
     changes: {
       listen: (added) => {
@@ -203,4 +208,64 @@ test('budgets that were read while a policy changed are not remembered', async (
   const second = await answered([BUDGET]);
   second.answer();
   expect(await second.asked).toMatchObject({ budgets: [BUDGET] });
+});
+
+test('a key is read anew when one that it was made with changes, and expires with it from memory too', async () => {
+  const parent = keyOf('parent', { id: 1, expires_at: new Date(NOW + 1_000).toISOString() });
+  const child = keyOf('child', { id: 2, parent_hash: parent.hash, made_by: 'key' });
+  const keys = new Map([parent, child].map((key) => [key.hash, key]));
+  const { take, tell, state } = setUp(
+    async (hash) => keys.get(hash),
+    undefined,
+    undefined,
+    async () => [keys.get(parent.hash) ?? parent],
+  );
+  for (const secret of ['parent', 'child', 'child']) await take(secret);
+  expect(state.asked).toBe(2);
+  tell(aboutKey('another'));
+  await take('child');
+  expect(state.asked).toBe(2);
+  keys.set(parent.hash, { ...parent, disabled: true });
+  tell(aboutKey('parent'));
+  const disabled = { status: 401, message: 'The API key that this key was made with is disabled' };
+  await expect(take('child')).rejects.toMatchObject(disabled);
+  keys.set(parent.hash, parent);
+  tell(aboutKey('parent'));
+  state.at_ms = 999;
+  await take('child');
+  const asked = state.asked;
+  state.at_ms = 1_000;
+  const expired = { status: 401, message: 'The API key that this key was made with has expired' };
+  await expect(take('child')).rejects.toMatchObject(expired);
+  expect(state.asked).toBe(asked);
+});
+
+test('a key counts against the limits of all keys that it was made with, but management keys; refusals say whose', async () => {
+  const asked: (readonly string[])[] = [];
+  const budget = (id: string, label: string) => ({ ...BUDGET, id, label });
+  const ancestors = [
+    keyOf('parent', { id: 6, made_by: 'key', name: 'trusted' }),
+    keyOf('root', { id: 5, is_management: true }),
+  ];
+  const { authenticate } = setUp(
+    async () => keyOf('child', { parent_hash: hashSecret('parent'), made_by: 'key', name: 'trusted' }),
+    async (subjects) => {
+      asked.push(subjects);
+      return asked.length === 1
+        ? [budget('b', 'the limit of this API key')]
+        : [budget('a', 'the limit of the guardrail "this API key" for this API key')];
+    },
+    undefined,
+    async () => ancestors,
+  );
+  const principal = await authenticate('child');
+  expect(asked.flat()).toContain(`key:${hashSecret('child')}`);
+  expect(asked[1]).toEqual([`key:${hashSecret('parent')}`]);
+  expect(principal.budgets.map(({ id, label }) => [id, label])).toEqual([
+    ['a', 'the limit of the guardrail "this API key" for the API key that this key was made with'],
+    ['b', 'the limit of this API key'],
+  ]);
+  // A name that an application chose gives no rates.
+  const rate_name = undefined;
+  expect(principal).toMatchObject({ rate_name, parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name }] });
 });

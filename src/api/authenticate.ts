@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { subjectsOf } from '../accounts/budget.ts';
-import { isUsable, type StoredKey } from '../accounts/key.ts';
+import { ofParentKey, subjectOf, subjectsOf } from '../accounts/budget.ts';
+import { keyRefusal, lineageBudgetMode } from '../accounts/delegation.ts';
+import type { StoredKey } from '../accounts/key.ts';
 import type { StoredWorkspace } from '../accounts/workspace.ts';
 import { GatewayError } from '../errors.ts';
 import type { Authenticate, Principal } from '../http/principal.ts';
@@ -12,6 +13,8 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
+  /** The keys by which a key was made, one with another, the nearest first. */
+  findAncestors(hash: string): Promise<StoredKey[]>;
   /** The limits in force of these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
   /** What holds for a caller's requests. */
@@ -20,8 +23,9 @@ export interface AuthenticateOptions {
   findWorkspace(name: { organization_id: string; id_or_slug: string }): Promise<WorkspaceFacts | undefined>;
   /** A management key of the environment, valid beside stored ones. */
   management_key: string | undefined;
-  /** Who the environment's management key acts for. */
-  home: { organization_id: string; default_workspace_id: string; owner_user_id: string };
+  /** Where the environment's management key acts, and for whom: the owner, who may be another one later. */
+  home: { organization_id: string; default_workspace_id: string };
+  findOwner(organization_id: string): Promise<string | undefined>;
   clock: Clock;
   /** Tells of keys that changed, and whether it would have. */
   changes: Pick<ChangeFeed, 'listen' | 'current'>;
@@ -39,25 +43,36 @@ type WorkspaceFacts = NonNullable<Principal['defaults']> &
   >;
 
 interface Remembered {
-  /** Null: the management key of the environment, which opens the door as long as it is set. */
-  key: StoredKey | null;
+  /** The key, its parent, and so on; none for the management key of the environment, which is valid as long as it is set. */
+  lineage: readonly StoredKey[];
   principal: Principal;
   until_ms: number;
 }
 
 type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging'>;
 
-/** Who calls with a key. */
-export function callerOf(key: StoredKey): Caller {
+/** The name by which `rate_limits.keys` finds a key: an application could choose that of another key. */
+function rateName({ made_by, name }: StoredKey): string | undefined {
+  return made_by === null ? name : undefined;
+}
+
+/** Who calls with a key that was made with the keys of `ancestors`, the nearest first. */
+export function callerOf(key: StoredKey, ancestors: readonly StoredKey[] = []): Caller {
+  // Management keys call no model: nothing limits them.
+  const parents = ancestors
+    .filter(({ is_management }) => !is_management)
+    .map((one) => ({ key_hash: one.hash, key_id: one.id, rate_name: rateName(one) }));
   return {
     kind: key.is_management ? 'management' : 'key',
     key_hash: key.hash,
     key_id: key.id,
     key_name: key.name,
+    rate_name: rateName(key),
     organization_id: key.organization_id,
     workspace_id: key.workspace_id,
     user_id: key.creator_user_id,
-    budget_mode: key.budget_mode,
+    budget_mode: lineageBudgetMode([key, ...ancestors.filter(({ is_management }) => !is_management)]),
+    ...(parents.length === 0 ? {} : { parents }),
   };
 }
 
@@ -69,11 +84,16 @@ function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults
 }
 
 /** Nothing where its workspace neither keeps requests nor tells of them. */
-function loggingOf({ key_id }: Caller, workspace: WorkspaceFacts | undefined): Pick<Principal, 'logging'> {
+function loggingOf(
+  { key_id, parents = [] }: Caller,
+  workspace: WorkspaceFacts | undefined,
+): Pick<Principal, 'logging'> {
   if (workspace === undefined) return {};
   const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: is_broadcast, slug } = workspace;
+  const key_ids = [key_id, ...parents.map((parent) => parent.key_id)];
   const is_kept =
-    workspace.is_observability_io_logging_enabled && (ids === null || (key_id !== null && ids.includes(key_id)));
+    workspace.is_observability_io_logging_enabled &&
+    (ids === null || key_ids.some((id) => id !== null && ids.includes(id)));
   if (!is_kept && !is_broadcast) return {};
   const kept_bp = is_kept ? workspace.io_logging_sampling_rate_bp : undefined;
   return { logging: { kept_bp, is_broadcast, workspace_slug: slug } };
@@ -83,7 +103,8 @@ function loggingOf({ key_id }: Caller, workspace: WorkspaceFacts | undefined): P
  * Makes the check of secrets. A secret is looked up by its SHA-256, so comparing it takes the same time whatever it is.
  * Keys seen in the last seconds are answered from memory, with the budgets that they count against, while the feed is sure
  * to tell of changes; an expiry is checked every time. A key that was disabled, deleted or changed is never accepted as it
- * was once the feed's `heard` has resolved, nor with a limit that was changed.
+ * was once the feed's `heard` has resolved, nor with a limit that was changed. The same holds for a change of a key that it
+ * was made with.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { changes, clock, home } = options;
@@ -94,25 +115,41 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     changed += 1;
     // A guardrail or a workspace limits many keys.
     if (change === 'everything' || change.topic !== 'keys') known.clear();
-    else known.delete(change.id);
+    else forgetKey(change.id);
   });
   const management =
     options.management_key === undefined ? undefined : Buffer.from(hash('sha256', options.management_key));
-  const environment: Caller = {
+  const environmentCaller = async (): Promise<Caller> => ({
     kind: 'management',
     key_hash: null,
     key_id: null,
     organization_id: home.organization_id,
     workspace_id: home.default_workspace_id,
-    user_id: home.owner_user_id,
+    user_id: (await options.findOwner(home.organization_id)) ?? null,
     budget_mode: null,
+  });
+
+  const forgetKey = (hash: string) => {
+    known.delete(hash);
+    for (const [descendant, { lineage }] of known) {
+      if (lineage.length > 1 && lineage.some((key) => key.hash === hash)) known.delete(descendant);
+    }
   };
 
-  const accept = ({ key, principal }: Remembered): Principal => {
-    if (key !== null && !isUsable(key, clock.now_ms())) {
-      throw new GatewayError(401, key.disabled ? 'This API key is disabled' : 'This API key has expired');
-    }
+  const accept = ({ lineage, principal }: Remembered): Principal => {
+    const refusal = keyRefusal(lineage, clock.now_ms());
+    if (refusal !== undefined) throw new GatewayError(401, refusal);
     return principal;
+  };
+
+  /** Its own, and those of the keys that its key was made with, in one order. */
+  const budgetsOf = async (caller: Caller): Promise<readonly Budget[]> => {
+    const { organization_id, parents } = caller;
+    const own = await options.findBudgets(subjectsOf(caller));
+    if (parents === undefined) return own;
+    const subjects = parents.map(({ key_hash }) => subjectOf({ by: 'key_hash', id: key_hash, organization_id }));
+    const inherited = (await options.findBudgets(subjects)).map(ofParentKey);
+    return [...own, ...inherited].sort((a, b) => (a.id < b.id ? -1 : 1));
   };
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
@@ -124,16 +161,18 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       known.delete(hashed);
       throw new GatewayError(401, 'Invalid API key');
     }
-    const caller = key === null ? environment : callerOf(key);
+    const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
+    const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
     const { organization_id, workspace_id: id_or_slug } = caller;
     const [budgets, guardrails, workspace] = await Promise.all([
-      options.findBudgets(subjectsOf(caller)),
+      budgetsOf(caller),
       options.findGuardrails(caller),
       options.findWorkspace({ organization_id, id_or_slug }),
     ]);
     const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
     const principal: Principal = { ...caller, budgets, guardrails, ...told };
-    const remembered = { key, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
+    const lineage = key === null ? [] : [key, ...ancestors];
+    const remembered = { lineage, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
     if (changed !== changed_before) return accept(remembered);
     // The oldest entry leaves; a Map keeps the order of insertion.
     known.delete(hashed);

@@ -48,6 +48,7 @@ import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
@@ -82,6 +83,8 @@ export interface ManagementDependencies {
   proxies: TrustedProxies;
   /** What stored credentials are encrypted with. */
   secret: string;
+  /** Whether API keys may make authorization codes. */
+  mayKeysMakeCodes: () => boolean;
   /** What guardrails are tried with. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -101,6 +104,7 @@ const operations = [
   updateByok,
   deleteByok,
   listOrganizationMembers,
+  deleteOrganizationMember,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -139,7 +143,8 @@ const operations = [
 
 /** Registers the management plane. Operations take what they need of what they are all given. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
-  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns } = dependencies;
+  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns, mayKeysMakeCodes } =
+    dependencies;
   const { queries } = database;
   /** A slug stands over another's display name. */
   const providerSlug = (slugOrName: string): string | undefined => {
@@ -162,6 +167,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     providerSlug,
     vault: createVault(secret),
     secret,
+    mayKeysMakeCodes,
     limitExchanges: limitClients(
       createRateLimit(limits.exchanges_per_minute, clock, 'exchanges of codes'),
       dependencies.proxies,

@@ -56,6 +56,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
     bundled_catalog: config.bundled_catalog,
     models_declared: config.models.length,
     public_url: config.auth.public_origin,
+    codes_by_api_key: config.codes_by_api_key ? 'on' : 'off',
     oidc_issuer: config.auth.issuer?.issuer,
     media_ports: config.media.ports,
     media_private_hosts: config.media.private_hosts,

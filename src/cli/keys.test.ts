@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { gatewayWithCommands } from '../../test/command-line.ts';
 import { describeStores } from '../../test/store-variants.ts';
+import { openDatabase } from '../storage/database.ts';
 
 describeStores('model-gateway keys', ({ freshUrl }) => {
   async function setUp() {
-    const { gateway, run: runAny } = await gatewayWithCommands({ freshUrl });
+    const { gateway, run: runAny, url } = await gatewayWithCommands({ freshUrl });
     const run = (...args: string[]) => runAny('keys', ...args);
     const ask = (key: string, path: string) => gateway.call('GET', path, undefined, { authorization: `Bearer ${key}` });
-    return { gateway, run, ask };
+    return { gateway, run, ask, url };
   }
 
   test('makes management keys and ordinary ones, which open a running gateway at once; disabling closes it at once', async () => {
@@ -69,6 +70,30 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
       }
       expect((await run('list')).stdout.split('\n')).toHaveLength(2);
     } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+
+  test('lists the keys that applications got, with who granted them; unknown where that was not recorded', async () => {
+    const { gateway, run, url } = await setUp();
+    const database = await openDatabase({ data_dir: gateway.data_dir, database_url: url });
+    try {
+      for (const key_label of ['new app', 'old app']) {
+        const body = { callback_url: 'https://app.example/cb', key_label };
+        const { data } = (await (await gateway.call('POST', '/auth/keys/code', body)).json()) as {
+          data: { id: string };
+        };
+        expect((await gateway.call('POST', '/auth/keys', { code: data.id })).status).toBe(200);
+      }
+      const before = { parent_hash: null, made_by: 'unknown' };
+      await database.queries.updateTable('api_keys').set(before).where('name', '=', 'old app').execute();
+      const lines = (await run('list', '--made-by-applications')).stdout.trim().split('\n');
+      expect(lines.map((line) => line.split('  ').slice(-2))).toEqual([
+        [gateway.key_hash, 'new app'],
+        ['unknown', 'old app'],
+      ]);
+    } finally {
+      await database.close();
       await gateway.stop();
     }
   }, 60_000);

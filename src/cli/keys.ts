@@ -9,10 +9,12 @@ import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--config FILE]
        model-gateway keys create --name NAME [--config FILE]
-       model-gateway keys list [--config FILE]
+       model-gateway keys list [--made-by-applications] [--config FILE]
        model-gateway keys disable KEY [--config FILE]
 
-KEY is the hash of a key or its label. A key that create makes is shown once, by create alone.
+KEY is the hash of a key or its label. A key that create makes is shown once, by create alone. With --made-by-applications,
+list shows the keys that applications got by authorization codes, and by whom: the hash of the parent key, session, or
+unknown, for keys made before parents were recorded, which are bound to no parent.
 `;
 
 /** Makes a key in the default workspace, owned by the organization's owner. Gives its secret. */
@@ -39,6 +41,13 @@ function create({ change, actor, home }: OpenStore, name: string, is_management:
     await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after });
     return secret;
   });
+}
+
+/** Who granted a key that an application has; undefined: an administrator made it. */
+function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
+  if (made_by === null) return undefined;
+  if (made_by !== 'key') return made_by;
+  return parent_hash ?? 'environment';
 }
 
 const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
@@ -68,10 +77,11 @@ async function disable(store: OpenStore, named: string): Promise<string | undefi
   return undefined;
 }
 
-function told(key: StoredKey): string {
+function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
   const kind = key.is_management ? 'management' : 'key';
   const state = key.disabled ? 'disabled' : 'enabled';
-  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${oneLine(key.name)}\n`;
+  const granted_by = columns.granted_by ? `${grantedBy(key) ?? ''}  ` : '';
+  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${granted_by}${oneLine(key.name)}\n`;
 }
 
 /** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not. */
@@ -82,6 +92,7 @@ export async function runKeys(args: string[], environment: Environment): Promise
     options: {
       config: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
+      'made-by-applications': { type: 'boolean', default: false },
       management: { type: 'boolean', default: false },
       name: { type: 'string' },
     },
@@ -102,7 +113,9 @@ export async function runKeys(args: string[], environment: Environment): Promise
     return 0;
   }
   if (command === 'list' && named === undefined) {
-    for (const key of await withStore(config, keysOf)) process.stdout.write(told(key));
+    const granted_by = values['made-by-applications'];
+    const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
+    for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
     return 0;
   }
   if (command !== 'disable' || named === undefined || rest.length > 0) {

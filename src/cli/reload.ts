@@ -17,6 +17,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   models: 'live',
   warnings: 'live',
   auth: { needs_restart: 'auth' },
+  codes_by_api_key: 'live',
   timeouts: { needs_restart: 'timeouts' },
   ledger: { needs_restart: 'ledger' },
   routing: 'live',
@@ -50,7 +51,13 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
 };
 
 /** Live settings that no difference between catalogs tells of. */
-const beside_catalog = ['routing', 'rate_limits', 'plugins', 'guardrails'] as const satisfies readonly (keyof Config)[];
+const beside_catalog = [
+  'routing',
+  'rate_limits',
+  'plugins',
+  'guardrails',
+  'codes_by_api_key',
+] as const satisfies readonly (keyof Config)[];
 
 /** What a reload did. */
 export interface Reloaded {

@@ -1,18 +1,24 @@
 import { parseArgs } from 'node:util';
+import { removeMember } from '../api/organization/remove-member.ts';
 import { type Environment, loadConfig } from '../config.ts';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { isStorable, lowerAscii } from '../schemas/text.ts';
 import { isUniqueViolation, type Queries } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { memberStore, type NamedMember } from '../storage/members.ts';
+import { organizationStore } from '../storage/organizations.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway users add --email EMAIL [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users set USER [--email EMAIL] [--name NAME] [--role admin|member] [--config FILE]
+       model-gateway users remove USER [--hand-keys-to USER] [--config FILE]
        model-gateway users list [--config FILE]
 
-USER is an id or an e-mail address. The role in the organization is that in every workspace.
+USER is an id or an e-mail address. The role in the organization is that in every workspace. remove ends sessions and
+memberships and disables the keys; with --hand-keys-to, another member takes over those that are no management keys. Who was
+removed cannot sign in again before they are added again, and gets nothing back by that.
 `;
 
 /** What a command refuses, in a sentence for the operator. */
@@ -88,9 +94,18 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
   return withFreeEmail(email, () =>
     change(actor, async ({ tx, at, audit }) => {
       const users = identityStore(tx);
+      const { organization_id } = actor;
+      const former = await users.findByEmail(email);
+      if (former !== undefined && !(await organizationStore(tx).findMember({ organization_id, user_id: former.id }))) {
+        // Somebody who was removed: known by sign-in as before, with nothing of what was taken.
+        if (name !== undefined) await users.update(former.id, namesOf(name));
+        await users.addMember(former.id, { organization_id, role, at });
+        const after = { email, name: name ?? former.name, role };
+        await audit({ action: 'create', resource_type: 'user', resource_id: former.id, before: null, after });
+        return former.id;
+      }
       if (await users.hasEmail(email)) throw new Refused(1, `There is a user with the address ${email} already.`);
       const names = name === undefined ? { name: email, first_name: null, last_name: null } : namesOf(name);
-      const { organization_id } = actor;
       const user = { ...names, email, issuer: null, subject: null };
       const id = await users.insertMember(user, { organization_id, role, at });
       const after = { email, name: names.name, role };
@@ -137,6 +152,23 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
   );
 }
 
+/** Removes a member; says what became of the keys and sessions. */
+async function remove(store: OpenStore, who: string, to: string | undefined): Promise<string> {
+  const { actor, change } = store;
+  try {
+    const removed = await change(actor, async (work) => {
+      const named = async (user: string) => (await memberNamed(work.tx, actor.organization_id, user)).id;
+      const hand_keys_to = to === undefined ? undefined : await named(to);
+      return removeMember(work, { user_id: await named(who), hand_keys_to });
+    });
+    const { keys_disabled, keys_handed_over, sessions_ended } = removed;
+    return `removed: ${keys_disabled} keys disabled, ${keys_handed_over} handed over, ${sessions_ended} sessions ended`;
+  } catch (error) {
+    if (error instanceof GatewayError && error.status < 500) throw new Refused(1, `${error.message}.`);
+    throw error;
+  }
+}
+
 async function list(store: OpenStore): Promise<string> {
   const rows = (await membersOf(store.database.queries, store.home.organization_id)).map(
     ({ id, role, email, name }) =>
@@ -149,28 +181,33 @@ async function list(store: OpenStore): Promise<string> {
 function actionOf(
   positionals: readonly string[],
   wanted: Described,
+  hand_keys_to: string | undefined,
 ): ((store: OpenStore) => Promise<string>) | undefined {
   const [verb, who, ...rest] = positionals;
   const none = Object.keys(wanted).length === 0;
   const { email } = wanted;
+  if (verb === 'remove' && who !== undefined && rest.length === 0 && none) {
+    return (store) => remove(store, who, hand_keys_to);
+  }
+  if (hand_keys_to !== undefined) return undefined;
   if (verb === 'list' && who === undefined && none) return list;
   if (verb === 'add' && who === undefined && email !== undefined) return (store) => add(store, { ...wanted, email });
   if (verb === 'set' && who !== undefined && rest.length === 0 && !none) return (store) => set(store, who, wanted);
   return undefined;
 }
 
-/** `model-gateway users add|set|list`: members of the organization, on the configured store, whether the gateway runs or not. */
+/** `model-gateway users add|set|remove|list`: members of the organization, on the configured store, whether the gateway runs or not. */
 export async function runUsers(args: string[], environment: Environment): Promise<number> {
   const text = { type: 'string' } as const;
   const help = { type: 'boolean', short: 'h', default: false } as const;
-  const options = { config: text, email: text, help, name: text, role: text };
+  const options = { config: text, email: text, 'hand-keys-to': text, help, name: text, role: text };
   const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
   if (values.help) {
     process.stdout.write(USAGE);
     return 0;
   }
   try {
-    const action = actionOf(positionals, describedBy(values));
+    const action = actionOf(positionals, describedBy(values), values['hand-keys-to']);
     if (action === undefined) {
       process.stderr.write(USAGE);
       return 2;

@@ -307,6 +307,7 @@ const TimeoutsSection = Type.Object(
 const AuthSection = Type.Object(
   {
     public_url: Type.Optional(text('a URL that starts with http:// or https://')),
+    codes_by_api_key: Type.Optional(oneOf(['on', 'off'])),
     oidc: Type.Optional(
       Type.Object(
         {
@@ -326,7 +327,7 @@ const AuthSection = Type.Object(
       ),
     ),
   },
-  { ...strict, description: 'an object with public_url and oidc' },
+  { ...strict, description: 'an object with public_url, codes_by_api_key and oidc' },
 );
 
 const rate = Type.Union([count, Type.Literal('unlimited')], {

@@ -9,6 +9,8 @@ export interface Principal {
   key_id: number | null;
   /** What its owner calls the key; absent where it has no record. */
   key_name?: string;
+  /** The name by which rates are configured for it; undefined: an application chose its name, which means nothing here. */
+  rate_name?: string | undefined;
   organization_id: string;
   workspace_id: string;
   /** The user that owns the key, or the organization's owner for a management key without one. */
@@ -23,6 +25,15 @@ export interface Principal {
   logging?: Logging;
   /** Null: as the gateway's settings say. */
   budget_mode: BudgetMode | null;
+  /** The ordinary keys that its key was made with, the nearest first; absent: none, as for most. What limits them limits its requests. */
+  parents?: readonly ParentKey[];
+}
+
+/** A key that another one was made with. */
+export interface ParentKey {
+  key_hash: string;
+  key_id: number;
+  rate_name: string | undefined;
 }
 
 /** What becomes of a caller's requests beside their answers. */

@@ -54,9 +54,9 @@ interface Held {
   model_id: string | undefined;
 }
 
-function callerOf({ principal: { key_hash, key_name, organization_id, budgets } }: Call): RateCaller {
+function callerOf({ principal: { key_hash, rate_name, organization_id, budgets, parents } }: Call): RateCaller {
   const granted_nano = budgets.find(({ scope }) => scope === 'organization')?.limit_nano;
-  return { key_hash, key_name, organization_id, granted_nano };
+  return { key_hash, rate_name, organization_id, granted_nano, parents };
 }
 
 /** What a call will use, as far as it can be told before: its prompt by our count, and the output bound that it names. */

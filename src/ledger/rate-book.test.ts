@@ -19,7 +19,7 @@ const book = (rules: Partial<RateRules>) =>
     uncounted: 'refuse',
     ...rules,
   });
-const caller = { key_hash: 'abc', key_name: 'batch jobs', organization_id: 'org', granted_nano: undefined };
+const caller = { key_hash: 'abc', rate_name: 'batch jobs', organization_id: 'org', granted_nano: undefined };
 const shown = (list: readonly { id: string; amount: number }[]) => list.map(({ id, amount }) => [id, amount]);
 const model = (id: string) => ({ id, is_free: false });
 
@@ -56,7 +56,7 @@ test.each([
   ['a key without bound', caller, [], { keys: new Map([['abc', amounts()]]) }],
   [
     'a management key without a record as its organization',
-    { ...caller, key_hash: null, key_name: undefined },
+    { ...caller, key_hash: null, rate_name: undefined },
     [
       ['organization:org/requests', 10],
       ['organization:org/tokens', 500],

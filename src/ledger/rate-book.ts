@@ -8,10 +8,13 @@ import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../
 export interface RateCaller {
   /** Null: a management key without a record; its organization stands for it. */
   key_hash: string | null;
-  key_name?: string | null | undefined;
+  /** The name by which the operator may have set its rates. */
+  rate_name?: string | null | undefined;
   organization_id: string;
   /** What was granted to the organization, nano-USD; undefined: nothing ever was. */
   granted_nano: number | undefined;
+  /** The keys that its key was made with: their rates count its requests too. */
+  parents?: readonly Pick<RateCaller, 'key_hash' | 'rate_name'>[] | undefined;
 }
 
 /** What is asked for, as far as limits can tell. */
@@ -28,6 +31,9 @@ export interface RateBook {
 }
 
 const NONE: readonly RateLimit[] = [];
+/** How a refusal calls the key that calls, and one that it was made with. */
+const OWN = 'This API key';
+const PARENTS = 'The API key that this key was made with';
 
 function isUnbounded({ requests_per_minute, tokens_per_minute }: RateAmounts): boolean {
   return requests_per_minute === undefined && tokens_per_minute === undefined;
@@ -106,27 +112,41 @@ export function createRateBook(rules: RateRules): RateBook {
   const nameOf = ({ key_hash, organization_id }: RateCaller) =>
     key_hash === null ? `organization:${organization_id}` : `key:${key_hash}`;
 
+  /** The limits of one key: the caller's, or one that it was made with. */
+  function ofOne(caller: RateCaller, whose: string): readonly RateLimit[] {
+    const { key_hash, rate_name } = caller;
+    const amounts = keys.get(key_hash ?? '') ?? keys.get(rate_name ?? '') ?? per_key;
+    if (isUnbounded(amounts)) return NONE;
+    const id = nameOf(caller);
+    // A key may be given another name.
+    const name = amounts === per_key ? id : `${id} ${rate_name}`;
+    return remembered(whose === OWN ? name : `parent ${name}`, () => limitsOf(amounts, { id, name: 'key', whose }));
+  }
+
+  function ofPair(caller: RateCaller, id: string, whose: string): readonly RateLimit[] {
+    const pair = `${nameOf(caller)} ${id}`;
+    return remembered(`${whose === OWN ? 'pair' : 'parent pair'}:${pair}`, () =>
+      limitsOf(per_key_and_model, { id: pair, name: 'key-and-model', whose: `${whose}, for ${id},` }),
+    );
+  }
+
+  /** What holds for the caller's key, and the same for each that it was made with. */
+  function ofLineage(
+    caller: RateCaller,
+    find: (one: RateCaller, whose: string) => readonly RateLimit[],
+  ): readonly RateLimit[] {
+    const own = find(caller, OWN);
+    if (caller.parents === undefined) return own;
+    return [...own, ...caller.parents.flatMap((parent) => find({ ...caller, ...parent }, PARENTS))];
+  }
+
   return {
-    ofKey(caller) {
-      if (keys_are_free) return NONE;
-      const { key_hash, key_name } = caller;
-      const amounts = keys.get(key_hash ?? '') ?? keys.get(key_name ?? '') ?? per_key;
-      if (isUnbounded(amounts)) return NONE;
-      const id = nameOf(caller);
-      // A key may be given another name.
-      const name = amounts === per_key ? id : `${id} ${key_name}`;
-      return remembered(name, () => limitsOf(amounts, { id, name: 'key', whose: 'This API key' }));
-    },
+    ofKey: (caller) => (keys_are_free ? NONE : ofLineage(caller, ofOne)),
 
     ofModel(caller, { id, is_free }) {
       const shared = sharedBy(id);
       if (pairs_are_free && !is_free) return shared;
-      const pair = `${nameOf(caller)} ${id}`;
-      const of_pair = pairs_are_free
-        ? NONE
-        : remembered(`pair:${pair}`, () =>
-            limitsOf(per_key_and_model, { id: pair, name: 'key-and-model', whose: `This API key, for ${id},` }),
-          );
+      const of_pair = pairs_are_free ? NONE : ofLineage(caller, (one, whose) => ofPair(one, id, whose));
       return [...(is_free ? freeLimits(rules, caller) : NONE), ...of_pair, ...shared];
     },
   };

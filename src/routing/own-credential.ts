@@ -38,6 +38,8 @@ export function shownCredential({ id, label, name }: OwnCredential): ShownCreden
 export interface CredentialUser {
   key_hash: string | null;
   user_id: string | null;
+  /** The keys that its key was made with: what they may use, it may. */
+  parents?: readonly { key_hash: string }[];
 }
 
 function allows(list: readonly string[] | null, wanted: string | null): boolean {
@@ -47,14 +49,15 @@ function allows(list: readonly string[] | null, wanted: string | null): boolean 
 /** The credentials that a caller may use for a model, in the order in which they are tried at one provider. */
 export function credentialsFor(
   credentials: readonly OwnCredential[],
-  { key_hash, user_id }: CredentialUser,
+  { key_hash, user_id, parents = [] }: CredentialUser,
   canonical_slug: string,
 ): OwnCredential[] {
   return credentials
     .filter(
       ({ allowed_models, allowed_api_key_hashes, allowed_user_ids }) =>
         allows(allowed_models, canonical_slug) &&
-        allows(allowed_api_key_hashes, key_hash) &&
+        (allows(allowed_api_key_hashes, key_hash) ||
+          parents.some((parent) => allows(allowed_api_key_hashes, parent.key_hash))) &&
         allows(allowed_user_ids, user_id),
     )
     .sort((a, b) => a.sort_order - b.sort_order);

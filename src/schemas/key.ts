@@ -40,6 +40,11 @@ export const Key = Type.Object(
     byok_usage_weekly: Usd('The same, current UTC week'),
     byok_usage_monthly: Usd('The same, current UTC month'),
     budget_mode: Nullable(BudgetMode, 'How strictly budgets are kept for this key; null: as the gateway is set.'),
+    parent_hash: Nullable(
+      Type.String(),
+      'The key that made this one by an authorization code; null: none. A key is refused while its parent is disabled or ' +
+        'expired, is deleted with it, and its calls count against the limits, rates and guardrails of the parent too.',
+    ),
   },
   { title: 'Key' },
 );

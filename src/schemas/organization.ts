@@ -14,3 +14,14 @@ export const OrganizationMember = Type.Object(
   { title: 'OrganizationMember' },
 );
 export type OrganizationMember = Static<typeof OrganizationMember>;
+
+/** The answer to the removal of a member. */
+export const RemovedMember = Type.Object(
+  {
+    deleted: Type.Literal(true),
+    keys_disabled: Type.Integer({ description: 'Keys that were enabled, and are not any more.' }),
+    keys_handed_over: Type.Integer({ description: 'Keys that belong to the member of hand_keys_to now.' }),
+    sessions_ended: Type.Integer(),
+  },
+  { title: 'RemovedMember' },
+);

@@ -12,6 +12,7 @@ function toCode(row: Selectable<Tables['authorization_codes']>): StoredCode {
     ...row,
     code_challenge_method: row.code_challenge_method as ChallengeMethod | null,
     limit_reset: row.limit_reset as LimitReset | null,
+    made_by: row.made_by as StoredCode['made_by'],
   };
 }
 
@@ -90,6 +91,18 @@ export function authorizationCodeStore(queries: Queries) {
         .set(({ eb }) => ({ failures: eb('failures', '+', 1) }))
         .where('code_hash', '=', code_hash)
         .execute();
+    },
+
+    /** Takes back the codes of a user that were not exchanged; gives them. */
+    deleteWaiting: async (of: { organization_id: string; user_id: string }): Promise<StoredCode[]> => {
+      const rows = await queries
+        .deleteFrom('authorization_codes')
+        .where('organization_id', '=', of.organization_id)
+        .where('user_id', '=', of.user_id)
+        .where('used_at', 'is', null)
+        .returningAll()
+        .execute();
+      return rows.map(toCode);
     },
 
     use: async (code_hash: string, at: string): Promise<void> => {

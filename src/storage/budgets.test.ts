@@ -270,13 +270,13 @@ describeStores('budgets', ({ open }) => {
     await workspaces.putBudget({ workspace_id: id, interval: 'daily', limit_nano: 80, at: AT });
     const guardrail = { ...shared, workspace_id: id, name: 'G', limit_nano: 9 };
     const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
-    const { hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
+    const { id: key_id, hash } = await makeKey({ workspace_id: id, limit_nano: 3 });
     const assignments = assignmentStore(queries);
     await assignments.insertKeys({ ...shared, guardrail_id, assigned_by: null, assignees: [hash] });
     await assignments.insertMembers({ ...shared, guardrail_id, assigned_by: null, assignees: [user_id] });
     const limits = async () => (await budgets()).map(([, limit]) => limit);
     expect(await limits()).toEqual([9, 9, 3, 80]);
-    await keys.delete({ organization_id, hashes: [hash] });
+    await keys.delete({ organization_id, keys: [{ id: key_id, hash }] });
     expect(await limits()).toEqual([null, 9, null, 80]);
     await workspaces.delete(id);
     expect(await limits()).toEqual([null, null, null, null]);
@@ -384,5 +384,25 @@ describeStores('budgets', ({ open }) => {
       expect([budget_id, spent]).toEqual([budget_id, opening + settled]);
       expect([budget_id, spent]).toEqual([budget_id, 180]);
     }
+  });
+
+  test('what keys spent that were made with a key counts when its limit begins, also after they are gone', async () => {
+    const { makeKey, keys, spend, budgets, organization_id } = await setUp();
+    const parent = await makeKey();
+    const child = await makeKey({ parent_hash: parent.hash, made_by: 'key' });
+    const grandchild = await makeKey({ parent_hash: child.hash, made_by: 'key' });
+    await spend(parent.hash, 1);
+    await spend(child.hash, 2);
+    await spend(grandchild.hash, 4);
+    await spend(grandchild.hash, 0, { byok_cost_nano: 8 });
+    const limited = { limit_nano: 100, updated_at: AT };
+    const { hash } = parent;
+    await keys.update({ organization_id, hash }, limited);
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 7, 7]]);
+    await keys.delete({ organization_id, keys: [child, grandchild] });
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: true, updated_at: AT });
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 15, 15]]);
+    await keys.update({ organization_id, hash }, { include_byok_in_limit: false, updated_at: AT });
+    expect(await budgets()).toEqual([['key:K:never', 100, '', 7, 7]]);
   });
 });

@@ -59,7 +59,7 @@ export function budgetStore(queries: Queries) {
     }
   };
 
-  /** What these payers settled since a day, each on the gateway's account and on their own. */
+  /** What counts against these payers since a day, each on the gateway's account and on their own. */
   const usagesSince = async (payers: readonly Payer[], day: string) => {
     const found = new Map<string, { usage: number; byok_usage: number }>();
     for (const chunk of portionsOf(payers)) {
@@ -81,6 +81,29 @@ export function budgetStore(queries: Queries) {
         .groupBy(by)
         .execute();
       for (const { id, usage, byok_usage } of rows) found.set(id, { usage, byok_usage });
+      if (by !== 'key_hash') continue;
+      // A key's limits count the calls of the keys that were made with it, deleted ones too.
+      const descendants = await queries
+        .selectFrom('api_key_ancestors as a')
+        .innerJoin('activity_days as d', 'd.key_hash', 'a.key_hash')
+        .select([
+          'a.ancestor_hash as id',
+          sql<number>`CAST(SUM(d.usage_nano) AS BIGINT)`.as('usage'),
+          sql<number>`CAST(SUM(d.byok_usage_nano) AS BIGINT)`.as('byok_usage'),
+        ])
+        .where('d.organization_id', '=', organization_id)
+        .where(
+          'a.ancestor_hash',
+          'in',
+          chunk.map(({ id }) => id),
+        )
+        .where('d.day', '>=', day)
+        .groupBy('a.ancestor_hash')
+        .execute();
+      for (const { id, usage, byok_usage } of descendants) {
+        const own = found.get(id) ?? { usage: 0, byok_usage: 0 };
+        found.set(id, { usage: own.usage + usage, byok_usage: own.byok_usage + byok_usage });
+      }
     }
     return found;
   };

@@ -124,6 +124,18 @@ export function byokStore(queries: Queries) {
         .orderBy('seq')
         .execute(),
 
+    /** The credentials that name a user among those who may use them. */
+    listNaming: async (who: { organization_id: string; user_id: string }): Promise<{ id: string }[]> => {
+      const rows = await queries
+        .selectFrom('byok_credentials')
+        .select(['id', 'allowed_user_ids'])
+        .where('organization_id', '=', who.organization_id)
+        .where('allowed_user_ids', 'is not', null)
+        .orderBy('id')
+        .execute();
+      return rows.filter(({ allowed_user_ids }) => allowed_user_ids?.includes(who.user_id));
+    },
+
     listBy: async (filter: ByokFilter, page: Page): Promise<Paged<StoredByok>> => {
       let found = queries.selectFrom('byok_credentials').where('organization_id', '=', filter.organization_id);
       for (const column of ['workspace_id', 'provider'] as const) {

@@ -134,19 +134,21 @@ export function guardrailStore(queries: Queries) {
       await budgetStore(queries).close({ guardrail_id: id });
     },
 
-    /** The guardrails that hold for whoever has this key: its own, its owner's, and its workspace's; a guardrail once for each. */
+    /** The guardrails that hold for whoever has this key: its own, those of the keys it was made with, its owner's, and its workspace's; a guardrail once for each. */
     listHolding: async (holder: {
       organization_id: string;
       workspace_id: string;
       key_hash: string | null;
       user_id: string | null;
+      parents?: readonly { key_hash: string }[];
     }): Promise<BoundGuardrail[]> => {
-      const { organization_id, workspace_id, key_hash, user_id } = holder;
+      const { organization_id, workspace_id, key_hash, user_id, parents = [] } = holder;
+      const key_hashes = [key_hash ?? '', ...parents.map((parent) => parent.key_hash)];
       const found = () => queries.selectFrom('guardrails as g').where('g.organization_id', '=', organization_id);
       const of_key = found()
         .innerJoin('guardrail_key_assignments as a', 'a.guardrail_id', 'g.id')
         .where('a.organization_id', '=', organization_id)
-        .where('a.key_hash', '=', key_hash ?? '')
+        .where('a.key_hash', 'in', key_hashes)
         .selectAll('g')
         .select(sql.lit('api-key').as('scope'));
       const of_member = found()

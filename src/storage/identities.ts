@@ -26,6 +26,22 @@ async function withEmail(queries: Queries, email: string) {
 
 /** Users by who they are elsewhere. */
 export function identityStore(queries: Queries) {
+  const addMember = async (
+    user_id: string,
+    { organization_id, role, at }: { organization_id: string; role: 'admin' | 'member'; at: string },
+  ): Promise<void> => {
+    await queries
+      .insertInto('organization_members')
+      .values({
+        id: randomUUID(),
+        organization_id,
+        user_id,
+        role,
+        created_at: at,
+        seq: await nextNumber(queries, 'organization_members'),
+      })
+      .execute();
+  };
   return {
     findBySubject: ({ issuer, subject }: { issuer: string; subject: string }) =>
       queries
@@ -70,18 +86,11 @@ export function identityStore(queries: Queries) {
         .insertInto('users')
         .values({ id, ...user, created_at: at })
         .execute();
-      await queries
-        .insertInto('organization_members')
-        .values({
-          id: randomUUID(),
-          organization_id,
-          user_id: id,
-          role,
-          created_at: at,
-          seq: await nextNumber(queries, 'organization_members'),
-        })
-        .execute();
+      await addMember(id, { organization_id, role, at });
       return id;
     },
+
+    /** Makes a user whom there is a member of an organization. */
+    addMember,
   };
 }

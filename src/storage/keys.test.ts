@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeStores } from '../../test/store-variants.ts';
 import { createSecret, type StoredKey } from '../accounts/key.ts';
-import { isUniqueViolation } from './database.ts';
+import { isReferenceViolation, isUniqueViolation } from './database.ts';
 import { keyStore } from './keys.ts';
 import { organizationStore } from './organizations.ts';
 
@@ -25,6 +25,8 @@ describeStores('organizations and keys', ({ open }) => {
         limit_nano: null,
         limit_reset: null,
         budget_mode: null,
+        parent_hash: null,
+        made_by: null,
         include_byok_in_limit: false,
         expires_at: null,
         created_at: AT,
@@ -118,5 +120,28 @@ describeStores('organizations and keys', ({ open }) => {
       byok_usage: { total: 310, daily: 160, weekly: 240, monthly: 300 },
     });
     expect(await keys.findUsage('unused', starts)).toMatchObject({ usage: { total: 0, daily: 0 } });
+  });
+
+  test('a key descends from its parent and from all that one descends from; they are deleted together', async () => {
+    const { keys, key, database } = await home();
+    const made = [await keys.insert(key())];
+    for (let depth = 0; depth < 3; depth += 1) {
+      made.push(await keys.insert(key({ parent_hash: made.at(-1)?.hash ?? null, made_by: 'key' })));
+    }
+    const [root, child, , last] = made;
+    const other = await keys.insert(key());
+    const hashes = (list: readonly { hash: string }[]) => list.map(({ hash }) => hash);
+    expect(await keys.findAncestors(last?.hash ?? '')).toEqual(made.slice(0, 3).reverse());
+    expect(await keys.findAncestors(root?.hash ?? '')).toEqual([]);
+    expect(hashes(await keys.findDescendants([child?.hash ?? '', other.hash]))).toEqual(hashes(made.slice(2)));
+    expect(await keys.countDescendants(root?.hash ?? '')).toBe(3);
+    const { organization_id } = other;
+    const refused = await keys.delete({ organization_id, keys: made.slice(0, 1) }).catch((error: unknown) => error);
+    expect(isReferenceViolation(refused)).toBe(true);
+    await keys.delete({ organization_id, keys: made });
+    expect(hashes(await keys.listBy({ organization_id }))).toEqual([other.hash]);
+    // What they spent counts against limits that come later.
+    const kept = await database.queries.selectFrom('api_key_ancestors').selectAll().execute();
+    expect(kept).toHaveLength(6);
   });
 });

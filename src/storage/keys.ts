@@ -14,6 +14,7 @@ function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
     ...row,
     limit_reset: row.limit_reset as StoredKey['limit_reset'],
     budget_mode: row.budget_mode as StoredKey['budget_mode'],
+    made_by: row.made_by as StoredKey['made_by'],
   };
 }
 
@@ -32,7 +33,8 @@ export interface KeyFilter {
 }
 
 /** A key to be stored; its budgets are kept as the gateway's settings say unless it says otherwise. */
-export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode'> & Partial<Pick<StoredKey, 'budget_mode'>>;
+export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by'> &
+  Partial<Pick<StoredKey, 'budget_mode' | 'parent_hash' | 'made_by'>>;
 
 /** What may be changed of a key. */
 export type KeyChange = { updated_at: string } & Partial<
@@ -45,8 +47,10 @@ export function keyStore(queries: Queries) {
     /** Stores a key under the next number. Numbers are never given twice, also after a key was deleted. */
     insert: (key: NewKey): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
-        const row = { budget_mode: null, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
+        const unset = { budget_mode: null, parent_hash: null, made_by: null };
+        const row = { ...unset, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
+        await insertAncestors(tx, row);
         await budgetStore(tx).keepKey(row, row.created_at);
         return row;
       }),
@@ -54,6 +58,45 @@ export function keyStore(queries: Queries) {
     findByHash: async (hash: string): Promise<StoredKey | undefined> => {
       const row = await queries.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst();
       return row && toKey(row);
+    },
+
+    /** The keys by which a key was made, one with another, the nearest first. */
+    findAncestors: async (hash: string): Promise<StoredKey[]> => {
+      const rows = await queries
+        .selectFrom('api_key_ancestors as a')
+        .innerJoin('api_keys as k', 'k.hash', 'a.ancestor_hash')
+        .selectAll('k')
+        .where('a.key_hash', '=', hash)
+        // A key's number is above its parent's.
+        .orderBy('k.id', 'desc')
+        .execute();
+      return rows.map(toKey);
+    },
+
+    /** The keys that were made with these keys, directly or not, the oldest first, those of this list left out. */
+    findDescendants: async (hashes: readonly string[]): Promise<StoredKey[]> => {
+      const found = new Map<string, StoredKey>();
+      for (const chunk of portionsOf(hashes)) {
+        const rows = await queries
+          .selectFrom('api_key_ancestors as a')
+          .innerJoin('api_keys as k', 'k.hash', 'a.key_hash')
+          .selectAll('k')
+          .where('a.ancestor_hash', 'in', chunk)
+          .execute();
+        for (const row of rows) found.set(row.hash, toKey(row));
+      }
+      for (const hash of hashes) found.delete(hash);
+      return [...found.values()].sort((a, b) => a.id - b.id);
+    },
+
+    countDescendants: async (hash: string): Promise<number> => {
+      const { count } = await queries
+        .selectFrom('api_key_ancestors as a')
+        .innerJoin('api_keys as k', 'k.hash', 'a.key_hash')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('a.ancestor_hash', '=', hash)
+        .executeTakeFirstOrThrow();
+      return count;
     },
 
     /** The key, held against every other change until the transaction ends. */
@@ -80,6 +123,34 @@ export function keyStore(queries: Queries) {
       return rows.map(toKey).sort((a, b) => (a.hash < b.hash ? -1 : 1));
     },
 
+    /** The keys of a user, management keys too, each held as by `lock`, in the order of their hashes. */
+    lockOf: async (whose: { organization_id: string; user_id: string }): Promise<StoredKey[]> => {
+      const rows = await queries
+        .updateTable('api_keys')
+        .set(({ ref }) => ({ version: ref('version') }))
+        .where('organization_id', '=', whose.organization_id)
+        .where('creator_user_id', '=', whose.user_id)
+        .returningAll()
+        .execute();
+      return rows.map(toKey).sort((a, b) => (a.hash < b.hash ? -1 : 1));
+    },
+
+    /** Disables keys, or gives them another owner. */
+    updateAll: async (
+      which: { organization_id: string; hashes: readonly string[] },
+      change: Partial<Pick<StoredKey, 'disabled' | 'creator_user_id'>> & { updated_at: string },
+    ): Promise<void> => {
+      for (const chunk of portionsOf(which.hashes)) {
+        await queries
+          .updateTable('api_keys')
+          .set(change)
+          .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+          .where('organization_id', '=', which.organization_id)
+          .where('hash', 'in', chunk)
+          .execute();
+      }
+    },
+
     update: async ({ organization_id, hash }: KeyId, change: KeyChange): Promise<StoredKey> => {
       const row = await queries
         .updateTable('api_keys')
@@ -94,9 +165,20 @@ export function keyStore(queries: Queries) {
       return key;
     },
 
-    /** Deletes keys; gives the assignments of guardrails that went with them. What they spent and their generations stay. */
-    delete: async ({ organization_id, hashes }: { organization_id: string; hashes: readonly string[] }) => {
+    /**
+     * Deletes keys, with which the keys that were made with them must be named; gives the assignments of guardrails that went
+     * with them. What they spent and their generations stay.
+     */
+    delete: async ({
+      organization_id,
+      keys,
+    }: {
+      organization_id: string;
+      keys: readonly Pick<StoredKey, 'id' | 'hash'>[];
+    }) => {
       const left: { id: string; guardrail_id: string; key_hash: string }[] = [];
+      // The newest first: no key before those that were made with it.
+      const hashes = [...keys].sort((a, b) => b.id - a.id).map(({ hash }) => hash);
       for (const chunk of portionsOf(hashes)) {
         const unassigned = await queries
           .deleteFrom('guardrail_key_assignments')
@@ -205,6 +287,21 @@ async function findCounted(queries: Queries, hashes: readonly string[], starts: 
     )
     .execute();
   return new Map(rows.map(({ subject, spent }) => [subject.slice('key:'.length), { counted: spent }]));
+}
+
+/** A key descends from its parent, and from all that the parent descends from. */
+async function insertAncestors(tx: Queries, { hash, parent_hash }: StoredKey): Promise<void> {
+  if (parent_hash === null) return;
+  const known = await tx
+    .selectFrom('api_key_ancestors')
+    .select('ancestor_hash')
+    .where('key_hash', '=', parent_hash)
+    .execute();
+  const ancestors = [parent_hash, ...known.map(({ ancestor_hash }) => ancestor_hash)];
+  await tx
+    .insertInto('api_key_ancestors')
+    .values(ancestors.map((ancestor_hash) => ({ key_hash: hash, ancestor_hash })))
+    .execute();
 }
 
 /** Runs in the transaction that `queries` already is, or in one of its own. */

@@ -152,6 +152,26 @@ export function memberStore(queries: Queries) {
       return new Map(rows.map((row) => [row.user_id, { ...withRole(row), workspace_id }]));
     },
 
+    /** Ends the memberships of a user in all workspaces of an organization; gives them. */
+    deleteFromWorkspaces: async ({ organization_id, user_id }: { organization_id: string; user_id: string }) => {
+      const workspaces = queries.selectFrom('workspaces').select('id').where('organization_id', '=', organization_id);
+      const rows = await queries
+        .deleteFrom('workspace_members')
+        .where('workspace_id', 'in', workspaces)
+        .where('user_id', '=', user_id)
+        .returning(['id', 'workspace_id', 'user_id', 'role', 'created_at'])
+        .execute();
+      return rows.map(withRole);
+    },
+
+    deleteFromOrganization: async (member: { organization_id: string; user_id: string }): Promise<void> => {
+      await queries
+        .deleteFrom('organization_members')
+        .where('organization_id', '=', member.organization_id)
+        .where('user_id', '=', member.user_id)
+        .execute();
+    },
+
     insert: async (made: Omit<WorkspaceMember, 'id'>): Promise<WorkspaceMember> => {
       const member = { id: randomUUID(), ...made };
       await queries

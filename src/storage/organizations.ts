@@ -75,12 +75,36 @@ export function organizationStore(queries: Queries) {
         .returningAll()
         .executeTakeFirst(),
 
+    /** Who the environment's management key acts for: the administrator who has been one for longest. */
+    findOwner: async (organization_id: string): Promise<string | undefined> => {
+      const owner = await queries
+        .selectFrom('organization_members')
+        .select('user_id')
+        .where('organization_id', '=', organization_id)
+        .where('role', '=', 'admin')
+        .orderBy('created_at')
+        .orderBy('id')
+        .limit(1)
+        .executeTakeFirst();
+      return owner?.user_id;
+    },
+
     findMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
       queries
         .selectFrom('organization_members')
         .selectAll()
         .where('organization_id', '=', organization_id)
         .where('user_id', '=', user_id)
+        .executeTakeFirst(),
+
+    /** The membership, held against its end until the transaction does. */
+    lockMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
+      queries
+        .updateTable('organization_members')
+        .set(({ ref }) => ({ seq: ref('seq') }))
+        .where('organization_id', '=', organization_id)
+        .where('user_id', '=', user_id)
+        .returningAll()
         .executeTakeFirst(),
   };
 }

@@ -97,7 +97,10 @@ export const tables = {
     updated_at: textOrNull,
     version: bigint,
     budget_mode: textOrNull,
+    parent_hash: textOrNull,
+    made_by: textOrNull,
   },
+  api_key_ancestors: { key_hash: text, ancestor_hash: text },
   guardrails: {
     id: text,
     seq: bigint,
@@ -161,6 +164,7 @@ export const tables = {
     created_at: text,
     expires_at: text,
     used_at: textOrNull,
+    made_by: text,
   },
   sessions: {
     id: text,

@@ -63,6 +63,28 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
+    /** Whether a session is there and not over. */
+    isOpen: async ({ id, at }: { id: string; at: string }): Promise<boolean> => {
+      const found = await queries
+        .selectFrom('sessions')
+        .select('id')
+        .where('id', '=', id)
+        .where('expires_at', '>', at)
+        .executeTakeFirst();
+      return found !== undefined;
+    },
+
+    /** Ends all sessions of a user; gives their ids. */
+    deleteOf: async ({ organization_id, user_id }: { organization_id: string; user_id: string }): Promise<string[]> => {
+      const ended = await queries
+        .deleteFrom('sessions')
+        .where('organization_id', '=', organization_id)
+        .where('user_id', '=', user_id)
+        .returning('id')
+        .execute();
+      return ended.map(({ id }) => id);
+    },
+
     delete: async (id: string): Promise<boolean> => {
       const { numDeletedRows } = await queries.deleteFrom('sessions').where('id', '=', id).executeTakeFirst();
       return numDeletedRows === 1n;

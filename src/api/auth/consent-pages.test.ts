@@ -1,7 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/auth-pages-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
+import type { Queries } from '../../storage/database.ts';
+import { identityStore } from '../../storage/identities.ts';
+import { memberStore } from '../../storage/members.ts';
+import { sessionStore } from '../../storage/sessions.ts';
 import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
@@ -24,6 +29,7 @@ describeStores('the consent page', ({ open }) => {
       ...made,
       queries: made.database.queries,
       limitExchanges: (_request, _reply, done) => done(),
+      mayKeysMakeCodes: () => false,
     });
     const browser = made.browser();
     const signIn = () => browser.post('/sign-in', { management_key: ENVIRONMENT_KEY });
@@ -238,5 +244,35 @@ describeStores('the consent page', ({ open }) => {
     const { visitor } = await setUp();
     const { headers } = await visitor.get('/sign-in', { origin: 'https://evil.example' });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  test('403: an approval that comes while its session ends, or its member is removed, gives no code', async () => {
+    const { visitor, signIn, codes, change, home, database } = await setUp();
+    const { organization_id, owner_user_id: user_id } = home;
+    const { queries } = database;
+    const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
+    const names = { email: null, first_name: null, last_name: null, issuer: null, subject: null };
+    const eve = { name: 'Eve', ...names };
+    await queries
+      .transaction()
+      .execute((tx) => identityStore(tx).insertMember(eve, { organization_id, role: 'admin', at: NOW }));
+    const ends: ((tx: Queries) => Promise<unknown>)[] = [
+      (tx) => sessionStore(tx).deleteOf({ organization_id, user_id }),
+      (tx) => memberStore(tx).deleteFromOrganization({ organization_id, user_id }),
+    ];
+    for (const end of ends) {
+      await signIn();
+      const { hidden } = await visitor.get(consentUrl());
+      const approved = await change(actor, async ({ tx, audit }) => {
+        await end(tx);
+        await audit({ action: 'delete', resource_type: 'user', resource_id: user_id, before: null, after: null });
+        // Not awaited: it ends after this.
+        const answer = visitor.post('/auth', { ...hidden, decision: 'approve' });
+        await sleep(300);
+        return { answer };
+      });
+      expect((await approved.answer).status).toBe(403);
+      expect(await codes()).toEqual([]);
+    }
   });
 });

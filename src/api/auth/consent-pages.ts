@@ -15,6 +15,7 @@ import { limits } from '../../limits.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { Queries } from '../../storage/database.ts';
 import { organizationStore } from '../../storage/organizations.ts';
+import { sessionStore } from '../../storage/sessions.ts';
 import type { Change } from '../change.ts';
 import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
 import { type PageSession, type PageSessions, pageActor } from './page-sessions.ts';
@@ -109,22 +110,24 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
         return sendPage(reply, 200, noticePage('Denied', 'The application gets no key. You can close this page.'));
       }
       if (decision !== 'approve') throw new GatewayError(400, 'Approve or deny.');
-      const { code } = await issueCode(
-        change,
-        pageActor(request, session),
-        async ({ tx }) =>
-          ({
-            callback,
-            ...challenge,
-            key_label,
-            workspace_id: (await defaultWorkspace(tx, session)).id,
-            user_id: session.user_id,
-            asker_key_hash: session.key_hash,
-            limit_nano: null,
-            limit_reset: null,
-            key_expires_at: null,
-          }) satisfies CodeRequest,
-      );
+      const { code } = await issueCode(change, pageActor(request, session), async ({ tx, at }) => {
+        // As it is now: the member may have been removed, or have signed out elsewhere, since the page was asked for.
+        if (!(await sessionStore(tx).isOpen({ id: session.id, at }))) {
+          throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
+        }
+        return {
+          callback,
+          ...challenge,
+          key_label,
+          workspace_id: (await defaultWorkspace(tx, session)).id,
+          user_id: session.user_id,
+          asker_key_hash: session.key_hash,
+          made_by: 'session',
+          limit_nano: null,
+          limit_reset: null,
+          key_expires_at: null,
+        } satisfies CodeRequest;
+      });
       if (callback) return goTo(reply, answerTo(callback.href, { code, ...back }));
       return sendPage(reply, 200, codePage(code));
     },

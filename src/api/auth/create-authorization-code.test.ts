@@ -22,7 +22,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     const made = await managementServer(database, NOW);
     let moment = Date.parse(NOW);
     const change = createChange({ database, changes: made.changes, now: () => moment });
-    createAuthorizationCode(made.server, { change });
+    createAuthorizationCode(made.server, { change, mayKeysMakeCodes: () => true });
     const pass = (ms: number) => {
       moment += ms;
     };
@@ -57,6 +57,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
         created_at: NOW,
         expires_at: '2026-11-21T10:10:00.000Z',
         used_at: null,
+        made_by: 'key',
       },
     ]);
     expect(JSON.stringify(stored)).not.toContain(id);
@@ -97,9 +98,10 @@ describeStores('POST /auth/keys/code', ({ open }) => {
   });
 
   test('200: an ordinary key asks for its own user and workspace, a management key for the default one', async () => {
-    const { call, codes, home, database, principals } = await setUp();
+    const { call, codes, home, database, principals, addKey } = await setUp();
     const { queries } = database;
-    principals.ordinary.key_hash = 'asker';
+    const { hash: asker_key_hash } = await addKey();
+    principals.ordinary.key_hash = asker_key_hash;
     const pattern = await queries
       .selectFrom('workspaces')
       .selectAll()
@@ -111,7 +113,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       .values({ ...pattern, id: 'other', slug: 'other', is_default: true, io_logging_api_key_ids: null, seq: 77 })
       .execute();
     expect((await call('POST', PATH, { callback_url }, 'ordinary')).status).toBe(200);
-    const of_caller = { user_id: home.owner_user_id, asker_key_hash: 'asker' };
+    const of_caller = { user_id: home.owner_user_id, asker_key_hash };
     expect(await codes()).toMatchObject([{ ...of_caller, workspace_id: home.default_workspace_id }]);
     await queries.deleteFrom('authorization_codes').execute();
     expect((await call('POST', PATH, { callback_url })).status).toBe(200);

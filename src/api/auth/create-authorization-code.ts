@@ -1,6 +1,8 @@
 import Type from 'typebox';
 import { parseCallback, parseChallenge } from '../../accounts/authorization-code.ts';
+import { boundGrant } from '../../accounts/delegation.ts';
 import { parseExpiry } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import { AuthorizationCode, CreateAuthCodeBody } from '../../schemas/authorization-code.ts';
@@ -9,10 +11,13 @@ import { toNano } from '../../schemas/money.ts';
 import { checkStorable } from '../../schemas/text.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf, type Work } from '../change.ts';
+import { checkRoom, holdLineage } from './delegate.ts';
 import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
 
 export interface CreateAuthorizationCodeDependencies {
   change: Change;
+  /** Whether API keys may make codes; asked each time, since a reload may change it. */
+  mayKeysMakeCodes: () => boolean;
 }
 
 /** An ordinary key asks for its own workspace, a management key, which belongs to none, for the default one. */
@@ -25,7 +30,7 @@ async function workspaceOf({ tx }: Work, principal: Principal): Promise<string> 
 
 function readBody(
   body: CreateAuthCodeBody,
-): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id' | 'asker_key_hash'> {
+): (work: Work) => Omit<CodeRequest, 'workspace_id' | 'user_id' | 'asker_key_hash' | 'made_by'> {
   const callback = parseCallback(body.callback_url);
   const challenge = parseChallenge(body);
   const { key_label = defaultLabel(callback), limit, usage_limit_type, expires_at } = body;
@@ -40,8 +45,32 @@ function readBody(
   });
 }
 
+/** A checked request as the calling key may grant it: the code says what the new key will have, and lives no longer than it. */
+async function boundRequest(work: Work, principal: Principal, requested: ReturnType<ReturnType<typeof readBody>>) {
+  const { tx, at, actor } = work;
+  const made_by = 'key' as const;
+  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by };
+  const lineage = await holdLineage(tx, code, Date.parse(at));
+  // Revoked since it came in.
+  if (lineage === undefined) throw new GatewayError(401, 'Invalid API key');
+  await checkRoom(tx, lineage);
+  const { limit_nano, limit_reset, key_expires_at: expires_at } = requested;
+  const grant = boundGrant({ limit_nano, limit_reset, expires_at }, lineage);
+  return {
+    ...requested,
+    limit_nano: grant.limit_nano,
+    limit_reset: grant.limit_reset,
+    key_expires_at: grant.expires_at,
+    workspace_id: await workspaceOf(work, principal),
+    user_id: principal.user_id,
+    asker_key_hash: principal.key_hash,
+    made_by,
+  };
+}
+
 /** Serves `POST /auth/keys/code`. The code is in this answer and nowhere else. */
-export function createAuthorizationCode(server: Server, { change }: CreateAuthorizationCodeDependencies): void {
+export function createAuthorizationCode(server: Server, dependencies: CreateAuthorizationCodeDependencies): void {
+  const { change, mayKeysMakeCodes } = dependencies;
   server.route({
     method: 'POST',
     url: '/auth/keys/code',
@@ -51,19 +80,22 @@ export function createAuthorizationCode(server: Server, { change }: CreateAuthor
       tags: ['Authorization code'],
       summary: 'Creates an authorization code, which an application exchanges for a key of the caller.',
       description:
-        'The key will belong to the user of the calling key and to its workspace; to the default workspace when a management key calls. A code dies with the calling key. 409: a code with the same challenge is waiting in this organization, or too many codes of this user are.',
+        'The key will belong to the user of the calling key and to its workspace; to the default workspace when a management key calls. It is a child of the calling key: it gets at most its limit and its expiry, its calls count against the limits, rates and guardrails of the calling key too, and it ends with it, as the code does. 403: the operator does not let API keys make codes, or the calling key is too many keys away from the first. 409: too many keys descend from the calling key, a code with the same challenge is waiting in this organization, or too many codes of this user are.',
       body: CreateAuthCodeBody,
-      response: { 200: Type.Object({ data: AuthorizationCode }), ...errors(400, 401, 409, 500) },
+      response: { 200: Type.Object({ data: AuthorizationCode }), ...errors(400, 401, 403, 409, 500) },
     },
     handler: async (request, reply) => {
+      if (!mayKeysMakeCodes()) {
+        throw new GatewayError(
+          403,
+          'API keys may not make authorization codes here (auth.codes_by_api_key); let a member approve the application at /auth',
+        );
+      }
       const read = readBody(request.body);
       const principal = principalOf(request);
-      const { code, stored } = await issueCode(change, actorOf(request), async (work) => ({
-        ...read(work),
-        workspace_id: await workspaceOf(work, principal),
-        user_id: principal.user_id,
-        asker_key_hash: principal.key_hash,
-      }));
+      const { code, stored } = await issueCode(change, actorOf(request), (work) =>
+        boundRequest(work, principal, read(work)),
+      );
       const { app_id, created_at } = stored;
       if (app_id === null) throw new Error('an authorization code for a callback without an application');
       return reply.header('cache-control', 'no-store').send({ data: { id: code, app_id, created_at } });

@@ -26,10 +26,13 @@ describeStores('POST /auth/keys', ({ open }) => {
     let moment = Date.parse(NOW);
     const change = createChange({ database, changes: made.changes, now: () => moment });
     let budget = Number.POSITIVE_INFINITY;
-    createAuthorizationCode(made.server, { change });
+    let codes_by_api_key = true;
+    const mayKeysMakeCodes = () => codes_by_api_key;
+    createAuthorizationCode(made.server, { change, mayKeysMakeCodes });
     exchangeAuthorizationCode(made.server, {
       queries: database.queries,
       change,
+      mayKeysMakeCodes,
       limitExchanges: (_request, _reply, done) => {
         budget -= 1;
         done(budget < 0 ? new GatewayError(429, 'too many', { headers: { 'retry-after': '1' } }) : undefined);
@@ -71,6 +74,9 @@ describeStores('POST /auth/keys', ({ open }) => {
       keys,
       pass: (ms: number) => {
         moment += ms;
+      },
+      switchOff: () => {
+        codes_by_api_key = false;
       },
       allow: (exchanges: number) => {
         budget = exchanges;
@@ -214,9 +220,10 @@ describeStores('POST /auth/keys', ({ open }) => {
     const { queries } = database;
     const asker = await storeAsker();
     const [before, after] = [await issue({}, 'ordinary'), await issue({}, 'ordinary')];
-    expect((await exchange({ code: before })).status).toBe(200);
     if (values === undefined) await queries.deleteFrom('api_keys').where('hash', '=', asker.hash).execute();
-    else await queries.updateTable('api_keys').set(values).where('hash', '=', asker.hash).execute();
+    else expect((await exchange({ code: before })).status).toBe(200);
+    if (values !== undefined)
+      await queries.updateTable('api_keys').set(values).where('hash', '=', asker.hash).execute();
     const made = await keys();
     expect(await exchange({ code: after })).toMatchObject(WRONG);
     expect(await keys()).toEqual(made);
@@ -314,5 +321,32 @@ describeStores('POST /auth/keys', ({ open }) => {
     ]);
     expect(events[1]?.state_after).toMatchObject({ used_at: NOW, key_hash: hash });
     expect(JSON.stringify(events)).not.toContain(String(body['key']).slice(12, -3));
+  });
+
+  test('409: a thousand keys descend from one ordinary key and no more, at the code and at the exchange, until some are deleted', async () => {
+    const { issue, exchange, call, storeAsker, database } = await setUp();
+    const { queries } = database;
+    const asker = await storeAsker();
+    const code = await issue({}, 'ordinary');
+    const rows = Array.from({ length: limits.key_descendants_max }, (_, index) => {
+      return { ...asker, id: 100 + index, hash: `child ${index}`, parent_hash: asker.hash, made_by: 'key' };
+    });
+    for (const portion of [rows.slice(0, 500), rows.slice(500)]) {
+      await queries.insertInto('api_keys').values(portion).execute();
+      const ancestors = portion.map(({ hash }) => ({ key_hash: hash, ancestor_hash: asker.hash }));
+      await queries.insertInto('api_key_ancestors').values(ancestors).execute();
+    }
+    expect((await exchange({ code })).status).toBe(409);
+    expect((await call('POST', '/auth/keys/code', { callback_url }, 'ordinary')).status).toBe(409);
+    const { organization_id } = asker;
+    await keyStore(queries).delete({ organization_id, keys: rows.slice(0, 1) });
+    expect((await exchange({ code })).status).toBe(200);
+  });
+
+  test('403: a code that an API key made gives nothing once the operator forbids such codes', async () => {
+    const { issue, exchange, switchOff } = await setUp();
+    const code = await issue();
+    switchOff();
+    expect(await exchange({ code })).toMatchObject(WRONG);
   });
 });

@@ -9,7 +9,8 @@ import {
   type StoredCode,
   type Verdict,
 } from '../../accounts/authorization-code.ts';
-import { createSecret, isUsable, keyState } from '../../accounts/key.ts';
+import { boundGrant } from '../../accounts/delegation.ts';
+import { createSecret, keyState } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import { limits } from '../../limits.ts';
@@ -20,12 +21,15 @@ import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import type { Change, Work } from '../change.ts';
+import { checkRoom, holdLineage } from './delegate.ts';
 
 export interface ExchangeAuthorizationCodeDependencies {
   queries: Queries;
   change: Change;
   /** Counts an exchange of a client; refuses when it is one too many. */
   limitExchanges: onRequestHookHandler;
+  /** Whether API keys may make codes; asked each time, since a reload may change it. */
+  mayKeysMakeCodes: () => boolean;
 }
 
 const invalidCode = () => new GatewayError(403, 'Invalid code or code_verifier');
@@ -44,7 +48,10 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
   return code_challenge_method;
 }
 
-/** Uses a code up and makes its key, or says why not. A wrong verifier is counted also though the answer is an error. */
+/**
+ * Uses a code up and makes its key, or says why not. What the key may have is decided here, by what the keys that it descends
+ * from have now. A wrong verifier is counted also though the answer is an error.
+ */
 async function exchange(
   { tx, at, audit }: Work,
   code_hash: string,
@@ -52,13 +59,15 @@ async function exchange(
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
   const codes = authorizationCodeStore(tx);
   const code = await codes.lock(code_hash);
-  if (!code || !(await isStillMember(tx, code)) || !(await isAskerGood(tx, code, Date.parse(at)))) {
-    return { refused: 'void' };
-  }
+  if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
+  const lineage = await holdLineage(tx, code, Date.parse(at));
+  if (lineage === undefined) return { refused: 'void' };
   const verdict = judgeExchange(code, proof, Date.parse(at));
   if (verdict === 'wrong') await codes.countFailure(code_hash);
   if (verdict !== 'granted') return { refused: verdict };
+  await checkRoom(tx, lineage);
   await codes.use(code_hash, at);
+  const { limit_nano, limit_reset, key_expires_at: expires_at } = code;
   const { secret, hash, label } = createSecret();
   const key = await keyStore(tx).insert({
     hash,
@@ -69,12 +78,11 @@ async function exchange(
     name: code.key_label,
     is_management: false,
     disabled: false,
-    limit_nano: code.limit_nano,
-    limit_reset: code.limit_reset,
-    include_byok_in_limit: false,
-    expires_at: code.key_expires_at,
+    ...boundGrant({ limit_nano, limit_reset, expires_at }, lineage),
     created_at: at,
     updated_at: null,
+    parent_hash: lineage[0]?.hash ?? null,
+    made_by: code.made_by,
   });
   await audit({
     action: 'exchange',
@@ -87,23 +95,15 @@ async function exchange(
   return { secret };
 }
 
-/** Who left the organization while the code waited gets no key. */
+/** Who left the organization while the code waited gets no key. Held, so that who leaves now is removed with the key or before it. */
 async function isStillMember(tx: Queries, { organization_id, user_id }: StoredCode): Promise<boolean> {
   if (user_id === null) return true;
-  return (await organizationStore(tx).findMember({ organization_id, user_id })) !== undefined;
-}
-
-/** What a key asked for before it was revoked does not outlive it. Held, so that a revocation and the exchange have an order. */
-async function isAskerGood(tx: Queries, code: StoredCode, now: number): Promise<boolean> {
-  const { organization_id, asker_key_hash: hash } = code;
-  if (hash === null) return true;
-  const asker = await keyStore(tx).lock({ organization_id, hash });
-  return asker !== undefined && isUsable(asker, now);
+  return (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
 }
 
 /** Serves `POST /auth/keys`. However many ask at once, one code gives one key, whose secret is in this answer and nowhere else. */
 export function exchangeAuthorizationCode(server: Server, dependencies: ExchangeAuthorizationCodeDependencies): void {
-  const { queries, change, limitExchanges } = dependencies;
+  const { queries, change, limitExchanges, mayKeysMakeCodes } = dependencies;
   server.route({
     method: 'POST',
     url: '/auth/keys',
@@ -131,7 +131,7 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
       const code_challenge_method = methodOf(body);
       const code_hash = hashCode(body.code);
       const found = await authorizationCodeStore(queries).find(code_hash);
-      if (!found) throw invalidCode();
+      if (!found || (found.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
       const { organization_id, user_id } = found;
       const made = await change(
         { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },

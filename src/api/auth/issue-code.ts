@@ -11,6 +11,7 @@ import { limits } from '../../limits.ts';
 import type { Actor } from '../../storage/audit.ts';
 import { authorizationCodeStore } from '../../storage/authorization-codes.ts';
 import { isUniqueViolation } from '../../storage/database.ts';
+import { organizationStore } from '../../storage/organizations.ts';
 import type { Change, Work } from '../change.ts';
 
 /** A checked wish for a code: who it is for, who is told it, and the key that it will become. */
@@ -18,7 +19,14 @@ export interface CodeRequest
   extends Challenge,
     Pick<
       StoredCode,
-      'workspace_id' | 'user_id' | 'asker_key_hash' | 'key_label' | 'limit_nano' | 'limit_reset' | 'key_expires_at'
+      | 'workspace_id'
+      | 'user_id'
+      | 'asker_key_hash'
+      | 'made_by'
+      | 'key_label'
+      | 'limit_nano'
+      | 'limit_reset'
+      | 'key_expires_at'
     > {
   /** null: a person reads the code from a page. */
   callback: Callback | null;
@@ -44,6 +52,10 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
   const { tx, at, actor, audit } = work;
   const { organization_id } = actor;
   const { callback, user_id, code_challenge } = wished;
+  // Held, so that who leaves now is removed with the code or before it.
+  if (user_id !== null && !(await organizationStore(tx).lockMember({ organization_id, user_id }))) {
+    throw new GatewayError(403, 'The user of this credential is not a member of the organization any more');
+  }
   const codes = authorizationCodeStore(tx);
   await codes.sweep({ organization_id, code_challenge, at });
   if ((await codes.countWaiting({ organization_id, user_id, at })) >= limits.authorization_codes_waiting_max) {
@@ -77,6 +89,7 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     created_at: at,
     expires_at: codeExpiry(Date.parse(at), wished.key_expires_at),
     used_at: null,
+    made_by: wished.made_by,
   };
   await codes.insert(stored);
   await audit({

@@ -3,6 +3,7 @@ import { authPagesServer } from '../../../test/auth-pages-server.ts';
 import { type IssuerFaults, startOidcIssuer } from '../../../test/oidc-issuer.ts';
 import { describeStores } from '../../../test/store-variants.ts';
 import { limits } from '../../limits.ts';
+import { removeMember } from '../organization/remove-member.ts';
 import type { AuthPagesDependencies } from './auth-pages.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
@@ -342,5 +343,29 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(page.body).not.toContain('You are signed in');
     expect(page.body).not.toContain('/sign-in/issuer');
     expect((await later.get('/sign-in/issuer')).status).toBe(404);
+  });
+
+  test('403: who was removed does not come back by signing in, nor with a session or an approval of before', async () => {
+    const { signIn, isSignedIn, visitor, change, home, members, users, newcomers, database } = await setUp();
+    expect((await signIn()).status).toBe(303);
+    const [ada] = await newcomers();
+    const user_id = ada?.id ?? '';
+    const asked = new URLSearchParams({ callback_url: 'https://app.example/cb' });
+    const { hidden } = await visitor.get(`/auth?${asked}`);
+    const { organization_id } = home;
+    const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
+    const remove = () => change(actor, (work) => removeMember(work, { user_id, hand_keys_to: undefined }));
+    // The approval is under way: its session was found before the removal is committed.
+    const [approved] = await Promise.all([visitor.post('/auth', { ...hidden, decision: 'approve' }), remove()]);
+    expect([303, 403]).toContain(approved.status);
+    expect(await database.queries.selectFrom('authorization_codes').selectAll().execute()).toEqual([]);
+    expect(await isSignedIn()).toBe(false);
+    expect((await visitor.post('/auth', { ...hidden, decision: 'approve' })).status).toBe(403);
+    const known = await users();
+    const again = await signIn();
+    expect(again.status).toBe(403);
+    expect(again.body).toContain('not a member');
+    expect(await users()).toEqual(known);
+    expect((await members()).map((member) => member.user_id)).not.toContain(user_id);
   });
 });

@@ -149,7 +149,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
         key_hash: keyOfCredential(credential) ?? null,
       };
       await change(actor, async ({ tx, at, audit }) => {
-        if (!(await organizationStore(tx).findMember({ organization_id, user_id }))) {
+        if (!(await organizationStore(tx).lockMember({ organization_id, user_id }))) {
           throw new GatewayError(403, 'The user of this key is not a member of the organization any more.');
         }
         const sessions = sessionStore(tx);

@@ -36,7 +36,7 @@ export async function checkSettings(
   }
   const users = new Set<string>();
   for (const user_id of settings.allowed_user_ids ?? []) {
-    const member = isStorable(user_id) && (await organizationStore(tx).findMember({ organization_id, user_id }));
+    const member = isStorable(user_id) && (await organizationStore(tx).lockMember({ organization_id, user_id }));
     if (member) users.add(user_id);
   }
   const checked = (

@@ -44,6 +44,7 @@ describeStores('POST /keys', ({ open }) => {
       byok_usage_weekly: 0,
       byok_usage_monthly: 0,
       budget_mode: null,
+      parent_hash: null,
     });
   });
 

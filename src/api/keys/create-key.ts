@@ -17,8 +17,9 @@ export interface CreateKeyDependencies {
   change: Change;
 }
 
+/** The member whom the key is for, held, so that who leaves now is removed with the key or before it. */
 async function creatorOf(tx: Queries, organization_id: string, user_id: string): Promise<string> {
-  const member = await organizationStore(tx).findMember({ organization_id, user_id });
+  const member = await organizationStore(tx).lockMember({ organization_id, user_id });
   if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
   return user_id;
 }
@@ -44,6 +45,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
       const { name, creator_user_id, workspace_id } = body;
       checkStorable({ name, creator_user_id, workspace_id });
       const { organization_id, user_id } = principalOf(request);
+      const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
       const key = await change(actorOf(request), async ({ tx, at, audit }) => {
         const made = await keyStore(tx).insert({
@@ -51,7 +53,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           label,
           organization_id,
           workspace_id: await workspaceOfNew(tx, organization_id, workspace_id),
-          creator_user_id: creator_user_id ? await creatorOf(tx, organization_id, creator_user_id) : user_id,
+          creator_user_id: creator === null ? null : await creatorOf(tx, organization_id, creator),
           name,
           is_management: false,
           disabled: false,

@@ -85,7 +85,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     await assignmentStore(queries).insertMembers({ ...assigned, assignees: [user_id] });
     await queries
       .insertInto('authorization_codes')
-      .values({ code_hash: 'c', organization_id, workspace_id, key_label: 'l', failures: 0, ...dates })
+      .values({ code_hash: 'c', organization_id, workspace_id, key_label: 'l', failures: 0, made_by: 'key', ...dates })
       .execute();
     await queries.insertInto('usage_days').values(spent(inside.hash)).execute();
 

@@ -1,5 +1,5 @@
 import { describeByok } from '../../accounts/byok.ts';
-import { isUsable, keyState } from '../../accounts/key.ts';
+import { isUsable, type StoredKey } from '../../accounts/key.ts';
 import { describeBudget, describeWorkspace, type StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError } from '../../errors.ts';
 import { describeGuardrail } from '../../guardrails/guardrail.ts';
@@ -18,30 +18,35 @@ import { reasoningStateStore } from '../../storage/reasoning-states.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change, type Work } from '../change.ts';
 import { unassignAll } from '../guardrails/assign.ts';
+import { deleteKeys } from '../keys/delete-keys.ts';
 import { foundWorkspace } from './found-workspace.ts';
 
 const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 
-/** Deletes the keys of a workspace, none of which may open the door any more. */
-async function deleteKeys(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
-  const keys = keyStore(work.tx);
+/** How many keys are accepted at a moment: by themselves, and by those of the workspace that they were made with. */
+function countActive(keys: readonly StoredKey[], now: number): number {
+  const active = new Set<string>();
+  const known = new Set(keys.map(({ hash }) => hash));
+  // A key's number is above its parent's.
+  for (const key of [...keys].sort((a, b) => a.id - b.id)) {
+    const { hash, parent_hash } = key;
+    const is_orphan = parent_hash === null || !known.has(parent_hash);
+    if (isUsable(key, now) && (is_orphan || active.has(parent_hash))) active.add(hash);
+  }
+  return active.size;
+}
+
+/** Deletes the keys of a workspace, none of which may be accepted any more. */
+async function deleteKeysOf(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
   await assignmentStore(work.tx).takeTurn();
   // Held, and read after that: somebody may just be enabling one, or deleting it.
-  const found = await keys.lockAll({ organization_id, workspace_id });
-  const active = found.filter((key) => isUsable(key, Date.parse(work.at))).length;
+  const found = await keyStore(work.tx).lockAll({ organization_id, workspace_id });
+  const active = countActive(found, Date.parse(work.at));
   if (active > 0) {
     const [noun, pronoun] = active === 1 ? ['key', 'it'] : ['keys', 'them'];
     throw new GatewayError(400, `The workspace has ${active} active API ${noun}; disable or delete ${pronoun} first`);
   }
-  const unassigned = await keys.delete({ organization_id, hashes: found.map(({ hash }) => hash) });
-  const left = Map.groupBy(unassigned, ({ key_hash }) => key_hash);
-  for (const key of found) {
-    for (const { id, ...before } of left.get(key.hash) ?? []) {
-      await auditGone(work, 'guardrail_assignment', id, before);
-    }
-    await auditGone(work, 'api_key', key.hash, keyState(key));
-    work.announce({ topic: 'keys', id: key.hash });
-  }
+  await deleteKeys(work, found);
 }
 
 /** What `list` finds, each held by `lock` against every other change; what is gone by then is left out. */
@@ -85,8 +90,7 @@ function auditGone(
   resource_id: string,
   before: object,
 ): Promise<void> {
-  const action = resource_type === 'guardrail_assignment' ? 'unassign' : 'delete';
-  return work.audit({ action, resource_type, resource_id, before, after: null });
+  return work.audit({ action: 'delete', resource_type, resource_id, before, after: null });
 }
 
 /**
@@ -119,7 +123,7 @@ export function deleteWorkspace(server: Server, { change, secret }: { change: Ch
         if (stored.is_default) throw new GatewayError(400, 'The default workspace cannot be deleted');
         // Before its keys, as when a guardrail is assigned to keys: two who wait for each other are both given up.
         const guardrails = await heldGuardrails(work, stored);
-        await deleteKeys(work, stored);
+        await deleteKeysOf(work, stored);
         for (const guardrail of guardrails) {
           await unassignAll(work, guardrail.id);
           await auditGone(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));

@@ -1,0 +1,41 @@
+import Type from 'typebox';
+import type { Server } from '../../http/server.ts';
+import { errors } from '../../schemas/error.ts';
+import { RemovedMember } from '../../schemas/organization.ts';
+import { actorOf, type Change } from '../change.ts';
+import { removeMember } from './remove-member.ts';
+
+/** Serves `DELETE /organization/members/{id}`. From its answer on no node takes a session or a disabled key of the member. */
+export function deleteOrganizationMember(server: Server, { change }: { change: Change }): void {
+  server.route({
+    method: 'DELETE',
+    url: '/organization/members/:id',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'deleteOrganizationMember',
+      tags: ['Organization'],
+      summary: 'Removes a member from the organization.',
+      description:
+        'Sessions end, codes that wait for their exchange are void, memberships of workspaces, guardrails of the member and ' +
+        'named rights to BYOK credentials go, keys are disabled. The last administrator cannot be removed (400). Somebody ' +
+        'who was removed cannot sign in again before an administrator adds them, and gets nothing back by that.',
+      params: Type.Object({ id: Type.String({ description: 'The user, as in the list of members.' }) }),
+      querystring: Type.Object({
+        hand_keys_to: Type.Optional(
+          Type.String({
+            description:
+              'A member who takes over the ordinary keys, which then stay as they are: whoever knows their secrets can use ' +
+              'them. Management keys are disabled all the same. Default: all keys are disabled.',
+          }),
+        ),
+      }),
+      response: { 200: RemovedMember, ...errors(400, 401, 403, 404, 409, 429, 500) },
+    },
+    handler: async (request) => {
+      const { hand_keys_to } = request.query;
+      const removal = { user_id: request.params.id, hand_keys_to };
+      const removed = await change(actorOf(request), (work) => removeMember(work, removal));
+      return { deleted: true as const, ...removed };
+    },
+  });
+}

@@ -1,0 +1,157 @@
+/**
+ * Privilege by delegation: what somebody with one ordinary key can get by making keys with it. Held by the parents that are
+ * recorded of each key; see docs/threat-model.md, "Keys made by other keys, and members who leave".
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { limits } from '../../src/limits.ts';
+import { describeStores } from '../store-variants.ts';
+import { keyFamily } from './key-family.ts';
+
+const cleanups: (() => Promise<void>)[] = [];
+
+describeStores('keys made with a key', ({ freshUrl }) => {
+  // Here, so that the gateways stop before their store is gone.
+  afterEach(async () => {
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
+  });
+  const setUp = (yaml?: string) => keyFamily(freshUrl, cleanups, yaml);
+
+  test('spend together no more than its limit, on all nodes, however many they are; the accounts stay right', async () => {
+    const { one, other, makeKey, makeChild, chat, keyOf, verified } = await setUp();
+    // One call sets 0.00004 aside, and costs 0.0000014.
+    const limit = 0.0001;
+    const parent = await makeKey({ limit, limit_reset: 'daily' });
+    const family = [parent];
+    for (let count = 0; count < 4; count += 1) family.push(await makeChild(parent.secret, { limit: 1_000 }));
+    family.push(await makeChild((await makeChild(parent.secret)).secret));
+    const calls = family.flatMap(({ secret }) =>
+      Array.from({ length: 12 }, (_, index) => chat(index % 2 === 0 ? one : other, secret)),
+    );
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect([...new Set(statuses)].sort()).toEqual([200, 402]);
+    const served = statuses.filter((status) => status === 200).length;
+    const spent = served * 0.0000014;
+    expect(spent).toBeLessThanOrEqual(limit);
+    // The child's usage is the child's; the parent's limit counts all of it.
+    const usages = async () => {
+      const found = await Promise.all(family.map(async ({ hash }) => Number((await keyOf(hash))['usage'])));
+      return Math.round(found.reduce((sum, usage) => sum + usage, 0) * 1e9);
+    };
+    await expect.poll(usages, { timeout: 10_000 }).toBe(Math.round(spent * 1e9));
+    const { limit_remaining } = await keyOf(parent.hash);
+    expect(limit_remaining).toBeCloseTo(limit - spent, 9);
+    expect(await verified()).toEqual([]);
+  }, 120_000);
+
+  test('get at most its limit, its expiry and its workspace, by what it has when the code is exchanged', async () => {
+    const { makeKey, makeChild, code, exchange, keyOf, manage } = await setUp();
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const bounds = { limit: 5, limit_reset: 'weekly', include_byok_in_limit: true, expires_at };
+    const { id: workspace_id } = (await manage('POST', '/workspaces', { name: 'Lab', slug: 'lab' })) as { id: string };
+    const parent = await makeKey({ ...bounds, workspace_id });
+    const shared = { parent_hash: parent.hash, workspace_id, include_byok_in_limit: true, expires_at };
+    const absent = await makeChild(parent.secret);
+    expect(await keyOf(absent.hash)).toMatchObject({ ...shared, limit: 5, limit_reset: 'weekly' });
+    const above = await makeChild(parent.secret, { limit: 6, expires_at: '2999-01-01T00:00:00Z' });
+    expect(await keyOf(above.hash)).toMatchObject({ ...shared, limit: 5, limit_reset: null });
+    const sooner = new Date(Date.now() + 60_000).toISOString();
+    const below = await makeChild(parent.secret, { limit: 2, usage_limit_type: 'daily', expires_at: sooner });
+    expect(await keyOf(below.hash)).toMatchObject({ ...shared, limit: 2, limit_reset: 'daily', expires_at: sooner });
+    // The code was made before the key was limited further.
+    const early = await code(parent.secret, { limit: 4 });
+    await manage('PATCH', `/keys/${parent.hash}`, { limit: 0.5 });
+    const late = await exchange(early);
+    expect(await keyOf(late.hash)).toMatchObject({ ...shared, limit: 0.5 });
+    // A key without a limit below one with a limit grants what that one has.
+    await manage('PATCH', `/keys/${absent.hash}`, { limit: null });
+    const grandchild = await makeChild(absent.secret, { limit: 3 });
+    expect(await keyOf(grandchild.hash)).toMatchObject({ parent_hash: absent.hash, limit: 0.5 });
+  }, 120_000);
+
+  test('are refused with it on every node at once, disabled or deleted, and are accepted again with it', async () => {
+    const { makeKey, makeChild, both, code, exchange, manage, ask, other } = await setUp();
+    const parent = await makeKey();
+    const child = await makeChild(parent.secret);
+    const grandchild = await makeChild(child.secret);
+    const own = await makeChild(parent.secret);
+    const family = [parent, child, grandchild, own];
+    const all = async () => (await Promise.all(family.map(({ secret }) => both(secret)))).flat();
+    expect(await all()).toEqual(Array(8).fill(200));
+    const waiting = await code(child.secret);
+    await manage('PATCH', `/keys/${own.hash}`, { disabled: true });
+    await manage('PATCH', `/keys/${parent.hash}`, { disabled: true });
+    expect(await all()).toEqual(Array(8).fill(401));
+    expect((await exchange(waiting, other)).status).toBe(403);
+    await manage('PATCH', `/keys/${parent.hash}`, { disabled: false });
+    expect(await all()).toEqual([...Array(6).fill(200), 401, 401]);
+    await manage('DELETE', `/keys/${parent.hash}`);
+    expect(await all()).toEqual(Array(8).fill(401));
+    for (const { hash } of family) {
+      expect((await ask(other, other.management_key, 'GET', `/keys/${hash}`)).status).toBe(404);
+    }
+  }, 120_000);
+
+  test('are held to its guardrails, to those that it gets later too, and to what these may spend', async () => {
+    const { makeKey, makeChild, both, manage } = await setUp();
+    const parent = await makeKey();
+    const child = await makeChild((await makeChild(parent.secret)).secret);
+    expect(await both(child.secret)).toEqual([200, 200]);
+    const { id: models } = await manage('POST', '/guardrails', { name: 'M', ignored_models: ['sandbox/echo'] });
+    await manage('POST', `/guardrails/${models}/assignments/keys`, { key_hashes: [parent.hash] });
+    expect(await both(child.secret)).toEqual(await both(parent.secret));
+    expect(await both(child.secret)).not.toContain(200);
+    const { id: money } = await manage('POST', '/guardrails', { name: 'S', limit_usd: 0.000000001 });
+    await manage('POST', `/guardrails/${money}/assignments/keys`, { key_hashes: [parent.hash] });
+    expect(await both(child.secret)).toEqual([402, 402]);
+  }, 120_000);
+
+  test('stand at most so many above each other, checked at the code and at the exchange', async () => {
+    const { makeKey, makeChild, code, ask, one } = await setUp();
+    let secret = (await makeKey()).secret;
+    for (let depth = 0; depth < limits.key_ancestors_max; depth += 1) secret = (await makeChild(secret)).secret;
+    expect(await code(secret)).toMatchObject({ status: 403, body: { error: { code: 403 } } });
+    expect((await ask(one, secret, 'GET', '/key')).status).toBe(200);
+  }, 120_000);
+
+  test('count against its rates, and no name that an application chooses gives them others', async () => {
+    const rate_limits = {
+      per_key: { requests_per_minute: 3 },
+      keys: { trusted: { requests_per_minute: 'unlimited' } },
+    };
+    const { one, makeKey, makeChild, chat } = await setUp(JSON.stringify({ rate_limits }));
+    const parent = await makeKey();
+    const children = [await makeChild(parent.secret, { key_label: 'trusted' }), await makeChild(parent.secret)];
+    const statuses: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (const { secret } of children) statuses.push((await chat(one, secret)).status);
+    }
+    // A minute may end meanwhile: then the next one has three more.
+    expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
+    expect(statuses).toContain(429);
+    const trusted = await makeKey({ name: 'trusted' });
+    const pretender = await makeChild(trusted.secret, { key_label: 'trusted' });
+    const pretended: number[] = [];
+    for (let round = 0; round < 7; round += 1) {
+      expect((await chat(one, trusted.secret)).status).toBe(200);
+      pretended.push((await chat(one, pretender.secret)).status);
+    }
+    expect(pretended).toContain(429);
+  }, 120_000);
+
+  test('are not made where the operator switched it off, by codes that wait neither', async () => {
+    const { one, makeKey, code, exchange } = await setUp('auth: { codes_by_api_key: on }');
+    const { secret } = await makeKey();
+    const waiting = await code(secret);
+    expect(waiting.status).toBe(200);
+    const config_file = join(one.data_dir, 'other.yaml');
+    writeFileSync(config_file, 'auth: { codes_by_api_key: off }');
+    const reloaded = one.gateway.replace(loadConfig({}, { config_file }));
+    expect(reloaded).toMatchObject({ settings: ['codes_by_api_key'], needs_restart: [] });
+    expect(await code(secret)).toMatchObject({ status: 403, body: { error: { code: 403 } } });
+    expect(await exchange(waiting)).toMatchObject({ status: 403 });
+    expect((await code(one.management_key)).status).toBe(403);
+  }, 120_000);
+});
